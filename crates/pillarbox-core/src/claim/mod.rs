@@ -1,0 +1,1 @@
+//! From the table to the queue.

@@ -1,0 +1,171 @@
+//! What can go wrong, and what to do about it.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use crate::event::InvalidEvent;
+
+/// Any error, owned and sendable.
+pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
+
+/// What kind of trouble a store is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// The database cannot be reached, went away, or refuses work for now (starting up, shutting down, read-only).
+    Unavailable,
+    /// The statement lost against another one: deadlock, serialisation failure, lock timeout, busy.
+    Contention,
+    /// The schema is missing, older or newer than this release needs.
+    Schema,
+    /// Another node's mode cannot run beside this one's.
+    IncompatibleMode,
+    /// Credentials, privileges or TLS were refused.
+    Denied,
+    /// The configuration names something that cannot be: a malformed URL, a table name that is no identifier.
+    Config,
+    /// The database refused the statement for another reason, or answered what was not expected.
+    Unexpected,
+}
+
+/// An operation on the database failed.
+///
+/// It says what happened, during which operation, against which database, and whether the same call may succeed later.
+/// It never contains a password.
+#[derive(Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    operation: &'static str,
+    message: Cow<'static, str>,
+    address: Option<String>,
+    source: Option<BoxError>,
+}
+
+impl StoreError {
+    /// An error of `kind` during `operation` ("claim events", "renew the lease", …).
+    #[must_use]
+    pub fn new(kind: StoreErrorKind, operation: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, operation, message: message.into(), address: None, source: None }
+    }
+
+    /// Adds where the database is: host, port and database name, or a path. Never pass a URL with credentials.
+    #[must_use]
+    pub fn at(mut self, address: impl Into<String>) -> Self {
+        self.address = Some(address.into());
+        self
+    }
+
+    /// Adds the driver's error.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of trouble it is.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "could not {}", self.operation)?;
+        if let Some(address) = &self.address {
+            write!(f, " at {address}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if self.is_temporary() {
+            f.write_str(" (temporary: the same call may succeed later)")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+/// A setting that cannot be used: which one, what is wrong with it, what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("setting `{field}` {problem}; {remedy}")]
+pub struct ConfigError {
+    field: &'static str,
+    problem: Cow<'static, str>,
+    remedy: Cow<'static, str>,
+}
+
+impl ConfigError {
+    /// An error that reads "setting `field` problem; remedy".
+    #[must_use]
+    pub fn new(
+        field: &'static str,
+        problem: impl Into<Cow<'static, str>>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { field, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// The setting's name.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+/// An outbox could not be started. Nothing runs and nothing was changed in the table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A setting is wrong, or two of them contradict each other.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Two handlers claim the same events.
+    #[error("{0}")]
+    Handlers(#[from] crate::handle::DuplicateHandler),
+    /// The database refused, or cannot be reached.
+    #[error("the outbox could not be started: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// A write failed. No event of the call was written; `E` is the driver's own error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError<E: Error + 'static> {
+    /// An event is malformed. The transaction was not touched and stays usable.
+    #[error(transparent)]
+    Invalid(#[from] InvalidEvent),
+    /// A [`WriterHook`](crate::write::WriterHook) refused the events. The transaction was not touched and stays usable.
+    #[error("a writer hook refused the events: {0}")]
+    Hook(#[source] BoxError),
+    /// The connection is of another database than the outbox. The transaction was not touched.
+    #[error("this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table")]
+    WrongDatabase {
+        /// The outbox's database.
+        outbox: crate::write::Dialect,
+        /// The connection's database.
+        connection: crate::write::Dialect,
+    },
+    /// The connection has no open transaction, so the events could be committed without the business data.
+    #[error("no transaction is open on this connection; begin one and write the event and the business rows in it")]
+    NoTransaction,
+    /// The driver reported an error; in most databases the transaction can only be rolled back now.
+    #[error("the events could not be inserted: {0}")]
+    Database(#[source] E),
+}

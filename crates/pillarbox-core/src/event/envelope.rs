@@ -1,0 +1,122 @@
+use super::{EnvelopeBuilder, EventId, Headers, InvalidEvent, Payload, TypeName, partition_of};
+use crate::clock::Timestamp;
+
+/// The aggregate type of an event that belongs to no aggregate.
+pub const GLOBAL_AGGREGATE: &str = "__GLOBAL__";
+
+/// An event ready to be written: checked, complete, immutable.
+///
+/// Build one by name when there is no Rust type for it; [`Event`](super::Event) is the typed way.
+///
+/// ```
+/// use pillarbox_core::event::Envelope;
+/// let event = Envelope::builder("order.placed")
+///     .aggregate("order", "order-123")
+///     .tenant_id("acme")
+///     .header("source", "checkout")
+///     .payload_json(r#"{"total_cents": 1999}"#)
+///     .build()?;
+/// assert_eq!(event.key(), Some("order-123"));
+/// # Ok::<(), pillarbox_core::event::InvalidEvent>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    pub(super) id: EventId,
+    pub(super) event_type: Box<str>,
+    pub(super) aggregate_type: Box<str>,
+    pub(super) aggregate_id: Option<Box<str>>,
+    pub(super) tenant_id: Option<Box<str>>,
+    pub(super) key: Option<Box<str>>,
+    pub(super) headers: Headers,
+    pub(super) payload: Payload,
+    pub(super) occurred_at: Timestamp,
+    pub(super) available_at: Timestamp,
+}
+
+impl Envelope {
+    /// Starts an event of the given type.
+    pub fn builder(event_type: impl TypeName) -> EnvelopeBuilder {
+        EnvelopeBuilder::new(event_type.type_name())
+    }
+
+    /// The shortest event: a type and a JSON payload.
+    ///
+    /// # Errors
+    /// As [`EnvelopeBuilder::build`].
+    pub fn json(event_type: impl TypeName, payload: impl Into<Box<str>>) -> Result<Self, InvalidEvent> {
+        Self::builder(event_type).payload_json(payload).build()
+    }
+
+    /// What consumers deduplicate by.
+    #[must_use]
+    pub fn id(&self) -> &EventId {
+        &self.id
+    }
+
+    /// What happened, such as `order.placed`.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        &self.event_type
+    }
+
+    /// The kind of thing it happened to; [`GLOBAL_AGGREGATE`] unless given.
+    #[must_use]
+    pub fn aggregate_type(&self) -> &str {
+        &self.aggregate_type
+    }
+
+    /// Which thing it happened to.
+    #[must_use]
+    pub fn aggregate_id(&self) -> Option<&str> {
+        self.aggregate_id.as_deref()
+    }
+
+    /// The tenant it belongs to; carried, not interpreted.
+    #[must_use]
+    pub fn tenant_id(&self) -> Option<&str> {
+        self.tenant_id.as_deref()
+    }
+
+    /// The ordering key: the explicit one, else the aggregate id. Events of equal keys keep their order where order is
+    /// asked for.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref().or(self.aggregate_id.as_deref())
+    }
+
+    /// The partition of its key; events without a key are spread by their id.
+    #[must_use]
+    pub fn partition(&self) -> u8 {
+        partition_of(self.key().unwrap_or(self.id.as_str()))
+    }
+
+    /// The string map that travels with it.
+    #[must_use]
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// What it carries.
+    #[must_use]
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// When it happened.
+    #[must_use]
+    pub fn occurred_at(&self) -> Timestamp {
+        self.occurred_at
+    }
+
+    /// The earliest time it may be delivered; equal to [`occurred_at`](Self::occurred_at) unless it is delayed.
+    #[must_use]
+    pub fn available_at(&self) -> Timestamp {
+        self.available_at
+    }
+
+    /// Whether delivery waits for [`available_at`](Self::available_at). A delayed event never takes the hot path.
+    #[must_use]
+    pub fn is_delayed(&self) -> bool {
+        self.available_at > self.occurred_at
+    }
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+
+use super::{InvalidEvent, limits};
+
+/// The string map that travels with an event: trace context, correlation ids, routing hints.
+///
+/// Names are unique and kept in alphabetical order. Neither names nor values may be absent, empty names and NUL
+/// characters are refused when the event is built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Headers(BTreeMap<String, String>);
+
+impl Headers {
+    /// No headers.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// The value of `name`, if it is set.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Sets `name` to `value`, replacing what was there.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Names and values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The JSON object kept in the table's `headers` column; `None` when there are no headers.
+    #[must_use]
+    pub fn to_json(&self) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        // A map of strings always serialises.
+        serde_json::to_string(&self.0).ok()
+    }
+
+    /// Reads the `headers` column.
+    ///
+    /// # Errors
+    /// When the text is not a JSON object whose values are all strings.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text).map(Self)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidEvent> {
+        let mut bytes = 0;
+        for (name, value) in &self.0 {
+            if name.is_empty() {
+                return Err(InvalidEvent::new("headers", "has an empty name", "give every header a name"));
+            }
+            limits::check_no_nul("headers", name)?;
+            limits::check_no_nul("headers", value)?;
+            bytes += name.len() + value.len();
+        }
+        if bytes > limits::HEADER_BYTES {
+            let problem = format!("take {bytes} bytes, over the limit of {}", limits::HEADER_BYTES);
+            return Err(InvalidEvent::new("headers", problem, "move the data into the payload"));
+        }
+        Ok(())
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Headers {
+    fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, pairs: I) {
+        self.0.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+    }
+}
+
+impl IntoIterator for Headers {
+    type Item = (String, String);
+    type IntoIter = btree_map::IntoIter<String, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

@@ -1,0 +1,20 @@
+//! What a service writes: the event, its identity, its limits.
+
+mod builder;
+mod envelope;
+mod headers;
+mod id;
+mod invalid;
+mod key;
+pub mod limits;
+mod payload;
+mod typed;
+
+pub use builder::EnvelopeBuilder;
+pub use envelope::{Envelope, GLOBAL_AGGREGATE};
+pub use headers::Headers;
+pub use id::{EventId, Stamp};
+pub use invalid::InvalidEvent;
+pub use key::{PARTITIONS, partition_of};
+pub use payload::Payload;
+pub use typed::{Event, IntoEnvelope, TypeName};

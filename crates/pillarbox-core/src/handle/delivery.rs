@@ -1,0 +1,148 @@
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Timestamp;
+use crate::event::{EventId, Headers, Payload};
+use crate::ownership::NodeId;
+use crate::store::Row;
+
+/// How an event came to its handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// From the committing process's memory.
+    Hot,
+    /// From the table.
+    Cold,
+}
+
+/// An event handed to a handler, with its metadata. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    row: Arc<Row>,
+    path: Path,
+    node: NodeId,
+    cancelled: CancellationToken,
+}
+
+impl Delivery {
+    pub(crate) fn new(row: Arc<Row>, path: Path, node: NodeId, cancelled: CancellationToken) -> Self {
+        Self { row, path, node, cancelled }
+    }
+
+    /// What to deduplicate by: the same for every delivery of this event.
+    #[must_use]
+    pub fn id(&self) -> &EventId {
+        &self.row.event_id
+    }
+
+    /// Its place in the order of the table.
+    #[must_use]
+    pub fn seq(&self) -> i64 {
+        self.row.seq
+    }
+
+    /// What happened, such as `order.placed`.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        &self.row.event_type
+    }
+
+    /// The kind of thing it happened to.
+    #[must_use]
+    pub fn aggregate_type(&self) -> &str {
+        &self.row.aggregate_type
+    }
+
+    /// Which thing it happened to.
+    #[must_use]
+    pub fn aggregate_id(&self) -> Option<&str> {
+        self.row.aggregate_id.as_deref()
+    }
+
+    /// The tenant it belongs to.
+    #[must_use]
+    pub fn tenant_id(&self) -> Option<&str> {
+        self.row.tenant_id.as_deref()
+    }
+
+    /// The ordering key: the explicit one, else the aggregate id.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.row.key.as_deref()
+    }
+
+    /// The string map that travels with it.
+    #[must_use]
+    pub fn headers(&self) -> &Headers {
+        &self.row.headers
+    }
+
+    /// What it carries, byte for byte as written.
+    #[must_use]
+    pub fn payload(&self) -> &Payload {
+        &self.row.payload
+    }
+
+    /// Reads the JSON payload as a value.
+    ///
+    /// # Errors
+    /// When it is not JSON, or JSON of another shape.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        self.row.payload.parse()
+    }
+
+    /// How many deliveries of this event have failed before.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.row.attempts
+    }
+
+    /// Which attempt this is, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.row.attempts.saturating_add(1)
+    }
+
+    /// Whether an earlier delivery failed.
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        self.row.attempts > 0
+    }
+
+    /// When it happened, by the writer's clock.
+    #[must_use]
+    pub fn occurred_at(&self) -> Timestamp {
+        self.row.occurred_at
+    }
+
+    /// When it was written: by the database's clock on the cold path, by the writer's on the hot path.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.row.created_at
+    }
+
+    /// Whether it came from memory or from the table.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// The node that delivers it.
+    #[must_use]
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// Whether this node has lost the right to deliver it: the verdict will be refused, another node will deliver it.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
+    }
+
+    /// Waits until this node has lost the right to deliver it. A long-running handler selects on this to stop early.
+    pub async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
+    }
+}

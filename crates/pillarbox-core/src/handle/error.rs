@@ -1,0 +1,120 @@
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::BoxError;
+
+/// A handler's failure that says what should happen next.
+///
+/// ```
+/// use pillarbox_core::handle::HandlerError;
+/// # fn parse(_: &str) -> Result<u32, std::num::ParseIntError> { Ok(1) }
+/// async fn bill(amount: String) -> Result<(), HandlerError> {
+///     let cents = parse(&amount).map_err(HandlerError::unrecoverable)?;
+///     # let _ = cents;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct HandlerError {
+    kind: HandlerErrorKind,
+    source: BoxError,
+}
+
+/// What a failure asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HandlerErrorKind {
+    Retryable,
+    RetryAfter(Duration),
+    Unrecoverable,
+}
+
+impl HandlerError {
+    /// A failure that counts as an attempt and is tried again after the backoff. Any other error means the same.
+    pub fn retryable(error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::Retryable, source: error.into() }
+    }
+
+    /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer.
+    pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::RetryAfter(delay), source: error.into() }
+    }
+
+    /// A failure that no repetition will mend: the event goes DEAD at once and the attempt is not counted.
+    pub fn unrecoverable(error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::Unrecoverable, source: error.into() }
+    }
+
+    /// Finds what an error asks for: the first `HandlerError` in its chain of causes decides.
+    pub(crate) fn classify(error: impl Into<BoxError>) -> Self {
+        let error = match error.into().downcast::<Self>() {
+            Ok(own) => return *own,
+            Err(other) => other,
+        };
+        let mut cause: Option<&(dyn Error + 'static)> = error.source();
+        while let Some(current) = cause {
+            if let Some(own) = current.downcast_ref::<Self>() {
+                return Self { kind: own.kind, source: error };
+            }
+            cause = current.source();
+        }
+        Self { kind: HandlerErrorKind::Retryable, source: error }
+    }
+
+    pub(crate) fn kind(&self) -> HandlerErrorKind {
+        self.kind
+    }
+
+    /// The error and its causes, joined by colons; a cause that its parent already quotes is not repeated.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.source.to_string();
+        let mut cause = self.source.source();
+        // A chain that loops would be a bug of the error type; the limit keeps it from becoming ours.
+        for _ in 0..16 {
+            let Some(current) = cause else { break };
+            let next = current.to_string();
+            if !text.contains(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
+            cause = current.source();
+        }
+        text
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.source, f)
+    }
+}
+
+impl Error for HandlerError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.source()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("sending the mail")]
+    struct Wrapped(#[source] HandlerError);
+
+    #[test]
+    fn the_first_handler_error_in_the_chain_decides() {
+        let kind = |error: BoxError| HandlerError::classify(error).kind();
+        assert_eq!(kind("plain".into()), HandlerErrorKind::Retryable);
+        assert_eq!(kind(HandlerError::unrecoverable("x").into()), HandlerErrorKind::Unrecoverable);
+        let wrapped = Wrapped(HandlerError::retry_after(Duration::from_secs(3), "busy"));
+        assert_eq!(kind(wrapped.into()), HandlerErrorKind::RetryAfter(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn the_text_names_every_cause_once() {
+        let wrapped = Wrapped(HandlerError::retryable("connection refused"));
+        assert_eq!(HandlerError::classify(wrapped).text(), "sending the mail: connection refused");
+    }
+}

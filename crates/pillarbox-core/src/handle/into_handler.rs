@@ -1,0 +1,166 @@
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
+use crate::event::Event;
+
+/// The shapes a handler can have. They exist so that one trait can cover functions of different signatures; they are
+/// inferred and never written.
+pub mod shape {
+    use std::marker::PhantomData;
+
+    /// `async fn(Payload)`
+    #[derive(Debug)]
+    pub struct Typed<P>(PhantomData<P>);
+    /// `async fn(Payload, Delivery)`
+    #[derive(Debug)]
+    pub struct TypedWithDelivery<P>(PhantomData<P>);
+    /// `async fn(Delivery)`
+    #[derive(Debug)]
+    pub struct Generic;
+    /// An object that implements `Handler`.
+    #[derive(Debug)]
+    pub struct Object;
+    /// `blocking(…)` around one of the others.
+    #[derive(Debug)]
+    pub struct Blocking<S>(PhantomData<S>);
+}
+
+/// What can handle an event of any type: `async fn(Delivery)`, or an object that implements [`Handler`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of deliveries",
+    label = "expected an async function that takes a `Delivery`",
+    note = "accepted: an async fn or closure `(Delivery)` returning (), Outcome, Result<(), E> or Result<Outcome, E>; a type that implements `Handler`; `blocking(…)` around a sync function",
+    note = "a function that takes a typed event is registered with `handle`, which knows its name"
+)]
+pub trait IntoHandler<Shape> {
+    /// The engine's form of it.
+    fn into_handler(self) -> Arc<dyn Handler>;
+}
+
+/// What can handle one type of event, known from its signature: `async fn(Payload)` or `async fn(Payload, Delivery)`,
+/// where the payload derives [`Event`] and `Deserialize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of a typed event",
+    label = "expected an async function whose first argument derives `Event` and `Deserialize`",
+    note = "accepted: an async fn or closure `(Payload)` or `(Payload, Delivery)` returning (), Outcome, Result<(), E> or Result<Outcome, E>; `blocking(…)` around a sync function",
+    note = "a function that takes only a `Delivery` does not say which events it handles: register it with `handle_type` or `handle_all`"
+)]
+pub trait EventHandler<Shape> {
+    /// Which events it handles.
+    fn route() -> Route;
+
+    /// The engine's form of it.
+    fn into_handler(self) -> Arc<dyn Handler>;
+}
+
+struct TypedFn<F, P>(F, PhantomData<fn(P)>);
+struct TypedWithDeliveryFn<F, P>(F, PhantomData<fn(P)>);
+struct GenericFn<F>(F);
+
+/// Reads the payload; one that does not parse never will.
+pub(super) fn parse<P: DeserializeOwned>(delivery: &Delivery) -> Result<P, HandlerError> {
+    delivery.parse().map_err(|error| {
+        HandlerError::unrecoverable(format!("the payload is not a valid `{}`: {error}", delivery.event_type()))
+    })
+}
+
+impl<F, P, Fut> Handler for TypedFn<F, P>
+where
+    F: Fn(P) -> Fut + Send + Sync + 'static,
+    P: DeserializeOwned + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        match parse(&delivery) {
+            Ok(payload) => {
+                let future = (self.0)(payload);
+                Box::pin(async move { future.await.into_outcome() })
+            }
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}
+
+impl<F, P, Fut> Handler for TypedWithDeliveryFn<F, P>
+where
+    F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
+    P: DeserializeOwned + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        match parse(&delivery) {
+            Ok(payload) => {
+                let future = (self.0)(payload, delivery);
+                Box::pin(async move { future.await.into_outcome() })
+            }
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}
+
+impl<F, Fut> Handler for GenericFn<F>
+where
+    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        let future = (self.0)(delivery);
+        Box::pin(async move { future.await.into_outcome() })
+    }
+}
+
+impl<F, P, Fut> EventHandler<shape::Typed<P>> for F
+where
+    F: Fn(P) -> Fut + Send + Sync + 'static,
+    P: Event + DeserializeOwned + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn route() -> Route {
+        Route::of::<P>()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(TypedFn(self, PhantomData))
+    }
+}
+
+impl<F, P, Fut> EventHandler<shape::TypedWithDelivery<P>> for F
+where
+    F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
+    P: Event + DeserializeOwned + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn route() -> Route {
+        Route::of::<P>()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(TypedWithDeliveryFn(self, PhantomData))
+    }
+}
+
+impl<F, Fut> IntoHandler<shape::Generic> for F
+where
+    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(GenericFn(self))
+    }
+}
+
+impl<H: Handler> IntoHandler<shape::Object> for H {
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(self)
+    }
+}
+
+impl Handler for Arc<dyn Handler> {
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        (**self).handle(delivery)
+    }
+}

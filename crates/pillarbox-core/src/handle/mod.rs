@@ -1,0 +1,29 @@
+//! The user's code for an event type: what it is given, what it answers, how it is found.
+
+mod blocking;
+mod delivery;
+mod error;
+mod into_handler;
+mod outcome;
+mod router;
+
+pub use blocking::{Blocking, blocking};
+pub use delivery::{Delivery, Path};
+pub use error::HandlerError;
+pub(crate) use error::HandlerErrorKind;
+pub use into_handler::{EventHandler, IntoHandler, shape};
+pub use outcome::{IntoOutcome, Outcome};
+pub use router::{DuplicateHandler, Route, Router, Unroutable};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future, as handlers return.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A handler as the engine calls it. Functions and closures become one by themselves; implement it for a handler that
+/// is chosen at run time.
+pub trait Handler: Send + Sync + 'static {
+    /// Handles one event. It may be called again for the same event: after an error, a crash, or a lost lease.
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>>;
+}

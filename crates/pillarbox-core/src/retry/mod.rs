@@ -1,0 +1,5 @@
+//! When to try again.
+
+mod backoff;
+
+pub use backoff::{ExponentialBackoff, RetryPolicy};

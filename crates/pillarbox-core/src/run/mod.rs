@@ -1,0 +1,5 @@
+//! Starting, running and stopping an outbox.
+
+mod outbox;
+
+pub use outbox::Outbox;

@@ -1,0 +1,110 @@
+use std::fmt;
+
+use crate::error::ConfigError;
+
+/// Characters of each part of a table's name: with the longest suffix of an index it fits the 63 of PostgreSQL.
+const MAX_PART: usize = 48;
+
+/// The name of an outbox's event table, and with it of the tables beside it.
+///
+/// `outbox_event` stands beside `outbox_node`, `outbox_partition` and `outbox_migration`; a name that does not end in
+/// `_event` is itself the prefix. With a schema, all of them live in it. Names are checked to be plain identifiers and
+/// are always quoted in SQL, so case matters and no keyword is in the way.
+///
+/// ```
+/// use pillarbox_core::store::TableName;
+/// let table = TableName::parse("billing.outbox_event")?;
+/// assert_eq!(table.schema(), Some("billing"));
+/// assert_eq!(table.event(), "outbox_event");
+/// assert_eq!(table.beside("node"), "outbox_node");
+/// # Ok::<(), pillarbox_core::error::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TableName {
+    schema: Option<String>,
+    event: String,
+}
+
+impl TableName {
+    /// Reads `table` or `schema.table`.
+    ///
+    /// # Errors
+    /// When a part is empty, longer than 48 characters, or no identifier: a letter or underscore, then letters, digits
+    /// and underscores.
+    pub fn parse(name: &str) -> Result<Self, ConfigError> {
+        let (schema, event) = match name.split_once('.') {
+            Some((schema, event)) => (Some(identifier(schema)?), identifier(event)?),
+            None => (None, identifier(name)?),
+        };
+        Ok(Self { schema, event })
+    }
+
+    /// The schema, if one was named.
+    #[must_use]
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// The event table, without the schema.
+    #[must_use]
+    pub fn event(&self) -> &str {
+        &self.event
+    }
+
+    /// A table beside it, without the schema: `node`, `partition`, `migration`.
+    #[must_use]
+    pub fn beside(&self, role: &str) -> String {
+        format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
+    }
+}
+
+impl Default for TableName {
+    fn default() -> Self {
+        Self { schema: None, event: "outbox_event".to_owned() }
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(schema) = &self.schema {
+            write!(f, "{schema}.")?;
+        }
+        f.write_str(&self.event)
+    }
+}
+
+fn identifier(part: &str) -> Result<String, ConfigError> {
+    let refuse =
+        |problem: String| Err(ConfigError::new("table", problem, "name it like `outbox_event` or `billing.outbox_event`"));
+    let mut characters = part.chars();
+    let Some(first) = characters.next() else { return refuse("has an empty part".to_owned()) };
+    if part.len() > MAX_PART {
+        return refuse(format!("has a part of {} characters, over the limit of {MAX_PART}", part.chars().count()));
+    }
+    if !(first.is_ascii_alphabetic() || first == '_') {
+        return refuse(format!("has a part that starts with {first:?}"));
+    }
+    match characters.find(|c| !(c.is_ascii_alphanumeric() || *c == '_')) {
+        Some(odd) => refuse(format!("contains {odd:?}, which is not part of an identifier")),
+        None => Ok(part.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TableName;
+
+    #[test]
+    fn names_that_are_no_identifiers_are_refused() {
+        let long = "x".repeat(49);
+        for name in ["", ".", "a.", ".b", "a.b.c", "1a", "a-b", "a b", "a\"b", "é", "a;drop table x", &long] {
+            assert_eq!(TableName::parse(name).map_err(|error| error.field()), Err("table"), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_the_usual_ending_is_the_prefix() {
+        let table = TableName::parse("events").expect("valid");
+        assert_eq!((table.beside("node").as_str(), table.to_string().as_str()), ("events_node", "events"));
+    }
+}

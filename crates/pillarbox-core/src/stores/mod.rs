@@ -1,0 +1,1 @@
+//! Stores that need no database.

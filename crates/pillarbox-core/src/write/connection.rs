@@ -1,0 +1,50 @@
+use std::error::Error;
+use std::future::Future;
+
+use super::{Dialect, NewRow, Statement, Written};
+
+/// A transaction of the user's, on which events can be written. Adapter crates implement it for their driver's types.
+///
+/// `M` is a marker type local to the adapter crate. It exists for the orphan rule only: it lets a crate that owns
+/// neither this trait nor the driver's type bring the two together. It is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "events cannot be written on `{Self}`",
+    label = "not a transaction that Pillarbox knows",
+    note = "pass the transaction itself, such as `&mut *tx`; writing needs one, so that events commit with the business data",
+    note = "adapters: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
+)]
+pub trait Connection<M>: Send {
+    /// The driver's error.
+    type Error: Error + Send + Sync + 'static;
+
+    /// The database this connection speaks to.
+    const DIALECT: Dialect;
+
+    /// Whether a transaction is open; `None` where the driver cannot tell.
+    fn in_transaction(&self) -> Option<bool> {
+        None
+    }
+
+    /// Executes the insert inside the open transaction and returns the rows' `seq` in the order of the rows.
+    ///
+    /// # Behavior
+    /// - runs the statements in order, on this connection, and nothing else
+    /// - each statement returns one `seq` per row it inserts, as a 64-bit integer in its only column
+    /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, Self::Error>> + Send;
+
+    /// Called after a successful insert. Returns whether this connection keeps the receipt and will report the end of its
+    /// transaction itself, as a guard does; plain transactions do not.
+    fn wrote(&mut self, _written: &Written) -> bool {
+        false
+    }
+}
+
+/// What an adapter is asked to insert: rows, and the statements that insert them.
+#[derive(Debug)]
+pub struct Insert<'a> {
+    /// The rows, in write order.
+    pub rows: &'a [NewRow],
+    /// The statements, in execution order: one, unless the database limits the binds of a statement.
+    pub statements: Vec<Statement<'a>>,
+}

@@ -1,0 +1,71 @@
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::BoxError;
+use crate::event::Envelope;
+
+/// Sees every batch of events on its way into the table (the predecessors' `WriterHook`).
+///
+/// `before_write` → insert → `after_write` → commit or rollback → `after_commit` or `after_rollback`. There is one call
+/// of each per batch. What happens after the insert cannot be vetoed, so those calls return nothing.
+///
+/// The end of a transaction is known for guarded transactions and for receipts passed to
+/// [`Outbox::committed`](crate::run::Outbox::committed); otherwise neither `after_commit` nor `after_rollback` is called.
+pub trait WriterHook: Send + Sync + 'static {
+    /// May change, drop or add events; an empty answer suppresses the write.
+    ///
+    /// # Errors
+    /// An error aborts the write before any SQL.
+    fn before_write(&self, events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
+        Ok(events)
+    }
+
+    /// The events are in the table, not yet committed.
+    fn after_write(&self, _events: &[&Envelope]) {}
+
+    /// Their transaction committed.
+    fn after_commit(&self, _events: &[&Envelope]) {}
+
+    /// Their transaction was rolled back.
+    fn after_rollback(&self, _events: &[&Envelope]) {}
+}
+
+/// All hooks of an outbox: before in registration order, after in reverse.
+#[derive(Clone, Default)]
+pub(crate) struct WriterHooks(Vec<Arc<dyn WriterHook>>);
+
+impl WriterHooks {
+    pub(crate) fn push(&mut self, hook: impl WriterHook) {
+        self.0.push(Arc::new(hook));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn before_write(&self, mut events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
+        for hook in &self.0 {
+            if events.is_empty() {
+                break;
+            }
+            events = hook.before_write(events)?;
+        }
+        Ok(events)
+    }
+
+    /// Calls `stage` on each hook. A hook that panics is logged and does not disturb the write, which is done by now.
+    pub(crate) fn after(&self, stage: &'static str, call: impl Fn(&dyn WriterHook)) {
+        for hook in self.0.iter().rev() {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&**hook)));
+            if outcome.is_err() {
+                tracing::error!(stage, "a writer hook panicked; the write stands");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for WriterHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} writer hooks", self.0.len())
+    }
+}

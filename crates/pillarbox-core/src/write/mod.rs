@@ -1,0 +1,16 @@
+//! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
+
+mod connection;
+mod hook;
+mod row;
+mod statement;
+mod transaction;
+mod written;
+
+pub use connection::{Connection, Insert};
+pub use hook::WriterHook;
+pub(crate) use hook::WriterHooks;
+pub use row::NewRow;
+pub use statement::{Bind, Dialect, Statement};
+pub use transaction::{Begin, Finish, Guarded, Transaction};
+pub use written::Written;

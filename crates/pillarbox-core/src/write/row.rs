@@ -1,0 +1,65 @@
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::event::{Envelope, Payload};
+
+/// An event on its way into the table: the values of the columns that a writer sets.
+///
+/// Every other column takes the table's default.
+#[derive(Debug, Clone)]
+pub struct NewRow {
+    envelope: Arc<Envelope>,
+    headers: Option<Box<str>>,
+}
+
+impl NewRow {
+    pub(crate) fn new(envelope: Envelope) -> Self {
+        let headers = envelope.headers().to_json().map(Into::into);
+        Self { envelope: Arc::new(envelope), headers }
+    }
+
+    /// The event.
+    #[must_use]
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Column `event_id`.
+    #[must_use]
+    pub fn event_id(&self) -> &str {
+        self.envelope.id().as_str()
+    }
+
+    /// Column `headers`: a JSON object, or NULL when there are none.
+    #[must_use]
+    pub fn headers(&self) -> Option<&str> {
+        self.headers.as_deref()
+    }
+
+    /// Column `payload`: JSON text, or NULL for a binary payload.
+    #[must_use]
+    pub fn payload(&self) -> Option<&str> {
+        self.envelope.payload().as_json()
+    }
+
+    /// Columns `payload_bytes` and `content_type`; both NULL for a JSON payload.
+    #[must_use]
+    pub fn payload_bytes(&self) -> Option<(&[u8], &str)> {
+        match self.envelope.payload() {
+            Payload::Json(_) => None,
+            Payload::Binary { content_type, bytes } => Some((bytes, content_type)),
+        }
+    }
+
+    /// Column `partition`.
+    #[must_use]
+    pub fn partition(&self) -> u8 {
+        self.envelope.partition()
+    }
+
+    /// Column `available_at`: NULL means at once, so that only delayed rows pay for an entry in the index of due times.
+    #[must_use]
+    pub fn available_at(&self) -> Option<Timestamp> {
+        self.envelope.is_delayed().then(|| self.envelope.available_at())
+    }
+}

@@ -1,0 +1,66 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// Which family of SQL a store speaks and a connection understands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dialect(&'static str);
+
+impl Dialect {
+    /// PostgreSQL.
+    pub const POSTGRES: Self = Self("PostgreSQL");
+    /// SQLite.
+    pub const SQLITE: Self = Self("SQLite");
+    /// MySQL and MariaDB.
+    pub const MYSQL: Self = Self("MySQL");
+    /// The in-memory store, which takes rows as they are.
+    pub const MEMORY: Self = Self("memory");
+
+    /// A dialect of another store; two are the same if their names are.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// One SQL statement with its values in bind order: all an adapter needs to know to insert events.
+///
+/// The store writes the text, the adapter binds, so that the SQL of an insert stands in one place per database.
+#[derive(Debug, Clone)]
+pub struct Statement<'a> {
+    /// The text, with the placeholders of its dialect.
+    pub sql: Arc<str>,
+    /// The values, in the order of the placeholders.
+    pub binds: Vec<Bind<'a>>,
+    /// Whether the same text comes again, so that preparing it once per connection pays.
+    pub reusable: bool,
+}
+
+/// A value to bind. Times are microseconds since the Unix epoch; the SQL text converts them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Bind<'a> {
+    /// A 64-bit integer or NULL.
+    Int(Option<i64>),
+    /// Text or NULL.
+    Text(Option<&'a str>),
+    /// Bytes or NULL.
+    Bytes(Option<&'a [u8]>),
+    /// An array of 64-bit integers (databases with arrays).
+    Ints(Vec<Option<i64>>),
+    /// An array of texts.
+    Texts(Vec<Option<&'a str>>),
+    /// An array of byte strings.
+    ByteArrays(Vec<Option<&'a [u8]>>),
+}

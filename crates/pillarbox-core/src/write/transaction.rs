@@ -1,0 +1,139 @@
+use std::error::Error;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use super::{Connection, Dialect, Insert, Written};
+use crate::run::Outbox;
+
+/// Where a transaction can be begun: a driver's pool or connection. Adapter crates implement it.
+///
+/// `M` is the adapter's marker, as in [`Connection`].
+pub trait Begin<M>: Send {
+    /// The driver's transaction.
+    type Transaction: Connection<M> + Finish<M, Error = Self::Error>;
+    /// The driver's error.
+    type Error: Error + Send + Sync + 'static;
+
+    /// Begins a transaction.
+    ///
+    /// # Behavior
+    /// - dropped at any await, it leaves no open transaction behind, neither in the pool nor in the database
+    fn begin(self) -> impl Future<Output = Result<Self::Transaction, Self::Error>> + Send;
+}
+
+/// A driver's transaction that can be ended. Dropping it without ending it rolls it back.
+pub trait Finish<M>: Send + Sized {
+    /// The driver's error.
+    type Error: Error + Send + Sync + 'static;
+
+    /// Commits. After an error the outcome is unknown.
+    fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Rolls back.
+    fn rollback(self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+/// A transaction that tells the outbox of its commit, so that its events take the hot path.
+///
+/// It dereferences to the driver's transaction. Dropped without [`commit`](Self::commit) it rolls back, and its events
+/// never existed. Returned by [`Outbox::begin`].
+#[derive(Debug)]
+pub struct Transaction<T, M> {
+    inner: T,
+    receipts: Receipts,
+    marker: PhantomData<fn() -> M>,
+}
+
+impl<T, M> Transaction<T, M> {
+    pub(crate) fn new(inner: T, outbox: Outbox) -> Self {
+        Self { inner, receipts: Receipts { outbox, written: Vec::new() }, marker: PhantomData }
+    }
+}
+
+impl<T: Finish<M>, M> Transaction<T, M> {
+    /// Commits, then hands the events to the hot path.
+    ///
+    /// # Errors
+    /// The driver's. Whether the transaction committed is unknown then; if it did, its events are delivered by the cold
+    /// path, and if it did not, they never existed.
+    pub async fn commit(self) -> Result<(), T::Error> {
+        let Self { inner, mut receipts, .. } = self;
+        let committed = inner.commit().await;
+        let written = std::mem::take(&mut receipts.written);
+        match committed {
+            Ok(()) => {
+                for written in written {
+                    receipts.outbox.committed(written);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                for written in &written {
+                    written.look_for();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls back; the events never existed.
+    ///
+    /// # Errors
+    /// The driver's. The database rolls the transaction back even then.
+    pub async fn rollback(self) -> Result<(), T::Error> {
+        // Dropping `receipts` reports the rollback to the hooks.
+        self.inner.rollback().await
+    }
+}
+
+impl<T, M> Deref for Transaction<T, M> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T, M> DerefMut for Transaction<T, M> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+/// The marker of guarded transactions.
+#[derive(Debug)]
+pub struct Guarded<M>(PhantomData<fn() -> M>);
+
+impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
+    type Error = T::Error;
+
+    const DIALECT: Dialect = T::DIALECT;
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
+        self.inner.insert(insert).await
+    }
+
+    fn wrote(&mut self, written: &Written) -> bool {
+        self.receipts.written.push(written.clone());
+        true
+    }
+}
+
+/// The receipts of a guarded transaction. While any are left when it is dropped, the transaction was rolled back.
+///
+/// A commit that is cancelled half-way ends here too: its outcome is unknown, so the cold path is asked to look.
+#[derive(Debug)]
+struct Receipts {
+    outbox: Outbox,
+    written: Vec<Written>,
+}
+
+impl Drop for Receipts {
+    fn drop(&mut self) {
+        for written in &self.written {
+            written.look_for();
+            self.outbox.rolled_back(written);
+        }
+    }
+}

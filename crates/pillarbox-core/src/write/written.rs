@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use super::NewRow;
+use crate::event::{Envelope, EventId};
+use crate::queue::Intake;
+
+/// The receipt of a write: the ids of its events, in order, and what the hot path needs to deliver them from memory.
+///
+/// Pass it to [`Outbox::committed`](crate::run::Outbox::committed) after the commit; dropping it is fine too, and only
+/// means that the events are delivered from the table.
+#[derive(Debug, Clone)]
+pub struct Written {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    rows: Vec<NewRow>,
+    seqs: Vec<i64>,
+    intake: Arc<Intake>,
+}
+
+impl Written {
+    pub(crate) fn new(rows: Vec<NewRow>, seqs: Vec<i64>, intake: Arc<Intake>) -> Self {
+        intake.announce(&rows, &seqs);
+        Self { inner: Arc::new(Inner { rows, seqs, intake }) }
+    }
+
+    /// The events' ids, in write order. Empty when a hook suppressed the write.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = &EventId> {
+        self.inner.rows.iter().map(|row| row.envelope().id())
+    }
+
+    /// The id of the first event, which for a write of one event is its id; `None` when a hook suppressed it.
+    #[must_use]
+    pub fn id(&self) -> Option<&EventId> {
+        self.ids().next()
+    }
+
+    /// How many events were written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.rows.len()
+    }
+
+    /// Whether a hook suppressed the write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inner.rows.is_empty()
+    }
+
+    pub(crate) fn events(&self) -> Vec<&Envelope> {
+        self.inner.rows.iter().map(NewRow::envelope).collect()
+    }
+
+    /// Hands the events to the hot path of the outbox they were written through.
+    pub(crate) fn deliver(&self) {
+        self.inner.intake.committed(&self.inner.rows, &self.inner.seqs);
+    }
+
+    /// Asks the cold path to look for the events soon: they may be committed without anybody saying so.
+    pub(crate) fn look_for(&self) {
+        self.inner.intake.look_for(&self.inner.seqs);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.intake.forget(&self.seqs);
+    }
+}
