@@ -155,7 +155,9 @@ pub enum WriteError<E: Error + 'static> {
     #[error("a writer hook refused the events: {0}")]
     Hook(#[source] BoxError),
     /// The connection is of another database than the outbox. The transaction was not touched.
-    #[error("this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table")]
+    #[error(
+        "this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table"
+    )]
     WrongDatabase {
         /// The outbox's database.
         outbox: crate::write::Dialect,

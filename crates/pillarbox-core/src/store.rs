@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{EventId, Headers, Payload};
-use crate::clock::Timestamp;
 use crate::ownership::{Acquired, Mode, NodeId, Renewal};
 use crate::settle::Verdict;
 use crate::write::{Dialect, NewRow, Statement};
@@ -238,6 +238,15 @@ impl FetchedRow {
         match self {
             Self::Row(row) => row.seq,
             Self::Broken(row) => row.seq,
+        }
+    }
+
+    /// Whether the row has a due time.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        match self {
+            Self::Row(row) => row.timed,
+            Self::Broken(row) => row.timed,
         }
     }
 }

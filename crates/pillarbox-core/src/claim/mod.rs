@@ -1,1 +1,8 @@
-//! From the table to the queue.
+//! From the table to the queue: when to look, where to begin, how much to take.
+
+mod claimer;
+mod lookout;
+mod sweep;
+
+pub(crate) use claimer::Claimer;
+pub(crate) use lookout::Lookout;

@@ -52,7 +52,6 @@ impl EnvelopeBuilder {
     }
 
     /// The kind of thing the event happened to. Default: [`GLOBAL_AGGREGATE`].
-    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call: an enum value or a literal")]
     pub fn aggregate_type(mut self, aggregate_type: impl TypeName) -> Self {
         self.aggregate_type = Some(aggregate_type.type_name().to_owned());
         self

@@ -70,9 +70,7 @@ impl Payload {
         }
         match self {
             Self::Json(text) => check_json(text),
-            Self::Binary { content_type, .. } => {
-                limits::check_text("content_type", content_type, limits::CONTENT_TYPE)
-            }
+            Self::Binary { content_type, .. } => limits::check_text("content_type", content_type, limits::CONTENT_TYPE),
         }
     }
 }
@@ -126,7 +124,15 @@ mod tests {
 
     #[test]
     fn json_is_accepted_as_written() {
-        for text in [r#"{"b":1,  "a":2,"a":3}"#, "null", "\"\\u0000 \\ud800\"", "[1e400]", " 7 ", "-0", "12345678901234567890123"] {
+        for text in [
+            r#"{"b":1,  "a":2,"a":3}"#,
+            "null",
+            "\"\\u0000 \\ud800\"",
+            "[1e400]",
+            " 7 ",
+            "-0",
+            "12345678901234567890123",
+        ] {
             assert_eq!(json(text), Ok(()), "{text}");
         }
     }

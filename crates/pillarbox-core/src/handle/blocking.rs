@@ -4,7 +4,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::into_handler::parse;
-use super::{BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape};
+use super::{
+    BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
+};
 use crate::event::Event;
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.

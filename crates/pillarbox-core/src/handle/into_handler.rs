@@ -33,8 +33,10 @@ pub mod shape {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of deliveries",
     label = "expected an async function that takes a `Delivery`",
-    note = "accepted: an async fn or closure `(Delivery)` returning (), Outcome, Result<(), E> or Result<Outcome, E>; a type that implements `Handler`; `blocking(…)` around a sync function",
-    note = "a function that takes a typed event is registered with `handle`, which knows its name"
+    note = "a handler of deliveries is `async fn(Delivery)`, a closure like it, or a type that implements `Handler`; one that is not async is wrapped: `blocking(…)`",
+    note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
+    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await",
+    note = "a function that takes a typed event is registered with `handle`, which reads the event's name from its type"
 )]
 pub trait IntoHandler<Shape> {
     /// The engine's form of it.
@@ -45,8 +47,11 @@ pub trait IntoHandler<Shape> {
 /// where the payload derives [`Event`] and `Deserialize`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a typed event",
-    label = "expected an async function whose first argument derives `Event` and `Deserialize`",
-    note = "accepted: an async fn or closure `(Payload)` or `(Payload, Delivery)` returning (), Outcome, Result<(), E> or Result<Outcome, E>; `blocking(…)` around a sync function",
+    label = "expected `async fn(Payload)` or `async fn(Payload, Delivery)`",
+    note = "the payload comes first and by value; its type derives `Event` and `Deserialize`",
+    note = "the function or closure is async; one that is not is wrapped: `blocking(…)`",
+    note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
+    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await",
     note = "a function that takes only a `Delivery` does not say which events it handles: register it with `handle_type` or `handle_all`"
 )]
 pub trait EventHandler<Shape> {

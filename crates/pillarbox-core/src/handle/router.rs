@@ -66,11 +66,13 @@ pub struct DuplicateHandler {
     what: String,
 }
 
+type HandlersByEventType = HashMap<Box<str>, Arc<dyn Handler>>;
+
 /// Finds the one handler of an event.
 #[derive(Clone, Default)]
 pub struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
-    routes: HashMap<Box<str>, HashMap<Box<str>, Arc<dyn Handler>>>,
+    routes: HashMap<Box<str>, HandlersByEventType>,
     catch_all: Option<Arc<dyn Handler>>,
 }
 

@@ -1,8 +1,10 @@
 //! Who may deliver: nodes, their leases, and what points to them.
 
+mod lease;
 mod mode;
 mod node;
 
+pub(crate) use lease::Lease;
 pub use mode::{Mode, UnknownMode};
 pub use node::{NodeId, NodeName};
 

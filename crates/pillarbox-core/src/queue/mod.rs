@@ -1,14 +1,11 @@
-//! Between writing and handling: what is in memory.
+//! What is in memory: events on their way to a worker, and the register of who holds which row.
+//!
+//! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
-use crate::write::NewRow;
+mod intake;
+mod lanes;
+mod registry;
 
-/// Stub.
-#[derive(Debug)]
-pub(crate) struct Intake;
-
-impl Intake {
-    pub(crate) fn announce(&self, _rows: &[NewRow], _seqs: &[i64]) {}
-    pub(crate) fn committed(&self, _rows: &[NewRow], _seqs: &[i64]) {}
-    pub(crate) fn look_for(&self, _seqs: &[i64]) {}
-    pub(crate) fn forget(&self, _seqs: &[i64]) {}
-}
+pub(crate) use intake::Intake;
+pub(crate) use lanes::{Item, Lanes};
+pub(crate) use registry::Registry;

@@ -30,7 +30,11 @@ impl ExponentialBackoff {
     pub fn new(base: Duration, cap: Duration) -> Result<Self, ConfigError> {
         for (field, value) in [("retry.base", base), ("retry.cap", cap)] {
             if value.is_zero() {
-                return Err(ConfigError::new(field, "is zero", "a retry without a pause would spin; set at least 1 ms"));
+                return Err(ConfigError::new(
+                    field,
+                    "is zero",
+                    "a retry without a pause would spin; set at least 1 ms",
+                ));
             }
         }
         if cap > MAX_CAP {
@@ -44,9 +48,16 @@ impl ExponentialBackoff {
     }
 }
 
+impl ExponentialBackoff {
+    /// For values that are known to be valid.
+    pub(super) const fn constant(base: Duration, cap: Duration) -> Self {
+        Self { base, cap }
+    }
+}
+
 impl Default for ExponentialBackoff {
     fn default() -> Self {
-        Self { base: Duration::from_millis(200), cap: Duration::from_secs(60) }
+        Self::constant(Duration::from_millis(200), Duration::from_secs(60))
     }
 }
 

@@ -1,30 +1,83 @@
 use std::sync::Arc;
 
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::supervisor::{Membership, Supervisor};
+use super::{Role, SingleNode};
 use crate::error::WriteError;
 use crate::event::{IntoEnvelope, Stamp};
+use crate::observe::{Counters, Stats};
+use crate::ownership::Acquired;
 use crate::queue::Intake;
 use crate::store::Store;
-use crate::write::{Begin, Connection, Insert, NewRow, Transaction, WriterHooks, Written};
+use crate::write::{Begin, Connection, NewRow, Transaction, WriterHooks, Written, insert_rows};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
+///
+/// Call [`shutdown`](Self::shutdown) before the process ends. Dropping the last clone shuts down too, but nobody waits
+/// for it then.
 #[derive(Debug, Clone)]
 pub struct Outbox {
     shared: Arc<Shared>,
+    running: Arc<Running>,
 }
 
+/// What the writing and the delivering side share.
 #[derive(Debug)]
-struct Shared {
-    store: Arc<dyn Store>,
-    stamp: Stamp,
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stamp: Arc<Stamp>,
     hooks: WriterHooks,
-    intake: Arc<Intake>,
+    pub(crate) intake: Arc<Intake>,
+}
+
+impl Shared {
+    pub(super) fn new(store: Arc<dyn Store>, stamp: Arc<Stamp>, hooks: WriterHooks, hot_capacity: usize) -> Self {
+        let intake = Intake::new(hot_capacity, Arc::new(Counters::default()), Arc::clone(&stamp));
+        Self { store, stamp, hooks, intake: Arc::new(intake) }
+    }
+}
+
+/// The tasks of a running outbox; they stop when it is dropped.
+#[derive(Debug)]
+struct Running {
+    tasks: TaskTracker,
+    role: watch::Receiver<Role>,
+    stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
 }
 
 impl Outbox {
-    /// Writes one event in the caller's transaction.
+    /// An outbox of which one node delivers at a time.
+    ///
+    /// A store is cheap to clone: keep a copy to query it yourself.
+    pub fn single_node(store: impl Store) -> SingleNode {
+        SingleNode::new(Arc::new(store))
+    }
+
+    pub(super) fn launch(shared: Arc<Shared>, supervisor: Supervisor, first: Membership, acquired: Acquired) -> Self {
+        let tasks = supervisor.tasks.clone();
+        let role = supervisor.role.subscribe();
+        let stop = supervisor.stop.clone();
+        tasks.spawn(supervisor.run(first, acquired));
+        tasks.close();
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop };
+        Self { shared, running: Arc::new(running) }
+    }
+
+    /// Writes one event in the caller's transaction: a reference to a typed event, or an
+    /// [`Envelope`](crate::event::Envelope).
+    ///
+    /// It is one `INSERT` on the caller's connection and nothing else. The event exists if and only if the transaction
+    /// commits. Pass the receipt to [`committed`](Self::committed) after the commit to have it handled from memory; without
+    /// that it is delivered from the table within some tens of milliseconds.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// See [`WriteError`]. After [`Invalid`](WriteError::Invalid), [`Hook`](WriteError::Hook),
+    /// [`WrongDatabase`](WriteError::WrongDatabase) and [`NoTransaction`](WriteError::NoTransaction) the transaction was
+    /// not touched.
     pub async fn write<M, C: Connection<M>>(
         &self,
         connection: &mut C,
@@ -36,36 +89,26 @@ impl Outbox {
     /// Writes many events in the caller's transaction, with one statement, in the given order.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// As [`write`](Self::write). Either all events are written or none.
     pub async fn write_all<M, C: Connection<M>, E: IntoEnvelope>(
         &self,
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let info = self.shared.store.info();
-        if info.dialect != C::DIALECT {
-            return Err(WriteError::WrongDatabase { outbox: info.dialect, connection: C::DIALECT });
-        }
-        if connection.in_transaction() == Some(false) {
-            return Err(WriteError::NoTransaction);
-        }
-        let events = events.into_iter().map(|event| event.into_envelope(&self.shared.stamp)).collect::<Result<Vec<_>, _>>()?;
-        let events = self.shared.hooks.before_write(events).map_err(WriteError::Hook)?;
+        let Shared { store, stamp, hooks, intake } = &*self.shared;
+        let events = events.into_iter().map(|event| event.into_envelope(stamp)).collect::<Result<Vec<_>, _>>()?;
+        let events = hooks.before_write(events).map_err(WriteError::Hook)?;
         let rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
-        if rows.is_empty() {
-            return Ok(Written::new(rows, Vec::new(), Arc::clone(&self.shared.intake)));
-        }
-        let insert = Insert { rows: &rows, statements: self.shared.store.insert(&rows) };
-        let seqs = connection.insert(&insert).await.map_err(WriteError::Database)?;
-        let written = Written::new(rows, seqs, Arc::clone(&self.shared.intake));
+        let seqs = insert_rows(&**store, connection, &rows).await?;
+        let written = Written::new(rows, seqs, Arc::clone(intake));
         if !connection.wrote(&written) {
             written.look_for();
         }
-        self.shared.hooks.after("after_write", |hook| hook.after_write(&written.events()));
+        hooks.after("after_write", &written, |hook, events| hook.after_write(events));
         Ok(written)
     }
 
-    /// Begins a transaction that tells the outbox of its commit.
+    /// Begins a transaction that tells the outbox of its commit, so that its events take the hot path.
     ///
     /// # Errors
     /// The driver's.
@@ -74,12 +117,50 @@ impl Outbox {
     }
 
     /// Says that the transaction of a write has committed: its events take the hot path.
+    ///
+    /// Call it after the commit has succeeded, never before. Calling it twice, or not at all, delivers no event twice and
+    /// loses none.
+    #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
     pub fn committed(&self, written: Written) {
         written.deliver();
-        self.shared.hooks.after("after_commit", |hook| hook.after_commit(&written.events()));
+        self.shared.hooks.after("after_commit", &written, |hook, events| hook.after_commit(events));
     }
 
     pub(crate) fn rolled_back(&self, written: &Written) {
-        self.shared.hooks.after("after_rollback", |hook| hook.after_rollback(&written.events()));
+        self.shared.hooks.after("after_rollback", written, |hook, events| hook.after_rollback(events));
+    }
+
+    /// What this outbox is doing: delivering, standing by, joining, or nothing any more.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.running.role.borrow().clone()
+    }
+
+    /// Waits until the role satisfies `wanted`; false if the outbox stops before it does.
+    pub async fn wait_for_role(&self, wanted: impl FnMut(&Role) -> bool) -> bool {
+        self.running.role.clone().wait_for(wanted).await.is_ok()
+    }
+
+    /// What this outbox has done since it was started, and what it holds now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let intake = &self.shared.intake;
+        let (hot_depth, cold_depth) = intake.depths();
+        Stats { hot_depth, cold_depth, held: intake.registry.held(), ..intake.counters.snapshot() }
+    }
+
+    /// The store this outbox was built on.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.shared.store
+    }
+
+    /// Stops claiming, lets queued and running events finish within the drain timeout, records the verdicts, and frees
+    /// what this node owned, so that another takes over at once.
+    ///
+    /// It takes the drain timeout and a few seconds at most. Calling it again waits for the same end.
+    pub async fn shutdown(&self) {
+        self.running.stop.cancel();
+        self.running.tasks.wait().await;
     }
 }

@@ -74,8 +74,9 @@ impl fmt::Display for TableName {
 }
 
 fn identifier(part: &str) -> Result<String, ConfigError> {
-    let refuse =
-        |problem: String| Err(ConfigError::new("table", problem, "name it like `outbox_event` or `billing.outbox_event`"));
+    let refuse = |problem: String| {
+        Err(ConfigError::new("table", problem, "name it like `outbox_event` or `billing.outbox_event`"))
+    };
     let mut characters = part.chars();
     let Some(first) = characters.next() else { return refuse("has an empty part".to_owned()) };
     if part.len() > MAX_PART {

@@ -1,1 +1,3 @@
 //! Stores that need no database.
+
+pub mod memory;

@@ -10,8 +10,8 @@ use super::{Dialect, NewRow, Statement, Written};
 #[diagnostic::on_unimplemented(
     message = "events cannot be written on `{Self}`",
     label = "not a transaction that Pillarbox knows",
-    note = "pass the transaction itself, such as `&mut *tx`; writing needs one, so that events commit with the business data",
-    note = "adapters: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
+    note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events commit with the business data",
+    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
 )]
 pub trait Connection<M>: Send {
     /// The driver's error.

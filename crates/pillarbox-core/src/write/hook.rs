@@ -1,6 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Written;
 use crate::error::BoxError;
 use crate::event::Envelope;
 
@@ -39,10 +40,6 @@ impl WriterHooks {
         self.0.push(Arc::new(hook));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(crate) fn before_write(&self, mut events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
         for hook in &self.0 {
             if events.is_empty() {
@@ -54,9 +51,13 @@ impl WriterHooks {
     }
 
     /// Calls `stage` on each hook. A hook that panics is logged and does not disturb the write, which is done by now.
-    pub(crate) fn after(&self, stage: &'static str, call: impl Fn(&dyn WriterHook)) {
+    pub(crate) fn after(&self, stage: &'static str, written: &Written, call: impl Fn(&dyn WriterHook, &[&Envelope])) {
+        if self.0.is_empty() || written.is_empty() {
+            return;
+        }
+        let events = written.events();
         for hook in self.0.iter().rev() {
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&**hook)));
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&**hook, &events)));
             if outcome.is_err() {
                 tracing::error!(stage, "a writer hook panicked; the write stands");
             }

@@ -2,6 +2,7 @@
 
 mod connection;
 mod hook;
+mod insert;
 mod row;
 mod statement;
 mod transaction;
@@ -10,6 +11,8 @@ mod written;
 pub use connection::{Connection, Insert};
 pub use hook::WriterHook;
 pub(crate) use hook::WriterHooks;
+pub use insert::insert;
+pub(crate) use insert::insert_rows;
 pub use row::NewRow;
 pub use statement::{Bind, Dialect, Statement};
 pub use transaction::{Begin, Finish, Guarded, Transaction};

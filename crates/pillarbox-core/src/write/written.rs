@@ -60,7 +60,7 @@ impl Written {
 
     /// Asks the cold path to look for the events soon: they may be committed without anybody saying so.
     pub(crate) fn look_for(&self) {
-        self.inner.intake.look_for(&self.inner.seqs);
+        self.inner.intake.look_for(&self.inner.rows, &self.inner.seqs);
     }
 }
 

@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::sweep::Sweep;
+use crate::clock::Random;
+use crate::error::StoreError;
+use crate::observe::Counters;
+use crate::queue::{Intake, Lanes};
+use crate::retry::{Pause, jittered};
+use crate::run::ClaimConfig;
+use crate::settle::{Change, Verdict, clean_error};
+use crate::store::{BrokenRow, Fetch, Fetched, FetchedRow, Store};
+
+/// Reads pending rows into the cold lane, as many as fit, for as long as this node owns them.
+#[derive(Debug)]
+pub(crate) struct Claimer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) config: ClaimConfig,
+    /// Where rows that make no event get their verdict.
+    pub(crate) verdicts: mpsc::Sender<Verdict>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Claimer {
+    /// Runs until it is told to stop. Dropping a fetch half-way is safe: it holds nothing in the database.
+    pub(crate) async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.claim_for_ever()).await;
+    }
+
+    async fn claim_for_ever(&self) {
+        let mut sweep = Sweep::new();
+        let mut interval = self.config.min_interval;
+        let mut pause = Pause::default();
+        loop {
+            let room = self.lanes.cold_room().await;
+            if !sweep.is_under_way() {
+                let latest = Instant::now() + jittered(interval, &*self.random);
+                let look = self.intake.lookout.wait(latest).await;
+                sweep.begin(look.lowest, Instant::now() >= latest, Instant::now());
+            }
+            match self.fetch(&mut sweep, room.min(self.config.batch)).await {
+                Ok(found) => {
+                    if pause.is_over() {
+                        tracing::info!("the outbox table can be read again");
+                    }
+                    interval =
+                        if found { self.config.min_interval } else { (interval * 2).min(self.config.max_interval) };
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "the outbox table cannot be read; trying again until it can");
+                    }
+                    tokio::time::sleep(pause.next(&*self.random)).await;
+                }
+            }
+        }
+    }
+
+    /// Fetches once; says whether anything was found.
+    async fn fetch(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
+        let sight = self.intake.registry.sight();
+        let exclude = sight.exclude(sweep.cursor().is_some());
+        let held = exclude.iter().min().copied();
+        let fetch = Fetch { above: sweep.above(), exclude, limit };
+        let Fetched { rows, next_due } = self.store.fetch(&fetch).await?;
+        debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
+        let full = rows.len() >= limit;
+        let found = !rows.is_empty();
+        let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
+        sweep.advance(untimed().min().zip(untimed().max()), held, full, Instant::now());
+        if let Some(delay) = next_due {
+            self.intake.lookout.due_in(delay);
+        }
+        if found {
+            let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed())));
+            drop(sight);
+            self.queue(rows, &admitted).await;
+        }
+        Ok(found)
+    }
+
+    async fn queue(&self, rows: Vec<FetchedRow>, admitted: &[bool]) {
+        let mut good = Vec::with_capacity(rows.len());
+        for (row, admitted) in rows.into_iter().zip(admitted) {
+            self.intake.lookout.found(row.seq());
+            match row {
+                _ if !admitted => {}
+                FetchedRow::Row(row) => good.push(row),
+                // The channel closes only when the term is over; the row then stays as it is.
+                FetchedRow::Broken(broken) => drop(self.verdicts.send(condemn(&broken)).await),
+            }
+        }
+        Counters::add(&self.intake.counters.cold, good.len() as u64);
+        // Closed lanes mean that the term ends, which gives up everything that is held.
+        self.lanes.push_cold(good);
+    }
+}
+
+/// A row that makes no event goes DEAD by itself, so that it stops nobody else.
+fn condemn(row: &BrokenRow) -> Verdict {
+    let error = clean_error(&format!("the row is not an event: {}", row.reason));
+    Verdict { seq: row.seq, expected_attempts: row.attempts, change: Change::Dead { attempts: row.attempts, error } }
+}

@@ -1,0 +1,71 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{NodeId, Renewal};
+use crate::clock::Random;
+use crate::retry::{Pause, jittered};
+use crate::store::Store;
+
+/// A node's right to deliver, kept up by renewing it.
+///
+/// The database says when a lease ends; this node must have stopped by then, without asking. So it counts from the moment
+/// *before* a renewal was sent, which is no later than the moment the database counts from, and stops a margin earlier:
+///
+/// ```text
+///   node      sent ─────────────────────────── sent + lease − margin: stop
+///   database       renewed ─────────────────────────────────── renewed + lease: others may take over
+/// ```
+///
+/// The margin covers clocks that run at different speeds, not clocks that show different times: no time of day is
+/// ever compared.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) node: NodeId,
+    pub(crate) length: Duration,
+    pub(crate) random: Arc<dyn Random>,
+    /// Cancelled when the lease can no longer be relied on.
+    pub(crate) lost: CancellationToken,
+}
+
+impl Lease {
+    /// When a lease confirmed by a request sent at `sent` must no longer be relied on.
+    fn deadline(&self, sent: Instant) -> Instant {
+        sent + self.length - self.length / 10
+    }
+
+    /// Renews every third of the lease, counted from `sent`, when the first one was asked for. Returns when the lease is
+    /// lost; dropping it just stops renewing.
+    pub(crate) async fn keep(&self, sent: Instant) {
+        let mut deadline = self.deadline(sent);
+        let mut next = sent + jittered(self.length / 3, &*self.random);
+        let mut pause = Pause::default();
+        loop {
+            tokio::time::sleep_until(next.min(deadline)).await;
+            let sent = Instant::now();
+            let renewal = tokio::time::timeout_at(deadline, self.store.renew(&self.node, self.length)).await;
+            match renewal {
+                Ok(Ok(Renewal::Renewed)) => {
+                    deadline = self.deadline(sent);
+                    next = sent + jittered(self.length / 3, &*self.random);
+                    if pause.is_over() {
+                        tracing::info!(node = %self.node, "the lease is renewed again");
+                    }
+                }
+                Ok(Ok(Renewal::Lost)) => break,
+                Ok(Err(error)) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, node = %self.node, "the lease could not be renewed; trying again");
+                    }
+                    next = Instant::now() + pause.next(&*self.random).min(self.length / 10);
+                }
+                Err(_elapsed) => break,
+            }
+        }
+        tracing::warn!(node = %self.node, "the lease is lost; this node stops delivering and joins anew");
+        self.lost.cancel();
+    }
+}

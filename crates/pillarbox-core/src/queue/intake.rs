@@ -1,0 +1,132 @@
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::claim::Lookout;
+use crate::clock::Timestamp;
+use crate::event::{Envelope, Stamp};
+use crate::observe::Counters;
+use crate::store::Row;
+use crate::write::NewRow;
+
+use super::{Lanes, Registry};
+
+/// What the writing side knows of the delivering side: where committed events go.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    pub(crate) registry: Registry,
+    pub(crate) lookout: Lookout,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) stamp: Arc<Stamp>,
+    hot_capacity: usize,
+    /// The lanes of the term under way; `None` while this node owns nothing.
+    lanes: RwLock<Option<Arc<Lanes>>>,
+}
+
+impl Intake {
+    pub(crate) fn new(hot_capacity: usize, counters: Arc<Counters>, stamp: Arc<Stamp>) -> Self {
+        Self {
+            registry: Registry::default(),
+            lookout: Lookout::default(),
+            counters,
+            stamp,
+            hot_capacity,
+            lanes: RwLock::new(None),
+        }
+    }
+
+    /// A term begins or, with `None`, ends: no event enters the old lanes after this returns.
+    pub(crate) fn open(&self, lanes: Option<Arc<Lanes>>) {
+        *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = lanes;
+    }
+
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or((0, 0), |lanes| lanes.depths())
+    }
+
+    /// Rows were written in an open transaction. More than the hot lane could ever take are not worth remembering.
+    pub(crate) fn announce(&self, rows: &[NewRow], seqs: &[i64]) {
+        self.registry.announce(self.hot_candidates(rows, seqs).map(|(_, seq)| seq));
+    }
+
+    /// The receipt of these rows is gone.
+    pub(crate) fn forget(&self, seqs: &[i64]) {
+        self.registry.forget(seqs);
+    }
+
+    /// These rows are committed: those that are not delayed take the hot path as far as there is room.
+    pub(crate) fn committed(&self, rows: &[NewRow], seqs: &[i64]) {
+        // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(lanes) = lanes.as_ref() else { return };
+        let mut dropped = 0_u64;
+        for (row, seq) in self.hot_candidates(rows, seqs) {
+            if !self.registry.take_announced(seq) {
+                continue;
+            }
+            if lanes.push_hot(Arc::new(in_memory(row.envelope(), seq, self.stamp.now()))) {
+                Counters::add(&self.counters.hot, 1);
+            } else {
+                self.registry.release([seq]);
+                self.lookout.wake_for(seq);
+                dropped += 1;
+            }
+        }
+        let delayed = rows.iter().filter(|row| row.available_at().is_some()).count();
+        Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
+        let immediate = rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_none());
+        if let Some((_, seq)) = immediate.clone().nth(self.hot_capacity) {
+            dropped += immediate.skip(self.hot_capacity).count() as u64;
+            self.lookout.wake_for(*seq);
+        }
+        if dropped > 0 {
+            Counters::add(&self.counters.hot_dropped, dropped);
+            tracing::warn!(events = dropped, "the hot queue is full; the events are delivered from the table");
+        }
+        match seqs.first() {
+            Some(first) if delayed == 0 => self.lookout.found(*first),
+            _ => self.look_for(rows, seqs),
+        }
+    }
+
+    /// These rows may be committed at any time without anybody saying so.
+    pub(crate) fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
+        // All rows of a write become visible together, so the first of each due time stands for the rest.
+        let now = rows.iter().position(|row| row.available_at().is_none());
+        if let Some(seq) = now.and_then(|index| seqs.get(index)) {
+            self.lookout.look_for(*seq, Duration::ZERO);
+        }
+        let delayed = rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_some());
+        if let Some((row, seq)) = delayed.min_by_key(|(row, _)| row.available_at()) {
+            self.lookout.look_for(*seq, row.envelope().available_at().since(self.stamp.now()));
+        }
+    }
+
+    fn hot_candidates<'a>(
+        &self,
+        rows: &'a [NewRow],
+        seqs: &'a [i64],
+    ) -> impl Iterator<Item = (&'a NewRow, i64)> + use<'a> {
+        let immediate = rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| row.available_at().is_none());
+        immediate.take(self.hot_capacity)
+    }
+}
+
+/// The row as it stands in the table, without reading it.
+fn in_memory(event: &Envelope, seq: i64, created_at: Timestamp) -> Row {
+    let boxed = |text: Option<&str>| text.map(Box::from);
+    Row {
+        seq,
+        event_id: event.id().clone(),
+        event_type: event.event_type().into(),
+        aggregate_type: event.aggregate_type().into(),
+        aggregate_id: boxed(event.aggregate_id()),
+        tenant_id: boxed(event.tenant_id()),
+        key: boxed(event.key()),
+        headers: event.headers().clone(),
+        payload: event.payload().clone(),
+        attempts: 0,
+        timed: false,
+        occurred_at: event.occurred_at(),
+        created_at,
+    }
+}

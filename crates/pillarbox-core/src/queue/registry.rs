@@ -1,0 +1,229 @@
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Rows settled while one fetch is under way that are remembered, before that fetch is called off instead.
+const MAX_SETTLED_DURING_FETCH: usize = 100_000;
+
+/// Which rows this process has to do with, so that no row is ever in its memory twice.
+///
+/// ```text
+/// write ──▶ announced ──committed──▶ held ──settled──▶ (gone)
+///               │                     ▲
+///               └──── fetched first ──┘   and: unknown row ──fetched──▶ held
+/// ```
+///
+/// Two races decide its shape.
+///
+/// *Hot against cold.* Between a commit and the call of `committed`, the cold path may find the row, deliver and settle
+/// it. So a write announces its rows, whoever comes first turns "announced" into "held", and the other finds nothing
+/// left to take.
+///
+/// *Fetch against settle.* A fetch may read a row that is pending in its snapshot and return it after the row was handled
+/// and settled. So rows settled while a fetch is under way are remembered until that fetch has been admitted.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    rows: HashMap<i64, Entry>,
+    /// Whether a fetch is under way, and what was settled since it began.
+    fetching: bool,
+    settled: Vec<i64>,
+    called_off: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    /// Written here, not known to be committed.
+    Announced,
+    /// Queued, running or waiting to be settled.
+    Held { timed: bool },
+    /// Settled since the fetch under way began.
+    Settled,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Every section below leaves the map consistent, so a panic elsewhere while it was locked changes nothing.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows were written in an open transaction.
+    pub(crate) fn announce(&self, seqs: impl IntoIterator<Item = i64>) {
+        let mut entries = self.lock();
+        for seq in seqs {
+            entries.rows.entry(seq).or_insert(Entry::Announced);
+        }
+    }
+
+    /// Nobody will say any more that these rows were committed.
+    pub(crate) fn forget(&self, seqs: &[i64]) {
+        let mut entries = self.lock();
+        for seq in seqs {
+            if entries.rows.get(seq) == Some(&Entry::Announced) {
+                entries.rows.remove(seq);
+            }
+        }
+    }
+
+    /// Takes an announced row for the hot path; false if the cold path has taken it already.
+    pub(crate) fn take_announced(&self, seq: i64) -> bool {
+        match self.lock().rows.get_mut(&seq) {
+            Some(entry @ Entry::Announced) => {
+                *entry = Entry::Held { timed: false };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives up rows that were held: they are settled, or left to the table.
+    pub(crate) fn release(&self, seqs: impl IntoIterator<Item = i64>) {
+        let mut entries = self.lock();
+        let entries = &mut *entries;
+        for seq in seqs {
+            if !entries.fetching {
+                entries.rows.remove(&seq);
+            } else if entries.settled.len() < MAX_SETTLED_DURING_FETCH {
+                entries.rows.insert(seq, Entry::Settled);
+                entries.settled.push(seq);
+            } else {
+                // Too many to remember: the fetch's answer cannot be trusted any more.
+                entries.rows.remove(&seq);
+                entries.called_off = true;
+            }
+        }
+    }
+
+    /// Gives up everything that is held; what is announced stays announced.
+    pub(crate) fn release_all(&self) {
+        let mut entries = self.lock();
+        entries.rows.retain(|_, entry| *entry == Entry::Announced);
+        entries.settled.clear();
+    }
+
+    /// How many rows are held.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
+    }
+
+    /// Begins a fetch. One at a time.
+    pub(crate) fn sight(&self) -> Sight<'_> {
+        let mut entries = self.lock();
+        debug_assert!(!entries.fetching, "one fetch at a time");
+        entries.fetching = true;
+        entries.called_off = false;
+        Sight { registry: self }
+    }
+}
+
+/// A fetch under way. Dropping it ends the fetch.
+#[derive(Debug)]
+pub(crate) struct Sight<'a> {
+    registry: &'a Registry,
+}
+
+impl Sight<'_> {
+    /// The rows to leave out of the fetch: all that are held, or only those with a due time.
+    ///
+    /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
+    pub(crate) fn exclude(&self, timed_only: bool) -> Vec<i64> {
+        let entries = self.registry.lock();
+        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Held { timed } if *timed || !timed_only => Some(*seq),
+            _ => None,
+        });
+        held.collect()
+    }
+
+    /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
+    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (i64, bool)>) -> Vec<bool> {
+        let mut entries = self.registry.lock();
+        let called_off = entries.called_off;
+        let take = |(seq, timed)| match entries.rows.get(&seq) {
+            _ if called_off => false,
+            Some(Entry::Held { .. } | Entry::Settled) => false,
+            None | Some(Entry::Announced) => {
+                entries.rows.insert(seq, Entry::Held { timed });
+                true
+            }
+        };
+        rows.into_iter().map(take).collect()
+    }
+}
+
+impl Drop for Sight<'_> {
+    fn drop(&mut self) {
+        let mut entries = self.registry.lock();
+        let entries = &mut *entries;
+        entries.fetching = false;
+        for seq in entries.settled.drain(..) {
+            // A row that was settled and fetched again within this fetch cannot be: `admit` refused it.
+            if entries.rows.get(&seq) == Some(&Entry::Settled) {
+                entries.rows.remove(&seq);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_taken_by_the_cold_path_is_lost_to_the_hot_path() {
+        let registry = Registry::default();
+        registry.announce([1, 2]);
+        assert_eq!(registry.sight().admit([(1, false), (3, true)]), [true, true]);
+        assert!(!registry.take_announced(1));
+        registry.release([1]);
+        assert!(!registry.take_announced(1), "not even after it was settled");
+        assert!(registry.take_announced(2));
+        assert_eq!(registry.sight().admit([(2, false)]), [false], "and the other way round");
+    }
+
+    #[test]
+    fn a_row_settled_during_a_fetch_is_not_admitted_by_it() {
+        let registry = Registry::default();
+        registry.announce([1]);
+        let sight = registry.sight();
+        assert!(registry.take_announced(1));
+        registry.release([1]);
+        assert_eq!(sight.admit([(1, false)]), [false]);
+        drop(sight);
+        assert_eq!(registry.sight().admit([(1, false)]), [true], "a later fetch sees what is true then");
+    }
+
+    #[test]
+    fn a_fetch_that_saw_too_much_settled_is_called_off() {
+        let registry = Registry::default();
+        let sight = registry.sight();
+        registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
+        assert_eq!(sight.admit([(-1, false)]), [false]);
+        drop(sight);
+        assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
+    }
+
+    #[test]
+    fn forgetting_leaves_held_rows_alone() {
+        let registry = Registry::default();
+        registry.announce([1, 2]);
+        assert!(registry.take_announced(1));
+        registry.forget(&[1, 2]);
+        assert_eq!(registry.held(), 1);
+        assert!(!registry.take_announced(2));
+        registry.release_all();
+        assert_eq!(registry.held(), 0);
+    }
+
+    #[test]
+    fn only_rows_with_a_due_time_are_left_out_of_a_running_sweep() {
+        let registry = Registry::default();
+        registry.sight().admit([(1, false), (2, true)]);
+        let sight = registry.sight();
+        assert_eq!(sight.exclude(true), [2]);
+        assert_eq!(sight.exclude(false).len(), 2);
+    }
+}

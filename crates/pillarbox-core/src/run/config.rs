@@ -1,0 +1,206 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::ConfigError;
+use crate::handle::Unroutable;
+use crate::ownership::NodeName;
+use crate::retry::{ExponentialBackoff, RetryPolicy};
+
+/// All settings of an outbox, one struct per stage. The defaults are meant for production.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Reading the table.
+    pub claim: ClaimConfig,
+    /// Calling handlers.
+    pub dispatch: DispatchConfig,
+    /// Trying again.
+    pub retry: RetryConfig,
+    /// Recording verdicts.
+    pub settle: SettleConfig,
+    /// Being a node.
+    pub ownership: OwnershipConfig,
+    /// Stopping.
+    pub shutdown: ShutdownConfig,
+}
+
+/// Reading the table.
+#[derive(Debug, Clone)]
+pub struct ClaimConfig {
+    /// Rows read at once, 1 to 10,000. Default 1000. Lower it when payloads are large and memory is short.
+    pub batch: usize,
+    /// Pause between looks while there is work, 1 ms to `max_interval`. Default 50 ms. Looks that are asked for (a write,
+    /// a due time, a full batch) do not wait for it.
+    pub min_interval: Duration,
+    /// Longest pause between looks, up to one hour. Default 5 s. It is how long a row inserted by another process may
+    /// wait on an idle system.
+    pub max_interval: Duration,
+}
+
+impl Default for ClaimConfig {
+    fn default() -> Self {
+        Self { batch: 1000, min_interval: Duration::from_millis(50), max_interval: Duration::from_secs(5) }
+    }
+}
+
+/// Calling handlers.
+#[derive(Debug, Clone)]
+pub struct DispatchConfig {
+    /// Handlers running at once, 1 to 10,000. Default 4. Raise it for handlers that wait on other services.
+    pub workers: usize,
+    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 1000. Beyond it events wait in the table.
+    pub hot_capacity: usize,
+    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 1000.
+    pub cold_capacity: usize,
+    /// What becomes of an event that no handler takes. Default: DEAD.
+    pub unroutable: Unroutable,
+}
+
+impl Default for DispatchConfig {
+    fn default() -> Self {
+        Self { workers: 4, hot_capacity: 1000, cold_capacity: 1000, unroutable: Unroutable::Dead }
+    }
+}
+
+/// Trying again.
+#[derive(Debug, Clone)]
+pub struct RetryConfig {
+    /// Handler calls in total before an event goes DEAD, at least 1. Default 10.
+    pub max_attempts: u32,
+    /// How long to wait between them. Default: exponential from 200 ms to 60 s.
+    pub policy: Arc<dyn RetryPolicy>,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self { max_attempts: 10, policy: Arc::new(ExponentialBackoff::default()) }
+    }
+}
+
+/// Recording verdicts.
+#[derive(Debug, Clone)]
+pub struct SettleConfig {
+    /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
+    pub batch: usize,
+}
+
+impl Default for SettleConfig {
+    fn default() -> Self {
+        Self { batch: 1000 }
+    }
+}
+
+/// Being a node.
+#[derive(Debug, Clone)]
+pub struct OwnershipConfig {
+    /// The node's name in the database and in logs. Default: the host's name.
+    pub node_name: NodeName,
+    /// How long ownership holds without renewal, 100 ms to one hour. Default 15 s. It is how long the events of a crashed
+    /// node wait for the next one. It is renewed every third of it.
+    pub lease: Duration,
+    /// How often a standby looks whether it can take over, 10 ms to one minute. Default 900 ms.
+    pub standby_interval: Duration,
+}
+
+impl Default for OwnershipConfig {
+    fn default() -> Self {
+        Self {
+            node_name: NodeName::of_host(),
+            lease: Duration::from_secs(15),
+            standby_interval: Duration::from_millis(900),
+        }
+    }
+}
+
+/// Stopping.
+#[derive(Debug, Clone)]
+pub struct ShutdownConfig {
+    /// How long queued and running events may take to finish, up to one hour. Default 5 s. What is not done by then is
+    /// left to the next owner.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ShutdownConfig {
+    fn default() -> Self {
+        Self { drain_timeout: Duration::from_secs(5) }
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Config {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first one that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let Self { claim, dispatch, retry, settle, ownership, shutdown } = self;
+        count("claim.batch", claim.batch, 10_000)?;
+        count("settle.batch", settle.batch, 10_000)?;
+        count("dispatch.workers", dispatch.workers, 10_000)?;
+        count("dispatch.hot_capacity", dispatch.hot_capacity, 1_000_000)?;
+        count("dispatch.cold_capacity", dispatch.cold_capacity, 1_000_000)?;
+        duration("claim.max_interval", claim.max_interval, Duration::from_millis(1), HOUR)?;
+        duration("claim.min_interval", claim.min_interval, Duration::from_millis(1), claim.max_interval)?;
+        duration("ownership.lease", ownership.lease, Duration::from_millis(100), HOUR)?;
+        let minute = Duration::from_secs(60);
+        duration("ownership.standby_interval", ownership.standby_interval, Duration::from_millis(10), minute)?;
+        duration("shutdown.drain_timeout", shutdown.drain_timeout, Duration::ZERO, HOUR)?;
+        if let Unroutable::Park(delay) = dispatch.unroutable {
+            duration("dispatch.unroutable", delay, Duration::from_millis(1), 365 * 24 * HOUR)?;
+        }
+        if retry.max_attempts == 0 {
+            return Err(ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts"));
+        }
+        Ok(())
+    }
+}
+
+fn count(field: &'static str, value: usize, max: usize) -> Result<(), ConfigError> {
+    if (1..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::new(field, format!("is {value}"), format!("set a number from 1 to {max}")))
+}
+
+fn duration(field: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), ConfigError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::new(field, format!("is {value:?}"), format!("set a duration from {min:?} to {max:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(Config::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn every_setting_out_of_range_is_named() {
+        let ms = Duration::from_millis;
+        type Spoil = fn(&mut Config);
+        let table: [(&str, Spoil); 12] = [
+            ("claim.batch", |c| c.claim.batch = 0),
+            ("settle.batch", |c| c.settle.batch = 10_001),
+            ("dispatch.workers", |c| c.dispatch.workers = 0),
+            ("dispatch.hot_capacity", |c| c.dispatch.hot_capacity = 0),
+            ("dispatch.cold_capacity", |c| c.dispatch.cold_capacity = usize::MAX),
+            ("claim.max_interval", |c| c.claim.max_interval = Duration::MAX),
+            ("claim.min_interval", |c| c.claim.min_interval = Duration::from_secs(6)),
+            ("ownership.lease", |c| c.ownership.lease = Duration::from_millis(99)),
+            ("ownership.standby_interval", |c| c.ownership.standby_interval = Duration::ZERO),
+            ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = Duration::MAX),
+            ("dispatch.unroutable", |c| c.dispatch.unroutable = Unroutable::Park(Duration::ZERO)),
+            ("retry.max_attempts", |c| c.retry.max_attempts = 0),
+        ];
+        for (field, spoil) in table {
+            let mut config = Config::default();
+            spoil(&mut config);
+            assert_eq!(config.validate().map_err(|error| error.field()), Err(field));
+        }
+        assert!(count("x", 1, 1).is_ok() && duration("x", ms(1), ms(1), ms(1)).is_ok());
+    }
+}

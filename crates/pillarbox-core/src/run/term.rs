@@ -1,0 +1,155 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::supervisor::Supervisor;
+use crate::claim::Claimer;
+use crate::dispatch::Worker;
+use crate::ownership::NodeId;
+use crate::queue::{Intake, Lanes};
+use crate::settle::Settler;
+
+/// How long the last verdicts may take to be recorded once the handlers have ended.
+const LAST_SETTLE: Duration = Duration::from_secs(2);
+/// How long tasks may take to notice that they were abandoned.
+const LAST_TASKS: Duration = Duration::from_millis(500);
+
+/// Why a term ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Stopped,
+    LeaseLost,
+}
+
+/// The time during which this node delivers: its queues and its tasks.
+///
+/// ```text
+/// claimer ──▶ lanes ──▶ workers ──▶ verdicts ──▶ settler
+/// ```
+///
+/// It ends in the order of the flow: claiming stops, the lanes close, workers drain them until the deadline, the settler
+/// records what is left. Nothing of a term outlives it.
+#[derive(Debug)]
+pub(super) struct Term {
+    intake: Arc<Intake>,
+    lanes: Arc<Lanes>,
+    drain_timeout: Duration,
+    stop: CancellationToken,
+    lost: CancellationToken,
+    /// Ends claiming.
+    stop_claiming: CancellationToken,
+    /// Drops running handlers.
+    abandon: CancellationToken,
+    /// Ends repeated attempts to record verdicts.
+    give_up: CancellationToken,
+    deliverers: TaskTracker,
+    settler: TaskTracker,
+    settling: tokio::task::AbortHandle,
+}
+
+impl Term {
+    /// Opens the queues and starts the tasks.
+    pub(super) fn begin(supervisor: &Supervisor, node: &NodeId, lost: CancellationToken) -> Self {
+        let Supervisor { shared, config, router, random, .. } = supervisor;
+        let intake = Arc::clone(&shared.intake);
+        let lanes = Arc::new(Lanes::new(config.dispatch.hot_capacity, config.dispatch.cold_capacity));
+        // Two batches: one accumulates while the other is being recorded.
+        let (sender, receiver) = mpsc::channel(config.settle.batch * 2);
+        let (stop_claiming, abandon, give_up) =
+            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
+        let claimer = Claimer {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&intake),
+            lanes: Arc::clone(&lanes),
+            random: Arc::clone(random),
+            config: config.claim.clone(),
+            verdicts: sender.clone(),
+            stop: stop_claiming.clone(),
+        };
+        let worker = Arc::new(Worker {
+            lanes: Arc::clone(&lanes),
+            router: Arc::clone(router),
+            random: Arc::clone(random),
+            policy: Arc::clone(&config.retry.policy),
+            max_attempts: config.retry.max_attempts,
+            unroutable: config.dispatch.unroutable,
+            node: node.clone(),
+            verdicts: sender,
+            lost: lost.clone(),
+            abandon: abandon.clone(),
+        });
+        let settle = Settler {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&intake),
+            random: Arc::clone(random),
+            node: node.clone(),
+            batch: config.settle.batch,
+            verdicts: receiver,
+            give_up: give_up.clone(),
+        };
+        let settling = settler.spawn(settle.run()).abort_handle();
+        for _ in 0..config.dispatch.workers {
+            deliverers.spawn(Arc::clone(&worker).run());
+        }
+        deliverers.spawn(claimer.run());
+        intake.open(Some(Arc::clone(&lanes)));
+        Self {
+            intake,
+            lanes,
+            drain_timeout: config.shutdown.drain_timeout,
+            stop: supervisor.stop.clone(),
+            lost,
+            stop_claiming,
+            abandon,
+            give_up,
+            deliverers,
+            settler,
+            settling,
+        }
+    }
+
+    /// Delivers until told to stop or the lease is lost, then ends the tasks. Bounded by the drain timeout and a few
+    /// seconds, whatever handlers and the database do.
+    pub(super) async fn serve(self) -> Ended {
+        let ended = tokio::select! {
+            () = self.lost.cancelled() => Ended::LeaseLost,
+            () = self.stop.cancelled() => Ended::Stopped,
+        };
+        self.intake.open(None);
+        self.stop_claiming.cancel();
+        if matches!(ended, Ended::LeaseLost) {
+            // What is queued belongs to the next owner; handlers that run are told and get the same time to end.
+            self.lanes.abandon();
+            self.give_up.cancel();
+        } else {
+            self.lanes.close();
+        }
+        self.deliverers.close();
+        let drained = tokio::select! {
+            drained = timeout(self.drain_timeout, self.deliverers.wait()) => drained.is_ok(),
+            // A lease lost while draining: nothing more may begin.
+            () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
+        };
+        if !drained {
+            let queued = self.lanes.abandon();
+            tracing::warn!(queued, "the drain timeout is over; what is not done is left to the next owner");
+            self.abandon.cancel();
+            if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
+                tracing::warn!("a handler blocks its thread; it is no longer waited for");
+            }
+        }
+        self.settler.close();
+        if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
+            tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");
+            self.give_up.cancel();
+            self.settling.abort();
+        }
+        self.intake.registry.release_all();
+        ended
+    }
+}

@@ -1,0 +1,138 @@
+use super::nodes::Member;
+use super::row::Stored;
+use super::tables::Tables;
+use crate::clock::Timestamp;
+use crate::error::BoxError;
+use crate::event::Envelope;
+use crate::ownership::NodeId;
+use crate::settle::Status;
+use crate::write::NewRow;
+
+/// What a test sees of an in-memory store and may do to it from outside. Returned by
+/// [`MemoryStore::inspect`](super::MemoryStore::inspect).
+#[derive(Debug, Clone, Copy)]
+pub struct Inspector<'a> {
+    tables: &'a Tables,
+}
+
+/// A committed row.
+#[derive(Debug, Clone)]
+pub struct MemoryRow {
+    /// Its place in the order of the table.
+    pub seq: i64,
+    /// The columns its writer set.
+    pub event: Envelope,
+    /// Its state.
+    pub status: Status,
+    /// Failed handler calls so far.
+    pub attempts: u32,
+    /// Why the last one failed.
+    pub last_error: Option<String>,
+    /// When it is due; `None` means at once.
+    pub available_at: Option<Timestamp>,
+    /// When it was committed, by the store's clock.
+    pub created_at: Timestamp,
+    /// When it became DONE or DEAD.
+    pub done_at: Option<Timestamp>,
+}
+
+/// A registered node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryNode {
+    /// Which one.
+    pub id: NodeId,
+    /// Its mode's name.
+    pub mode: String,
+    /// When its lease ends.
+    pub expires_at: Timestamp,
+    /// Whether it owns the partitions.
+    pub owner: bool,
+}
+
+impl<'a> Inspector<'a> {
+    pub(super) fn new(tables: &'a Tables) -> Self {
+        Self { tables }
+    }
+
+    /// All committed rows, ascending by `seq`.
+    #[must_use]
+    pub fn rows(&self) -> Vec<MemoryRow> {
+        self.tables.lock().rows().iter().map(|(seq, row)| MemoryRow::new(*seq, row)).collect()
+    }
+
+    /// The row at `seq`, if it is committed.
+    #[must_use]
+    pub fn row(&self, seq: i64) -> Option<MemoryRow> {
+        self.tables.lock().rows().get(&seq).map(|row| MemoryRow::new(seq, row))
+    }
+
+    /// All registered nodes, expired ones included until they are cleared away.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<MemoryNode> {
+        let state = self.tables.lock();
+        let node = |(id, member): (&NodeId, &Member)| MemoryNode {
+            id: id.clone(),
+            mode: member.mode.clone(),
+            expires_at: member.expires_at,
+            owner: state.nodes.owner() == Some(id),
+        };
+        state.nodes.members().iter().map(node).collect()
+    }
+
+    /// Inserts and commits a row of which only three columns are set, as a writer in another language may; returns its
+    /// `seq`.
+    ///
+    /// # Errors
+    /// When the id is taken, or a value is one the table's columns would refuse.
+    pub fn insert_three_columns(&self, event_id: &str, event_type: &str, payload: &str) -> Result<i64, BoxError> {
+        let now = self.tables.now();
+        let event = Envelope::builder(event_type).id(event_id).payload_json(payload).occurred_at(now).build()?;
+        let row = NewRow::new(event);
+        let mut state = self.tables.lock();
+        let seqs = state.reserve(std::slice::from_ref(&row))?;
+        state.commit(seqs.iter().map(|seq| (*seq, Stored::new(row.clone(), now))));
+        seqs.first().copied().ok_or_else(|| "the row was given no seq".into())
+    }
+
+    /// Makes the row at `seq` undecodable, for `reason`; false if there is no such row.
+    #[must_use]
+    pub fn corrupt(&self, seq: i64, reason: &str) -> bool {
+        let mut state = self.tables.lock();
+        state.row_mut(seq).map(|row| row.broken = Some(reason.to_owned())).is_some()
+    }
+
+    /// Moves the due time of the row at `seq` to now; false if there is no pending row with one.
+    #[must_use]
+    pub fn make_due(&self, seq: i64) -> bool {
+        let now = self.tables.now();
+        self.tables.lock().make_due(seq, now)
+    }
+
+    /// Registers a node of any mode, a later release's included, whose lease ends at `expires_at`.
+    pub fn register(&self, node: &NodeId, mode: &str, expires_at: Timestamp) {
+        self.tables.lock().nodes.put(node.clone(), Member { mode: mode.to_owned(), expires_at });
+    }
+
+    /// Ends the lease of `node` now, as if it had not renewed for long; false if it is not registered.
+    #[must_use]
+    pub fn expire(&self, node: &NodeId) -> bool {
+        let now = self.tables.now();
+        let mut state = self.tables.lock();
+        state.nodes.member_mut(node).map(|member| member.expires_at = now).is_some()
+    }
+}
+
+impl MemoryRow {
+    fn new(seq: i64, row: &Stored) -> Self {
+        Self {
+            seq,
+            event: row.event.envelope().clone(),
+            status: row.status,
+            attempts: row.attempts,
+            last_error: row.last_error.clone(),
+            available_at: row.available_at,
+            created_at: row.created_at,
+            done_at: row.done_at,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::store::Fetch;
+
+/// The indexes of pending rows: a fetch reads their heads, whatever the size of the table.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// Rows without a due time.
+    ready: BTreeSet<i64>,
+    /// Rows with one.
+    due: BTreeSet<(Timestamp, i64)>,
+}
+
+/// The rows a fetch returns, in its order, and how long until the next one.
+pub(super) struct Found {
+    pub(super) seqs: Vec<i64>,
+    pub(super) next_due: Option<Duration>,
+}
+
+impl Pending {
+    pub(super) fn insert(&mut self, seq: i64, available_at: Option<Timestamp>) {
+        match available_at {
+            None => self.ready.insert(seq),
+            Some(at) => self.due.insert((at, seq)),
+        };
+    }
+
+    pub(super) fn remove(&mut self, seq: i64, available_at: Option<Timestamp>) {
+        match available_at {
+            None => self.ready.remove(&seq),
+            Some(at) => self.due.remove(&(at, seq)),
+        };
+    }
+
+    pub(super) fn find(&self, fetch: &Fetch, now: Timestamp) -> Found {
+        let exclude: HashSet<i64> = fetch.exclude.iter().copied().collect();
+        let wanted = |seq: &i64| !exclude.contains(seq);
+        let above = fetch.above.saturating_add(1);
+        let mut seqs: Vec<i64> = self.ready.range(above..).copied().filter(wanted).take(fetch.limit).collect();
+        let passed = self.due.range(..=(now, i64::MAX)).map(|(_, seq)| *seq);
+        let mut due: Vec<i64> = passed.filter(wanted).take(fetch.limit).collect();
+
+        // When both abound, rows with a due time get a third and the others the rest.
+        due.truncate(fetch.limit.div_ceil(3).max(fetch.limit.saturating_sub(seqs.len())));
+        seqs.truncate(fetch.limit.saturating_sub(due.len()));
+        seqs.append(&mut due);
+
+        let later = if seqs.len() < fetch.limit {
+            self.due.range((now, i64::MAX)..).find(|(_, seq)| wanted(seq))
+        } else {
+            None
+        };
+        Found { seqs, next_due: later.map(|(at, _)| at.since(now)) }
+    }
+}

@@ -1,0 +1,59 @@
+use crate::clock::Timestamp;
+use crate::settle::Status;
+use crate::store::{BrokenRow, FetchedRow, Row};
+use crate::write::NewRow;
+
+/// A row of the event table.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) event: NewRow,
+    /// Why the row makes no event. A row in memory needs no decoding, so only a test can break one.
+    pub(super) broken: Option<String>,
+    pub(super) status: Status,
+    pub(super) attempts: u32,
+    /// `None` means at once, as NULL does in the SQL stores.
+    pub(super) available_at: Option<Timestamp>,
+    pub(super) created_at: Timestamp,
+    pub(super) done_at: Option<Timestamp>,
+    pub(super) last_error: Option<String>,
+}
+
+impl Stored {
+    pub(super) fn new(event: NewRow, created_at: Timestamp) -> Self {
+        Self {
+            broken: None,
+            status: Status::New,
+            attempts: 0,
+            available_at: event.available_at(),
+            created_at,
+            done_at: None,
+            last_error: None,
+            event,
+        }
+    }
+
+    /// The row as a fetch hands it over.
+    pub(super) fn read(&self, seq: i64) -> FetchedRow {
+        let (attempts, timed) = (self.attempts, self.available_at.is_some());
+        if let Some(reason) = &self.broken {
+            return FetchedRow::Broken(BrokenRow { seq, attempts, timed, reason: reason.clone() });
+        }
+        let event = self.event.envelope();
+        let boxed = |text: Option<&str>| text.map(Box::from);
+        FetchedRow::Row(Row {
+            seq,
+            event_id: event.id().clone(),
+            event_type: event.event_type().into(),
+            aggregate_type: event.aggregate_type().into(),
+            aggregate_id: boxed(event.aggregate_id()),
+            tenant_id: boxed(event.tenant_id()),
+            key: boxed(event.key()),
+            headers: event.headers().clone(),
+            payload: event.payload().clone(),
+            attempts,
+            timed,
+            occurred_at: event.occurred_at(),
+            created_at: self.created_at,
+        })
+    }
+}
