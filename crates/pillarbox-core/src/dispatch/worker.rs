@@ -1,5 +1,5 @@
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -10,8 +10,9 @@ use crate::clock::Random;
 use crate::handle::{Delivery, Router, Unroutable};
 use crate::ownership::NodeId;
 use crate::queue::{Item, Lanes};
-use crate::retry::RetryPolicy;
-use crate::settle::{Attempt, Rules, Verdict, decide};
+use crate::retry::{ExponentialBackoff, RetryPolicy};
+use crate::settle::{Attempt, Change, Rules, Verdict, decide};
+use crate::store::Row;
 
 /// What all workers of a term share.
 #[derive(Debug)]
@@ -56,13 +57,23 @@ impl Worker {
                 }
             }
         };
-        let rules = Rules {
+        Verdict { seq: row.seq, expected_attempts: row.attempts, change: self.decide(row, attempt) }
+    }
+
+    /// Decides about the row. The policy and the error's text are the user's code: one that panics must not cost the
+    /// worker, or the row would be held for ever.
+    fn decide(&self, row: &Row, attempt: Attempt) -> Change {
+        let fallback = ExponentialBackoff::default();
+        let rules = |policy| Rules {
             max_attempts: self.max_attempts,
-            policy: &*self.policy,
+            policy,
             unroutable: self.unroutable,
             random: &*self.random,
         };
-        Verdict { seq: row.seq, expected_attempts: row.attempts, change: decide(row, attempt, &rules) }
+        catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules(&*self.policy)))).unwrap_or_else(|panic| {
+            let attempt = Attempt::Panicked(format!("{} (in a retry policy or an error's text)", message(&*panic)));
+            decide(row, attempt, &rules(&fallback))
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::claim::Lookout;
 use crate::clock::Timestamp;
 use crate::event::{Envelope, Stamp};
-use crate::observe::Counters;
+use crate::observe::{Counters, Throttle};
 use crate::store::Row;
 use crate::write::NewRow;
 
@@ -18,6 +18,7 @@ pub(crate) struct Intake {
     pub(crate) counters: Arc<Counters>,
     pub(crate) stamp: Arc<Stamp>,
     hot_capacity: usize,
+    dropping: Throttle,
     /// The lanes of the term under way; `None` while this node owns nothing.
     lanes: RwLock<Option<Arc<Lanes>>>,
 }
@@ -30,6 +31,7 @@ impl Intake {
             counters,
             stamp,
             hot_capacity,
+            dropping: Throttle::default(),
             lanes: RwLock::new(None),
         }
     }
@@ -80,7 +82,9 @@ impl Intake {
         }
         if dropped > 0 {
             Counters::add(&self.counters.hot_dropped, dropped);
-            tracing::warn!(events = dropped, "the hot queue is full; the events are delivered from the table");
+            if let Some(events) = self.dropping.report(dropped) {
+                tracing::warn!(events, "the hot queue is full; the events are delivered from the table");
+            }
         }
         match seqs.first() {
             Some(first) if delayed == 0 => self.lookout.found(*first),

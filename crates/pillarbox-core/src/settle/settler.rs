@@ -87,6 +87,7 @@ impl Settler {
         }
         let mut totals = [0_u64; 4];
         let mut soonest = None;
+        let mut dead_example = None;
         for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.seq)) {
             let kind = match &verdict.change {
                 Change::Done => 0,
@@ -95,11 +96,20 @@ impl Settler {
                     if *attempts > verdict.expected_attempts { 1 } else { 2 }
                 }
                 Change::Dead { error, .. } => {
-                    tracing::error!(seq = verdict.seq, error, "an event is DEAD; it waits for a replay or a discard");
+                    dead_example = Some((verdict.seq, error));
                     3
                 }
             };
             totals[kind] += 1;
+        }
+        // One line a batch, so that a broken release cannot fill the disk.
+        if let Some((seq, error)) = dead_example {
+            tracing::error!(
+                events = totals[3],
+                seq,
+                error,
+                "events are DEAD and wait for a replay or a discard; one of them is shown"
+            );
         }
         let counters = &self.intake.counters;
         let [done, retried, deferred, dead] = totals;
@@ -115,9 +125,8 @@ impl Settler {
 
     /// The row stays pending, so it is delivered again: at least once, and visible in the log and the counters.
     fn unrecordable(&self, batch: &[Verdict], error: &StoreError) {
-        for verdict in batch {
-            tracing::error!(seq = verdict.seq, %error, "the database refuses this verdict; the event is delivered again");
-        }
+        let seq = batch.first().map(|verdict| verdict.seq);
+        tracing::error!(seq, %error, "the database refuses this verdict; the event is delivered again");
         Counters::add(&self.intake.counters.refused, batch.len() as u64);
         self.intake.registry.release(batch.iter().map(|verdict| verdict.seq));
     }

@@ -47,7 +47,7 @@ pub struct Transaction<T, M> {
 
 impl<T, M> Transaction<T, M> {
     pub(crate) fn new(inner: T, outbox: Outbox) -> Self {
-        Self { inner, receipts: Receipts { outbox, written: Vec::new() }, marker: PhantomData }
+        Self { inner, receipts: Receipts { outbox, written: Vec::new(), committing: false }, marker: PhantomData }
     }
 }
 
@@ -59,22 +59,12 @@ impl<T: Finish<M>, M> Transaction<T, M> {
     /// path, and if it did not, they never existed.
     pub async fn commit(self) -> Result<(), T::Error> {
         let Self { inner, mut receipts, .. } = self;
-        let committed = inner.commit().await;
-        let written = std::mem::take(&mut receipts.written);
-        match committed {
-            Ok(()) => {
-                for written in written {
-                    receipts.outbox.committed(written);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                for written in &written {
-                    written.look_for();
-                }
-                Err(error)
-            }
+        receipts.committing = true;
+        inner.commit().await?;
+        for written in std::mem::take(&mut receipts.written) {
+            receipts.outbox.committed(written);
         }
+        Ok(())
     }
 
     /// Rolls back; the events never existed.
@@ -120,20 +110,23 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     }
 }
 
-/// The receipts of a guarded transaction. While any are left when it is dropped, the transaction was rolled back.
-///
-/// A commit that is cancelled half-way ends here too: its outcome is unknown, so the cold path is asked to look.
+/// The receipts of a guarded transaction. While any are left when it is dropped, the transaction was rolled back, or a
+/// commit was cancelled half-way: its outcome is unknown then, and the cold path is asked to look.
 #[derive(Debug)]
 struct Receipts {
     outbox: Outbox,
     written: Vec<Written>,
+    committing: bool,
 }
 
 impl Drop for Receipts {
     fn drop(&mut self) {
         for written in &self.written {
-            written.look_for();
-            self.outbox.rolled_back(written);
+            if self.committing {
+                written.look_for();
+            } else {
+                self.outbox.rolled_back(written);
+            }
         }
     }
 }
