@@ -1,1 +1,139 @@
-//! Pillarbox.
+//! A transactional outbox: a service writes its business rows and its events in one database transaction; Pillarbox
+//! delivers every committed event to its handler, at least once.
+//!
+//! # Quickstart
+//!
+//! On SQLite, with the default features. For PostgreSQL take [`PostgresStore`] and a pool of your driver; all else is the
+//! same.
+//!
+#![cfg_attr(all(feature = "macros", feature = "sqlite"), doc = "```no_run")]
+#![cfg_attr(not(all(feature = "macros", feature = "sqlite")), doc = "```ignore")]
+//! use pillarbox::{Delivery, Event, HandlerError, Outbox, SqliteStore, Store};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Event)]
+//! #[event(name = "order.placed", aggregate = "order", key = order_id)]
+//! struct OrderPlaced {
+//!     order_id: String,
+//!     total_cents: i64,
+//! }
+//!
+//! // May be called again for the same event: deduplicate by `delivery.id()` where that matters.
+//! async fn send_receipt(event: OrderPlaced, delivery: Delivery) -> Result<(), HandlerError> {
+//!     println!("{}: {} cents, attempt {}", event.order_id, event.total_cents, delivery.attempt());
+//!     Ok(())
+//! }
+//!
+//! # async fn quickstart() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = SqliteStore::open("shop.db").await?;
+//! store.migrate().await?;
+//! let pool = store.writer().clone(); // SQLite has one writer at a time; with PostgreSQL, a pool of your own
+//! let outbox = Outbox::single_node(store).handle(send_receipt).start().await?;
+//!
+//! // Your own transaction: the event commits with the order, or neither does.
+//! let mut tx = pool.begin().await?;
+//! sqlx::query("insert into orders values ('o-1')").execute(&mut *tx).await?;
+//! let written = outbox.write(&mut *tx, &OrderPlaced { order_id: "o-1".into(), total_cents: 1999 }).await?;
+//! tx.commit().await?;
+//! outbox.committed(written); // optional: handles it at once, from memory
+//!
+//! // Or the guard, which does both: it is the driver's transaction, and rolls back when dropped.
+//! let mut tx = outbox.begin(&pool).await?;
+//! outbox.write(&mut tx, &OrderPlaced { order_id: "o-2".into(), total_cents: 2499 }).await?;
+//! tx.commit().await?;
+//!
+//! outbox.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is guaranteed
+//!
+//! | Promised | Not promised |
+//! |---|---|
+//! | An event exists if and only if its transaction committed. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
+//! | Every committed event reaches its handler at least once, across crashes of any process and of the database. | An order of events: [`Outbox::single_node`] handles several at a time. |
+//! | No duplicate unless a process or the database failed, or an owner was cut off longer than its lease. | Distributed transactions: events live in the database of the business rows. |
+//! | A stale owner's verdict changes nothing. | |
+//! | Payload bytes arrive exactly as written, on every path. | |
+//!
+//! The table is the truth. Queues, wake-ups and [`Outbox::committed`] are hints: losing one costs time, never an event.
+//!
+//! # Handlers
+//!
+//! A handler is an async function or closure of `(Payload)`, `(Payload, Delivery)` or `(Delivery)`; the last is registered
+//! by name with [`handle_type`](run::SingleNode::handle_type) or for everything else with
+//! [`handle_all`](run::SingleNode::handle_all). It returns `()`, an [`Outcome`], `Result<(), E>` or `Result<Outcome, E>`.
+//! Every error is tried again with backoff unless it is a [`HandlerError`] that says otherwise; so is a panic. What is
+//! not async goes through [`blocking`].
+//!
+//! # Features
+//!
+//! | Feature | Default | What it adds |
+//! |---|---|---|
+//! | `macros` | yes | `#[derive(Event)]` |
+//! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
+//! | `postgres` | | [`PostgresStore`] |
+//! | `sqlx-sqlite` | | [`Outbox::write`] and [`Outbox::begin`] on sqlx's SQLite transactions and pools |
+//! | `sqlx-postgres` | | the same on sqlx's PostgreSQL transactions and pools |
+//! | `tokio-postgres` | | the same on tokio-postgres and deadpool-postgres |
+//!
+//! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
+//! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
+//!
+//! # Where things are
+//!
+//! What a service needs daily is here at the root. The modules hold the rest, by stage: [`event`], [`write`](mod@write),
+//! [`handle`], [`retry`], and [`run`] for settings; [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
+//! [`clock`] for those who bring their own; [`error`] for what can go wrong.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Without a feature its links have no target; the documentation is built with all of them.
+#![cfg_attr(not(all(feature = "sqlite", feature = "postgres")), allow(rustdoc::broken_intra_doc_links))]
+
+pub use pillarbox_core::event::{Envelope, Event, EventId};
+pub use pillarbox_core::handle::{Delivery, HandlerError, Outcome, blocking};
+pub use pillarbox_core::run::Outbox;
+pub use pillarbox_core::store::Store;
+pub use pillarbox_core::stores::memory::MemoryStore;
+
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use pillarbox_macros::Event;
+
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub use pillarbox_postgres::{PostgresOptions, PostgresStore};
+
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+
+pub use pillarbox_core::stores::memory;
+pub use pillarbox_core::{clock, error, handle, observe, ownership, retry, run, settle, store, write};
+
+/// What a service writes: the event, its identity, its limits.
+pub mod event {
+    pub use pillarbox_core::event::*;
+
+    #[cfg(feature = "macros")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+    pub use pillarbox_macros::Event;
+}
+
+/// The drivers on whose transactions events can be written. Enabling a feature is enough; there is nothing to import for
+/// [`Outbox::write`] and [`Outbox::begin`].
+pub mod adapters {
+    #[cfg(any(feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
+    #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlx-postgres", feature = "sqlx-sqlite"))))]
+    pub use pillarbox_sqlx as sqlx;
+
+    #[cfg(feature = "tokio-postgres")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tokio-postgres")))]
+    pub use pillarbox_tokio_postgres as tokio_postgres;
+}
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;

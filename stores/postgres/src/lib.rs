@@ -1,1 +1,40 @@
-//! PostgreSQL store.
+//! The PostgreSQL store of [Pillarbox](https://docs.rs/pillarbox), a transactional outbox.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use pillarbox_core::store::Store;
+//! use pillarbox_postgres::{PostgresOptions, PostgresStore};
+//!
+//! let store = PostgresStore::connect("postgres://shop@db.internal/shop?sslmode=verify-full").await?;
+//! store.migrate().await?;
+//!
+//! // Another table, through PgBouncer in transaction mode:
+//! let billing = PostgresOptions::parse("postgres://shop@pool.internal:6432/shop")?
+//!     .table("billing.outbox_event")
+//!     .pooler(true)
+//!     .connect()
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` say where the database is and how
+//! it is trusted, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
+//! port's methods.
+
+mod error;
+mod fetch;
+mod insert;
+mod options;
+mod ownership;
+mod row;
+mod schema;
+mod session;
+mod settle;
+mod sql;
+mod store;
+mod tls;
+mod url;
+
+pub use options::PostgresOptions;
+pub use store::PostgresStore;

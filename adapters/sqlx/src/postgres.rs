@@ -1,0 +1,90 @@
+use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Statement};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
+
+use crate::Sqlx;
+use crate::binds::unsupported;
+use crate::uninterrupted::Uninterrupted;
+
+impl Connection<Sqlx> for PgConnection {
+    type Error = sqlx::Error;
+
+    const DIALECT: Dialect = Dialect::POSTGRES;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.is_in_transaction())
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        let mut seqs = Vec::with_capacity(insert.rows.len());
+        for statement in &insert.statements {
+            let first = seqs.len();
+            for row in query(statement)?.fetch_all(&mut *self).await? {
+                seqs.push(row.try_get(0)?);
+            }
+            // `RETURNING` promises no order; the store promises that they ascend in the order of the rows.
+            seqs[first..].sort_unstable();
+        }
+        Ok(seqs)
+    }
+}
+
+impl Connection<Sqlx> for PgTransaction<'_> {
+    type Error = sqlx::Error;
+
+    const DIALECT: Dialect = Dialect::POSTGRES;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Connection::in_transaction(&**self)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        Connection::insert(&mut **self, insert).await
+    }
+}
+
+impl Begin<Sqlx> for &PgPool {
+    type Transaction = PgTransaction<'static>;
+    type Error = sqlx::Error;
+
+    async fn begin(self) -> Result<PgTransaction<'static>, sqlx::Error> {
+        let connection = self.acquire().await?;
+        // sqlx 0.9.0 counts a transaction only once `BEGIN` has been answered. Dropped before that, it returns the
+        // connection to the pool inside a transaction that nobody knows of; so `BEGIN` is always seen through.
+        Uninterrupted::new(PgTransaction::begin(connection, None)).await
+    }
+}
+
+impl Finish<Sqlx> for PgTransaction<'_> {
+    type Error = sqlx::Error;
+
+    /// Commits, or fails if the transaction cannot be committed because a statement in it has failed.
+    async fn commit(mut self) -> Result<(), sqlx::Error> {
+        // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, which sqlx takes for success: the outbox
+        // would deliver events that do not exist. Any statement fails in such a transaction, so one is tried first.
+        self.execute("SELECT 1").await?;
+        PgTransaction::commit(self).await
+    }
+
+    async fn rollback(self) -> Result<(), sqlx::Error> {
+        PgTransaction::rollback(self).await
+    }
+}
+
+/// A statement of the store with its values bound. The text is the store's own, none of it comes from a user.
+fn query<'q>(statement: &'q Statement<'_>) -> Result<Query<'q, Postgres, PgArguments>, sqlx::Error> {
+    let mut query = sqlx::query(AssertSqlSafe(statement.sql.clone())).persistent(statement.reusable);
+    for bind in &statement.binds {
+        query = match bind {
+            Bind::Int(value) => query.bind(*value),
+            Bind::Text(value) => query.bind(*value),
+            Bind::Bytes(value) => query.bind(*value),
+            Bind::Ints(values) => query.bind(values),
+            Bind::Texts(values) => query.bind(values),
+            Bind::ByteArrays(values) => query.bind(values),
+            _ => return Err(unsupported("PostgreSQL")),
+        };
+    }
+    Ok(query)
+}

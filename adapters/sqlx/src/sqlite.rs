@@ -1,0 +1,120 @@
+use std::time::Duration;
+
+use pillarbox_core::clock::{Random as _, SystemRandom};
+use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Statement};
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite, SqliteConnection, SqlitePool, SqliteTransaction};
+use tokio::time::{Instant, sleep};
+
+use crate::Sqlx;
+use crate::binds::unsupported;
+
+impl Connection<Sqlx> for SqliteConnection {
+    type Error = sqlx::Error;
+
+    const DIALECT: Dialect = Dialect::SQLITE;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.is_in_transaction())
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        let mut seqs = Vec::with_capacity(insert.rows.len());
+        for statement in &insert.statements {
+            let first = seqs.len();
+            for row in query(statement)?.fetch_all(&mut *self).await? {
+                seqs.push(row.try_get(0)?);
+            }
+            // `RETURNING` promises no order; the store promises that they ascend in the order of the rows.
+            seqs[first..].sort_unstable();
+        }
+        Ok(seqs)
+    }
+}
+
+impl Connection<Sqlx> for SqliteTransaction<'_> {
+    type Error = sqlx::Error;
+
+    const DIALECT: Dialect = Dialect::SQLITE;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Connection::in_transaction(&**self)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        Connection::insert(&mut **self, insert).await
+    }
+}
+
+impl Begin<Sqlx> for &SqlitePool {
+    type Transaction = SqliteTransaction<'static>;
+    type Error = sqlx::Error;
+
+    /// Begins with [`begin_immediate`].
+    async fn begin(self) -> Result<SqliteTransaction<'static>, sqlx::Error> {
+        begin_immediate(self).await
+    }
+}
+
+impl Finish<Sqlx> for SqliteTransaction<'_> {
+    type Error = sqlx::Error;
+
+    async fn commit(self) -> Result<(), sqlx::Error> {
+        SqliteTransaction::commit(self).await
+    }
+
+    async fn rollback(self) -> Result<(), sqlx::Error> {
+        SqliteTransaction::rollback(self).await
+    }
+}
+
+/// Begins a transaction that holds the database's write lock from the start.
+///
+/// A deferred transaction that reads first and writes later fails with `SQLITE_BUSY` whenever another connection has
+/// written in between, and no waiting helps it; an immediate one cannot.
+///
+/// While another connection holds the lock, it is tried again after waits of 0.2 to 2 ms, for at most the pool's
+/// `acquire_timeout`. SQLite's own busy handler sleeps up to 100 ms at a time and starves beside a busy writer, so give
+/// the pool's connections a `busy_timeout` of few milliseconds if other processes write a lot.
+///
+/// # Errors
+/// sqlx's; `SQLITE_BUSY` when the lock could not be had in time.
+pub async fn begin_immediate(pool: &SqlitePool) -> Result<SqliteTransaction<'static>, sqlx::Error> {
+    let deadline = Instant::now() + pool.options().get_acquire_timeout();
+    let mut wait = SHORTEST_WAIT;
+    loop {
+        match pool.begin_with("BEGIN IMMEDIATE").await {
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                // Waits of random length do not fall into step with the other writer's transactions.
+                sleep(wait.mul_f64(0.5 + SystemRandom.next_f64())).await;
+                wait = wait.mul_f64(1.2).min(LONGEST_WAIT);
+            }
+            begun => return begun,
+        }
+    }
+}
+
+const SHORTEST_WAIT: Duration = Duration::from_micros(200);
+const LONGEST_WAIT: Duration = Duration::from_micros(1_300);
+
+/// Whether another connection holds the lock: result code 5 in any of its extended forms.
+fn is_busy(error: &sqlx::Error) -> bool {
+    const SQLITE_BUSY: i32 = 5;
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
+}
+
+/// A statement of the store with its values bound. The text is the store's own, none of it comes from a user.
+fn query<'q>(statement: &'q Statement<'_>) -> Result<Query<'q, Sqlite, SqliteArguments>, sqlx::Error> {
+    let mut query = sqlx::query(AssertSqlSafe(statement.sql.clone())).persistent(statement.reusable);
+    for bind in &statement.binds {
+        query = match bind {
+            Bind::Int(value) => query.bind(*value),
+            Bind::Text(value) => query.bind(*value),
+            Bind::Bytes(value) => query.bind(*value),
+            _ => return Err(unsupported("SQLite")),
+        };
+    }
+    Ok(query)
+}

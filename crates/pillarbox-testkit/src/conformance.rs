@@ -1,0 +1,131 @@
+//! What every store has to do: one test for each behaviour that [`Store`](pillarbox_core::store::Store) lists, and what
+//! the engine promises, tried on that store.
+//!
+//! A backend calls it from a test target with `harness = false`:
+//!
+//! ```no_run
+//! # use pillarbox_testkit::MemoryHarness as MyHarness;
+//! fn main() -> std::process::ExitCode {
+//!     pillarbox_testkit::conformance::run::<MyHarness>()
+//! }
+//! ```
+//!
+//! The usual arguments of a test binary work: a part of a name, `--list`, `--ignored`, `--test-threads`.
+
+mod acquire;
+mod counts;
+mod fetch;
+mod fetch_due;
+mod insert;
+mod join;
+mod leave;
+mod migrate;
+mod renew;
+mod settle;
+mod settle_refuses;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+use crate::Harness;
+use crate::run::Case;
+use crate::scenarios;
+
+/// Runs the suite on a backend, as the `main` of a test target.
+#[must_use]
+pub fn run<H: Harness>() -> ExitCode {
+    let cases = cases::<H>().into_iter().chain(scenarios::cases::<H>());
+    let trials = cases.map(Case::into_trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The registry: every behaviour, by the module of its test, with the state the tables start in.
+macro_rules! behaviors {
+    (@ migrated) => { true };
+    (@ no) => { false };
+    ($($module:ident on $tables:tt tables { $($name:ident $(needs $capability:ident)?),* $(,)? })*) => {
+        /// The names of all behaviours that are tested.
+        pub const BEHAVIORS: &[&str] = &[$($(stringify!($name)),*),*];
+
+        fn cases<H: Harness>() -> Vec<Case<H>> {
+            vec![$($(Case {
+                name: stringify!($name),
+                kind: "store",
+                migrated: behaviors!(@ $tables),
+                lacking: if true $(&& H::CAPABILITIES.$capability)? { &[] } else { &[$(stringify!($capability))?] },
+                test: |harness| Box::pin($module::$name(harness)),
+            }),*),*]
+        }
+    };
+}
+
+behaviors! {
+    insert on migrated tables {
+        insert_gives_ascending_seqs_in_row_order,
+        insert_leaves_unset_columns_to_their_defaults,
+        insert_keeps_payload_bytes_as_written,
+        insert_is_one_statement_for_a_batch_of_a_hundred needs sql,
+        rolled_back_inserts_leave_nothing,
+    }
+    migrate on no tables {
+        migrate_twice_changes_nothing,
+        migrate_concurrently_succeeds_everywhere,
+        migrate_refuses_a_newer_schema needs sql,
+        migration_sql_names_the_configured_table needs sql,
+        check_names_the_missing_schema needs sql,
+    }
+    join on migrated tables {
+        join_refuses_a_mode_that_cannot_coexist,
+        join_ignores_expired_nodes_of_another_mode,
+    }
+    acquire on migrated tables {
+        acquire_makes_the_first_node_owner,
+        acquire_by_a_second_node_is_standby_and_names_the_owner,
+        acquire_again_by_the_owner_is_owner,
+        acquire_takes_over_from_an_expired_node,
+        acquire_by_a_node_that_was_cleared_is_lost,
+        acquire_concurrently_makes_exactly_one_owner,
+    }
+    renew on migrated tables {
+        renew_extends_a_living_lease,
+        renew_refuses_an_expired_or_cleared_node,
+    }
+    leave on migrated tables {
+        leave_frees_ownership_at_once,
+        leave_twice_is_fine,
+    }
+    fetch on migrated tables {
+        fetch_returns_committed_rows_only,
+        fetch_returns_rows_in_seq_order,
+        fetch_starts_above_the_given_seq,
+        fetch_leaves_out_excluded_rows,
+        fetch_never_exceeds_the_limit,
+        fetch_finds_a_late_commit_below_later_rows needs concurrent_writers,
+        fetch_leaves_out_done_and_dead_rows,
+        fetch_reads_a_row_of_three_columns,
+        fetch_hands_over_an_undecodable_row_beside_the_others,
+    }
+    fetch_due on migrated tables {
+        fetch_waits_for_the_due_time,
+        fetch_serves_both_kinds_under_load,
+        fetch_reports_the_next_due_time,
+    }
+    settle on migrated tables {
+        settle_done_is_terminal_and_clears_the_error,
+        settle_retry_sets_attempts_error_and_due_time,
+        settle_dead_keeps_the_error_and_the_attempts,
+        settle_stores_any_error_text,
+        settle_keeps_payload_bytes,
+    }
+    settle_refuses on migrated tables {
+        settle_refuses_a_node_that_is_not_the_owner,
+        settle_refuses_terminal_rows,
+        settle_refuses_unexpected_attempts,
+        settle_twice_counts_once,
+        settle_never_inserts,
+    }
+    counts on migrated tables {
+        counts_match_the_rows,
+    }
+}

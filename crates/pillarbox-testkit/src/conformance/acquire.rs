@@ -1,0 +1,116 @@
+use futures_util::future::try_join_all;
+use pillarbox_core::ownership::Acquired;
+use tokio::task::JoinSet;
+
+use crate::Harness;
+use crate::events::HOUR;
+use crate::nodes::{member, owner, stranger};
+use crate::run::Outcome;
+
+/// On tables that nobody owns, the first node to ask becomes the owner.
+pub(super) async fn acquire_makes_the_first_node_owner<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = member(&*store).await?;
+    assert!(matches!(store.acquire(&node).await?, Acquired::Owner { .. }));
+    Ok(())
+}
+
+/// While the owner lives, any other node is told who it is and how long its lease still runs.
+pub(super) async fn acquire_by_a_second_node_is_standby_and_names_the_owner<H: Harness>(db: &H) -> Outcome {
+    let first = owner(&*db.store()).await?;
+    let other = db.connect().await?;
+    let second = member(&*other).await?;
+    for _ in 0..2 {
+        match other.acquire(&second).await? {
+            Acquired::Standby { owner, expires_in } => {
+                assert_eq!(owner, first);
+                assert!(expires_in <= HOUR && expires_in > HOUR / 2, "the lease of an hour ends in {expires_in:?}");
+            }
+            answer => return Err(format!("expected a standby, not {answer:?}").into()),
+        }
+    }
+    other.close().await;
+    Ok(())
+}
+
+/// Asking again changes nothing for the owner, its epoch included.
+pub(super) async fn acquire_again_by_the_owner_is_owner<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = member(&*store).await?;
+    let first = store.acquire(&node).await?;
+    assert!(matches!(first, Acquired::Owner { .. }), "{first:?}");
+    assert_eq!(store.acquire(&node).await?, first);
+    Ok(())
+}
+
+/// Once the owner's lease has ended, the next node that asks owns everything, in a greater epoch.
+pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &H) -> Outcome {
+    let (store, other) = (db.store(), db.connect().await?);
+    let first = member(&*store).await?;
+    let Acquired::Owner { epoch: before } = store.acquire(&first).await? else {
+        return Err("the first node should be the owner".into());
+    };
+    let second = member(&*other).await?;
+    assert!(matches!(other.acquire(&second).await?, Acquired::Standby { .. }));
+    db.expire(&first).await?;
+    match other.acquire(&second).await? {
+        Acquired::Owner { epoch } => assert!(epoch > before, "epoch {epoch} comes after {before}"),
+        answer => return Err(format!("expected the owner, not {answer:?}").into()),
+    }
+    other.close().await;
+    Ok(())
+}
+
+/// A node that was cleared away, or never joined, cannot own anything and is told so.
+pub(super) async fn acquire_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    assert_eq!(store.acquire(&stranger()?).await?, Acquired::Lost, "it never joined");
+
+    let first = owner(&*store).await?;
+    db.expire(&first).await?;
+    let second = owner(&*store).await?;
+    assert_eq!(store.acquire(&first).await?, Acquired::Lost, "the second node cleared it away");
+
+    // Its own attempt clears an expired node away too.
+    db.expire(&second).await?;
+    assert_eq!(store.acquire(&second).await?, Acquired::Lost, "its own lease has ended");
+    Ok(())
+}
+
+/// However many nodes ask at the same time, on free tables and again after the owner's lease has ended, one gets them.
+pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db: &H) -> Outcome {
+    const NODES: usize = 24;
+    let stores = try_join_all((0..4).map(|_| db.connect())).await?;
+    let mut last_epoch = i64::MIN;
+    for round in 0..3 {
+        let mut tasks = JoinSet::new();
+        for store in stores.iter().cycle().take(NODES).cloned() {
+            let node = member(&*store).await?;
+            tasks.spawn(async move { store.acquire(&node).await.map(|answer| (node, answer)) });
+        }
+        let answers = tasks.join_all().await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let owners: Vec<_> = answers
+            .iter()
+            .filter_map(|(node, answer)| match answer {
+                Acquired::Owner { epoch } => Some((node, *epoch)),
+                _ => None,
+            })
+            .collect();
+        let [(owner, epoch)] = owners[..] else {
+            return Err(format!("round {round} made {} owners", owners.len()).into());
+        };
+        let all_others_know_it = answers.iter().all(|(node, answer)| match answer {
+            Acquired::Standby { owner: named, .. } => named == owner && node != owner,
+            Acquired::Owner { .. } => true,
+            Acquired::Lost => false,
+        });
+        assert!(all_others_know_it, "round {round}: {answers:?}");
+        assert!(epoch > last_epoch, "epoch {epoch} comes after {last_epoch}");
+        last_epoch = epoch;
+        db.expire(owner).await?;
+    }
+    for store in stores {
+        store.close().await;
+    }
+    Ok(())
+}

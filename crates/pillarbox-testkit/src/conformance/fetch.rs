@@ -1,0 +1,171 @@
+use std::collections::BTreeSet;
+
+use pillarbox_core::event::GLOBAL_AGGREGATE;
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::{Fetch, FetchedRow};
+use pillarbox_core::write::{Finish, insert};
+
+use crate::Harness;
+use crate::events::{all, event, events, ids, settle_all, some};
+use crate::nodes::owner;
+use crate::run::Outcome;
+
+/// A row exists for a fetch from its commit on, not before, whichever store asks.
+pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &H) -> Outcome {
+    let (store, other) = (db.store(), db.connect().await?);
+    let written = event()?;
+    let mut transaction = db.begin().await?;
+    insert(&*store, &mut transaction, vec![written.clone()]).await?;
+    assert!(store.fetch(&all()).await?.rows.is_empty());
+    assert!(other.fetch(&all()).await?.rows.is_empty());
+    transaction.commit().await?;
+    assert_eq!(ids(&store.fetch(&all()).await?.rows)?, [written.id().as_str()]);
+    assert_eq!(ids(&other.fetch(&all()).await?.rows)?, [written.id().as_str()]);
+    other.close().await;
+    Ok(())
+}
+
+/// The lowest `seq` first, and the lowest ones when there are more than the limit.
+pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &H) -> Outcome {
+    let mut seqs = Vec::new();
+    for size in [1, 40, 2, 100] {
+        seqs.extend(db.write(events(size)?).await?);
+    }
+    for limit in [1, 2, 50, 143, 1000] {
+        let fetched = db.store().fetch(&some(limit)).await?;
+        let order: Vec<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
+        assert_eq!(order, seqs[..limit.min(seqs.len())], "limit {limit}");
+    }
+    Ok(())
+}
+
+/// Rows without a due time are read above the given `seq`; those with one wherever they are.
+pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let retried = db.write(vec![event()?]).await?;
+    settle_all(&*store, &node, &retried, &retry_now()).await?;
+    let seqs = db.write(events(5)?).await?;
+
+    let order = async |above| {
+        let fetched = store.fetch(&Fetch { above, ..all() }).await?;
+        Ok::<_, pillarbox_core::error::BoxError>(fetched.rows.iter().map(FetchedRow::seq).collect::<BTreeSet<_>>())
+    };
+    assert_eq!(order(seqs[2]).await?, BTreeSet::from([retried[0], seqs[3], seqs[4]]));
+    assert_eq!(order(seqs[4]).await?, BTreeSet::from([retried[0]]));
+    assert_eq!(order(0).await?.len(), 6);
+    assert_eq!(order(i64::MAX).await?, BTreeSet::from([retried[0]]));
+    Ok(())
+}
+
+/// Excluded rows neither come back nor take the place of others.
+pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let retried = db.write(events(40)?).await?;
+    settle_all(&*store, &node, &retried, &retry_now()).await?;
+    let seqs = db.write(events(3000)?).await?;
+    let exclude: Vec<i64> = retried[..30].iter().chain(&seqs[..2990]).copied().chain([0, -1, i64::MAX]).collect();
+
+    let fetched = store.fetch(&Fetch { exclude: exclude.clone(), ..some(20) }).await?;
+    let order: BTreeSet<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
+    assert_eq!(order, retried[30..].iter().chain(&seqs[2990..]).copied().collect::<BTreeSet<_>>());
+    Ok(())
+}
+
+/// Neither kind of row, nor both together, exceed the limit.
+pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let retried = db.write(events(30)?).await?;
+    assert_eq!(store.fetch(&some(7)).await?.rows.len(), 7, "rows without a due time");
+    settle_all(&*store, &node, &retried, &retry_now()).await?;
+    assert_eq!(store.fetch(&some(7)).await?.rows.len(), 7, "rows with one");
+    db.write(events(30)?).await?;
+    for limit in [1, 2, 3, 7, 30, 59, 60, 61] {
+        let fetched = store.fetch(&some(limit)).await?;
+        assert_eq!(fetched.rows.len(), limit.min(60), "both, limit {limit}");
+        let distinct: BTreeSet<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
+        assert_eq!(distinct.len(), fetched.rows.len(), "no row comes twice");
+    }
+    Ok(())
+}
+
+/// A transaction that took its `seq` first and commits last is not skipped: later rows being there, handled and gone
+/// changes nothing.
+pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let late_event = event()?;
+    let mut late = db.begin().await?;
+    let late_seq = insert(&*store, &mut late, vec![late_event.clone()]).await?;
+    let mut early = db.begin().await?;
+    let early_seqs = insert(&*store, &mut early, events(3)?).await?;
+    assert!(late_seq < early_seqs, "the rows are to be written in this order");
+    early.commit().await?;
+
+    assert_eq!(store.fetch(&all()).await?.rows.len(), 3);
+    settle_all(&*store, &node, &early_seqs, &Change::Done).await?;
+    assert!(store.fetch(&all()).await?.rows.is_empty());
+    late.commit().await?;
+    assert_eq!(ids(&store.fetch(&all()).await?.rows)?, [late_event.id().as_str()]);
+    Ok(())
+}
+
+/// Only NEW and RETRY are pending.
+pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let seqs = db.write(events(6)?).await?;
+    settle_all(&*store, &node, &seqs[..4], &retry_now()).await?;
+    // Both kinds of rows, with and without a due time, end both ways.
+    settle_all(&*store, &node, &[seqs[0], seqs[4]], &Change::Done).await?;
+    settle_all(&*store, &node, &[seqs[1], seqs[5]], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
+    let fetched = store.fetch(&all()).await?;
+    assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<BTreeSet<_>>(), BTreeSet::from([seqs[2], seqs[3]]));
+    assert_eq!(fetched.next_due, None);
+    Ok(())
+}
+
+/// A plain INSERT of three columns, from any language, is a complete event.
+pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Outcome {
+    let payload = r#"{"b":1,  "a":2,"a":3}"#;
+    db.insert_three_columns("0193-from-elsewhere", "order.placed", payload).await?;
+    let fetched = db.store().fetch(&all()).await?;
+    let [FetchedRow::Row(row)] = &fetched.rows[..] else { return Err(format!("{:?}", fetched.rows).into()) };
+    assert_eq!((row.event_id.as_str(), &*row.event_type), ("0193-from-elsewhere", "order.placed"));
+    assert_eq!(row.payload.as_json(), Some(payload));
+    assert_eq!((&*row.aggregate_type, row.aggregate_id.as_deref()), (GLOBAL_AGGREGATE, None));
+    assert_eq!((row.tenant_id.as_deref(), row.key.as_deref(), row.headers.len()), (None, None, 0));
+    assert_eq!((row.attempts, row.timed), (0, false));
+    assert_eq!(row.occurred_at, row.created_at, "without a time of its own it happened when it was inserted");
+    Ok(())
+}
+
+/// A row that makes no event comes as such, with its reason, and its neighbours come too. It can be settled.
+pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let first = db.write(vec![event()?]).await?;
+    db.insert_broken("broken").await?;
+    let last = db.write(vec![event()?]).await?;
+
+    let fetched = store.fetch(&all()).await?;
+    let [FetchedRow::Row(before), FetchedRow::Broken(broken), FetchedRow::Row(after)] = &fetched.rows[..] else {
+        return Err(format!("{:?}", fetched.rows).into());
+    };
+    assert_eq!((before.seq, after.seq), (first[0], last[0]));
+    assert!(before.seq < broken.seq && broken.seq < after.seq);
+    assert_eq!((broken.attempts, broken.timed), (0, false));
+    assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
+
+    let dead = Change::Dead { attempts: 0, error: broken.reason.clone() };
+    settle_all(&*store, &node, &[broken.seq], &dead).await?;
+    assert_eq!(store.fetch(&all()).await?.rows.len(), 2);
+    Ok(())
+}
+
+/// Due again at once, without an attempt having failed.
+fn retry_now() -> Change {
+    Change::Retry { attempts: 0, delay: std::time::Duration::ZERO, error: None }
+}

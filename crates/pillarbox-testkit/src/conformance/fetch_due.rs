@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::Fetch;
+use tokio::time::{Instant, sleep};
+
+use crate::Harness;
+use crate::events::{HOUR, all, delayed, event, events, ids, settle_all, some};
+use crate::nodes::owner;
+use crate::run::Outcome;
+
+/// A delayed event and a retried one come when their time has come and not before; the earliest due time comes first.
+pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let (late, retried) = (delayed()?, event()?);
+    db.write(vec![late.clone()]).await?;
+    let seqs = db.write(vec![retried.clone()]).await?;
+    settle_all(&*store, &node, &seqs, &retry_in(HOUR * 2)).await?;
+    assert!(store.fetch(&all()).await?.rows.is_empty(), "neither is due");
+    for event in [&retried, &late] {
+        db.make_due(event.id().as_str()).await?;
+    }
+    assert_eq!(store.fetch(&all()).await?.rows.len(), 2, "both are");
+
+    // In real time: it is due when the store says that it will be, by the one clock that counts.
+    let soon = Envelope::builder("test.soon").payload_json("{}").deliver_after(Duration::from_millis(300)).build()?;
+    let started = Instant::now();
+    db.write(vec![soon.clone()]).await?;
+    let exclude: Vec<i64> = store.fetch(&all()).await?.rows.iter().map(|row| row.seq()).collect();
+    let fetch = Fetch { exclude, ..all() };
+    loop {
+        let fetched = store.fetch(&fetch).await?;
+        match fetched.next_due {
+            Some(wait) => {
+                assert!(fetched.rows.is_empty() && wait <= Duration::from_millis(300), "{wait:?}");
+                sleep(wait).await;
+            }
+            None => {
+                assert_eq!(ids(&fetched.rows)?, [soon.id().as_str()]);
+                // Databases on other hosts have clocks of their own, so this leaves room.
+                assert!(started.elapsed() > Duration::from_millis(200), "{:?}", started.elapsed());
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Under a flood of new rows the retried ones get at least a third, and the other way round.
+pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let retried = db.write(events(300)?).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
+    db.write(events(300)?).await?;
+    for limit in [3, 30, 99, 200] {
+        let rows = store.fetch(&some(limit)).await?.rows;
+        let timed = rows.iter().filter(|row| row.is_timed()).count();
+        assert_eq!(rows.len(), limit);
+        assert!(timed >= limit / 3 && limit - timed >= limit / 3, "{timed} of {limit} rows had a due time");
+        let both_in_order = [true, false]
+            .iter()
+            .all(|kind| rows.iter().filter(|row| row.is_timed() == *kind).map(|row| row.seq()).is_sorted());
+        assert!(both_in_order, "each kind is in its order");
+    }
+    // Where one kind has little to offer, the other takes the room.
+    let few = retried[..290].to_vec();
+    let rows = store.fetch(&Fetch { exclude: few, ..some(100) }).await?.rows;
+    assert_eq!(rows.iter().filter(|row| row.is_timed()).count(), 10);
+    assert_eq!(rows.len(), 100);
+    Ok(())
+}
+
+/// How long until the next row is due: known unless the limit was reached, and only if there is such a row.
+pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    assert_eq!(store.fetch(&all()).await?.next_due, None, "an empty table");
+    let seqs = db.write(events(3)?).await?;
+    assert_eq!(store.fetch(&all()).await?.next_due, None, "no row waits for a time");
+
+    settle_all(&*store, &node, &seqs[..1], &retry_in(HOUR * 2)).await?;
+    let two_hours = store.fetch(&all()).await?.next_due;
+    assert!(two_hours.is_some_and(|wait| wait > HOUR && wait <= HOUR * 2), "{two_hours:?}");
+    db.write(vec![delayed()?]).await?;
+    let one_hour = store.fetch(&all()).await?.next_due;
+    // An hour by the writer's clock, which may be a little behind the database's.
+    assert!(one_hour.is_some_and(|wait| wait > HOUR / 2 && wait < HOUR + HOUR / 2), "{one_hour:?}");
+
+    let limited = store.fetch(&some(2)).await?;
+    assert_eq!((limited.rows.len(), limited.next_due), (2, None), "the limit was reached");
+    // A row that is due already is no longer one to wait for.
+    settle_all(&*store, &node, &seqs[1..2], &retry_in(Duration::ZERO)).await?;
+    let again = store.fetch(&all()).await?;
+    assert_eq!(again.rows.len(), 2);
+    assert!(again.next_due.is_some_and(|wait| wait > HOUR / 2), "{:?}", again.next_due);
+    Ok(())
+}
+
+fn retry_in(delay: Duration) -> Change {
+    Change::Retry { attempts: 0, delay, error: None }
+}

@@ -1,0 +1,131 @@
+use pillarbox_core::store::{FetchedRow, Row};
+use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
+
+use crate::Harness;
+use crate::events::{all, event, events, ids};
+use crate::payloads::{every_column, hard_payloads};
+use crate::run::Outcome;
+
+/// One batch of a thousand, two batches of one transaction, and the next transaction: `seq` ascends through them all.
+pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let batches = [events(1000)?, events(7)?, events(1)?];
+    let mut seqs = Vec::new();
+    let mut transaction = db.begin().await?;
+    for batch in &batches[..2] {
+        seqs.extend(insert(&*store, &mut transaction, batch.clone()).await?);
+    }
+    transaction.commit().await?;
+    seqs.extend(db.write(batches[2].clone()).await?);
+
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    let written: Vec<_> = batches.iter().flatten().map(|event| event.id().as_str()).collect();
+    let fetched = store.fetch(&all()).await?;
+    assert_eq!(ids(&fetched.rows)?, written, "the row of each seq is the event at its place");
+    assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), seqs);
+    Ok(())
+}
+
+/// What the writer did not set is NULL or the table's default; what it did set is there as it was set.
+pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db: &H) -> Outcome {
+    let (plain, full) = (event()?, every_column()?);
+    let seqs = db.write(vec![plain.clone(), full.clone()]).await?;
+
+    let row = db.columns(plain.id().as_str()).await?.ok_or("the plain row is missing")?;
+    assert_eq!((row.status, row.attempts, row.timed, row.ended), (0, 0, false, false));
+    assert_eq!((row.last_error, row.headers, row.content_type, row.payload_bytes), (None, None, None, None));
+    assert_eq!((row.aggregate_id, row.tenant_id, row.ordering_key), (None, None, None));
+    assert_eq!((Some(row.seq), row.event_type.as_str()), (seqs.first().copied(), "test.event"));
+
+    let fetched = db.store().fetch(&all()).await?;
+    let [FetchedRow::Row(plain_row), FetchedRow::Row(full_row)] = &fetched.rows[..] else {
+        return Err(format!("expected two rows, not {:?}", fetched.rows).into());
+    };
+    for (row, event) in [(plain_row, &plain), (full_row, &full)] {
+        assert_eq!((&row.event_id, &*row.event_type), (event.id(), event.event_type()));
+        assert_eq!((&*row.aggregate_type, row.aggregate_id.as_deref()), (event.aggregate_type(), event.aggregate_id()));
+        assert_eq!((row.tenant_id.as_deref(), row.key.as_deref()), (event.tenant_id(), event.key()));
+        assert_eq!((&row.headers, &row.payload), (event.headers(), event.payload()));
+        assert_eq!((row.attempts, row.timed, row.occurred_at), (0, false, event.occurred_at()));
+    }
+    Ok(())
+}
+
+/// Every payload comes back byte for byte, both from the column and from a fetch.
+pub(super) async fn insert_keeps_payload_bytes_as_written<H: Harness>(db: &H) -> Outcome {
+    let events = hard_payloads()?;
+    // All at once, and once more one by one: batches may take another statement.
+    let singles = hard_payloads()?;
+    db.write(events.clone()).await?;
+    for event in &singles {
+        db.write(vec![event.clone()]).await?;
+    }
+    let fetched = db.store().fetch(&all()).await?;
+    assert_eq!(fetched.rows.len(), events.len() + singles.len());
+    for (row, event) in fetched.rows.iter().zip(events.iter().chain(&singles)) {
+        let FetchedRow::Row(Row { payload, event_id, .. }) = row else { return Err(format!("{row:?}").into()) };
+        // Compared by hand: a failure must not print megabytes.
+        assert!(payload == event.payload() && event_id == event.id(), "{payload:?} is not {:?}", event.payload());
+        let columns = db.columns(event.id().as_str()).await?.ok_or("the row is missing")?;
+        let stored = match event.payload().as_json() {
+            Some(_) => columns.payload_bytes.is_none().then_some(columns.payload.unwrap_or_default().into_bytes()),
+            None => columns.payload.is_none().then_some(columns.payload_bytes.unwrap_or_default()),
+        };
+        assert!(
+            stored.as_deref() == Some(event.payload().as_bytes()),
+            "the columns hold another {:?}",
+            event.payload()
+        );
+    }
+    Ok(())
+}
+
+/// A batch costs one round trip, not one for each of its events.
+pub(super) async fn insert_is_one_statement_for_a_batch_of_a_hundred<H: Harness>(db: &H) -> Outcome {
+    let mut spied = Spied { inner: db.begin().await?, statements: Vec::new() };
+    for size in [1, 2, 100] {
+        let seqs = insert(&*db.store(), &mut spied, events(size)?).await?;
+        assert_eq!(seqs.len(), size);
+    }
+    assert_eq!(spied.statements, [1, 1, 1], "statements of a batch of 1, of 2 and of 100");
+    spied.inner.commit().await?;
+    assert_eq!(db.store().counts().await?.new, 103);
+    Ok(())
+}
+
+/// A connection that counts the statements of each insert.
+struct Spied<C> {
+    inner: C,
+    statements: Vec<usize>,
+}
+
+impl<M, C: Connection<M>> Connection<(M,)> for Spied<C> {
+    type Error = C::Error;
+
+    const DIALECT: Dialect = C::DIALECT;
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, C::Error> {
+        self.statements.push(insert.statements.len());
+        self.inner.insert(insert).await
+    }
+}
+
+/// Neither a rollback nor dropping the transaction leaves a row behind, or takes an id away from a later event.
+pub(super) async fn rolled_back_inserts_leave_nothing<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let events = events(3)?;
+    for round in 0..2 {
+        let mut transaction = db.begin().await?;
+        insert(&*store, &mut transaction, events.clone()).await?;
+        if round == 0 {
+            transaction.rollback().await?;
+        } else {
+            drop(transaction);
+        }
+        assert_eq!(store.counts().await?.pending(), 0);
+        assert!(store.fetch(&all()).await?.rows.is_empty());
+    }
+    db.write(events).await?;
+    assert_eq!(store.counts().await?.new, 3);
+    Ok(())
+}

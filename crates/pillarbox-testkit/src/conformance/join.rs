@@ -1,0 +1,31 @@
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::ownership::{Acquired, Mode};
+
+use crate::Harness;
+use crate::events::HOUR;
+use crate::nodes::{member, stranger};
+use crate::run::Outcome;
+
+/// While a node of another mode lives, one that cannot run beside it is refused, told why, and leaves no trace.
+pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    db.register(&stranger()?, "a_mode_of_a_later_release", 3600).await?;
+    let node = stranger()?;
+    let refused = store.join(&node, Mode::SingleNode, HOUR).await;
+    let error = refused.err().ok_or("it joined beside a mode it cannot know to be safe")?;
+    assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
+    assert!(!error.is_temporary(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("a_mode_of_a_later_release") && text.contains("single_node"), "{text}");
+    assert_eq!(store.acquire(&node).await?, Acquired::Lost, "a node that was refused is not registered");
+    Ok(())
+}
+
+/// What an expired node's mode was does not matter, whether it has been cleared away or not.
+pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    db.register(&stranger()?, "a_mode_of_a_later_release", -10).await?;
+    let node = member(&*store).await?;
+    assert!(matches!(store.acquire(&node).await?, Acquired::Owner { .. }));
+    Ok(())
+}

@@ -1,0 +1,145 @@
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::settle::{Change, Verdict};
+
+use crate::events::{HOUR, all, event, events};
+use crate::nodes::owner;
+use crate::payloads::hard_payloads;
+use crate::run::Outcome;
+use crate::{Columns, Harness};
+
+/// DONE ends the row: status, time, no error; the attempts stay as they were.
+pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(2)?);
+    let node = owner(&*store).await?;
+    let seqs = db.write(written.clone()).await?;
+    let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
+    assert!(store.settle(&node, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
+
+    let both = [verdict(seqs[0], 1, Change::Done), verdict(seqs[1], 0, Change::Done)];
+    assert!(store.settle(&node, &both).await?.is_empty());
+    for (event, attempts) in written.iter().zip([1, 0]) {
+        let row = columns(db, event).await?;
+        assert_eq!((row.status, row.attempts, row.ended, row.last_error), (1, attempts, true, None));
+    }
+    assert!(store.fetch(&all()).await?.rows.is_empty());
+    Ok(())
+}
+
+/// RETRY sets what the verdict says, leaves the error alone if it names none, and makes the row wait for its time.
+pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), event()?);
+    let node = owner(&*store).await?;
+    let seq = db.write(vec![written.clone()]).await?[0];
+    let retry =
+        |attempts, delay, error: Option<&str>| Change::Retry { attempts, delay, error: error.map(str::to_owned) };
+
+    let first = verdict(seq, 0, retry(1, HOUR, Some("mail server is down")));
+    assert!(store.settle(&node, &[first]).await?.is_empty());
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts, row.timed, row.ended), (2, 1, true, false));
+    assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
+    let fetched = store.fetch(&all()).await?;
+    assert!(fetched.rows.is_empty());
+    assert!(fetched.next_due.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{:?}", fetched.next_due);
+
+    let deferred = verdict(seq, 1, retry(1, Duration::ZERO, None));
+    assert!(store.settle(&node, &[deferred]).await?.is_empty());
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts), (2, 1), "an attempt that did not fail is not counted");
+    assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
+    let fetched = store.fetch(&all()).await?;
+    assert!(fetched.rows.len() == 1 && fetched.rows[0].is_timed(), "it is due at once: {:?}", fetched.rows);
+
+    let again = verdict(seq, 1, retry(2, HOUR, Some("mailbox is full")));
+    assert!(store.settle(&node, &[again]).await?.is_empty());
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 2, Some("mailbox is full")));
+    Ok(())
+}
+
+/// DEAD ends the row, with the attempts and the error that the verdict gives.
+pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(2)?);
+    let node = owner(&*store).await?;
+    let seqs = db.write(written.clone()).await?;
+    let dead = |attempts, error: &str| Change::Dead { attempts, error: error.to_owned() };
+    let verdicts = [verdict(seqs[0], 0, dead(1, "gave up")), verdict(seqs[1], 0, dead(0, "no handler"))];
+    assert!(store.settle(&node, &verdicts).await?.is_empty());
+    for (event, attempts, error) in [(&written[0], 1, "gave up"), (&written[1], 0, "no handler")] {
+        let row = columns(db, event).await?;
+        assert_eq!((row.status, row.attempts, row.ended), (3, attempts, true));
+        assert_eq!(row.last_error.as_deref(), Some(error));
+    }
+    assert!(store.fetch(&all()).await?.rows.is_empty());
+    Ok(())
+}
+
+/// Whatever a handler says about its failure can be recorded, in both columns' verdicts, and comes back unchanged.
+pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let texts = [
+        String::new(),
+        " leading and trailing \n\t\r\n".to_owned(),
+        "it's \"quoted\" `twice` -- /* comment */ ; $1 ?1 :name @x %s {} {0}".to_owned(),
+        r"C:\temp\new \\ \0 \u0000 \x41 '\'' E'\n'".to_owned(),
+        r#"{"json": [1, 2], "b": "\u0000"}"#.to_owned(),
+        "{curly,NULL,\"array\"}".to_owned(),
+        "NULL".to_owned(),
+        "🦀".repeat(4000),
+        "é".repeat(4000),
+        "x".repeat(4000),
+        "\u{1}\u{7f}\u{80}\u{feff}\u{fffe}\u{ffff}\u{202e}\u{10ffff}".to_owned(),
+    ];
+    let (retried, dead) = (events(texts.len())?, events(texts.len())?);
+    let retried_seqs = db.write(retried.clone()).await?;
+    let dead_seqs = db.write(dead.clone()).await?;
+    // In one call, as the engine settles: one odd text must not spoil its neighbours.
+    let verdicts: Vec<_> = texts
+        .iter()
+        .zip(retried_seqs.iter().zip(&dead_seqs))
+        .flat_map(|(text, (retried, dead))| {
+            let retry = Change::Retry { attempts: 1, delay: HOUR, error: Some(text.clone()) };
+            [verdict(*retried, 0, retry), verdict(*dead, 0, Change::Dead { attempts: 1, error: text.clone() })]
+        })
+        .collect();
+    assert!(store.settle(&node, &verdicts).await?.is_empty());
+    for (event, text) in retried.iter().chain(&dead).zip(texts.iter().chain(&texts)) {
+        assert_eq!(columns(db, event).await?.last_error.as_ref(), Some(text));
+    }
+    Ok(())
+}
+
+/// No verdict touches the payload, nor anything else the writer set.
+pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let written = hard_payloads()?;
+    let seqs = db.write(written.clone()).await?;
+    let retry = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("later".to_owned()) };
+    let dead = Change::Dead { attempts: 2, error: "never".to_owned() };
+    for (attempts, changes) in [(0, [retry.clone(), retry]), (1, [Change::Done, dead])] {
+        let changes = changes.iter().cycle();
+        let verdicts: Vec<_> =
+            seqs.iter().zip(changes).map(|(seq, change)| verdict(*seq, attempts, change.clone())).collect();
+        assert!(store.settle(&node, &verdicts).await?.is_empty());
+    }
+    for event in &written {
+        let row = columns(db, event).await?;
+        assert!(row.status == 1 || row.status == 3, "status {}", row.status);
+        let stored = row.payload.map(String::into_bytes).or(row.payload_bytes);
+        assert!(stored.as_deref() == Some(event.payload().as_bytes()), "{:?} was changed", event.payload());
+    }
+    Ok(())
+}
+
+fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Verdict {
+    Verdict { seq, expected_attempts, change }
+}
+
+async fn columns<H: Harness>(db: &H, event: &Envelope) -> Result<Columns, BoxError> {
+    db.columns(event.id().as_str()).await?.ok_or_else(|| format!("event {} is gone", event.id()).into())
+}

@@ -1,0 +1,143 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::settle::Verdict;
+use pillarbox_core::store::{Counts, Fetch, Fetched, Store, StoreInfo};
+use pillarbox_core::write::{NewRow, Statement};
+use tokio::sync::watch;
+
+/// A store whose database fails when told to. Clones fail together.
+#[derive(Debug, Clone)]
+pub struct FaultyStore<S> {
+    inner: S,
+    faults: Arc<Faults>,
+}
+
+/// What goes wrong with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// The database cannot be reached: nothing happens, and after a moment a temporary error comes back.
+    Unreachable,
+    /// The same without the moment, as from a pool that knows that it has no connection: the call never waits.
+    Refused,
+    /// The call does all it should, and the connection breaks before its answer arrives.
+    LostAnswer,
+    /// The database does not answer any more.
+    Silence,
+}
+
+/// The calls that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the store's methods")]
+pub enum Operation {
+    Join,
+    Acquire,
+    Renew,
+    Leave,
+    Fetch,
+    Settle,
+}
+
+const OPERATIONS: usize = 6;
+
+#[derive(Debug, Default)]
+struct Faults {
+    current: Mutex<[Fault; OPERATIONS]>,
+    /// How many calls of each have met a fault.
+    met: watch::Sender<[usize; OPERATIONS]>,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// A store without faults so far.
+    pub fn new(inner: S) -> Self {
+        Self { inner, faults: Arc::default() }
+    }
+
+    /// From now on calls of `operation` meet `fault`; the ones under way are left alone.
+    pub fn set(&self, operation: Operation, fault: Fault) {
+        self.faults.current.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize] = fault;
+    }
+
+    /// From now on all calls meet `fault`.
+    pub fn set_all(&self, fault: Fault) {
+        *self.faults.current.lock().unwrap_or_else(PoisonError::into_inner) = [fault; OPERATIONS];
+    }
+
+    /// Waits until so many calls of `operation` have met a fault since the store was made.
+    pub async fn wait_for_faults(&self, operation: Operation, count: usize) {
+        let mut met = self.faults.met.subscribe();
+        // The sender lives in `self`, so waiting ends only when the number is reached.
+        drop(met.wait_for(|met| met[operation as usize] >= count).await);
+    }
+
+    async fn call<T>(
+        &self,
+        operation: Operation,
+        name: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let fault = self.faults.current.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize];
+        if fault == Fault::None {
+            return call.await;
+        }
+        if fault == Fault::LostAnswer {
+            call.await?;
+        }
+        self.faults.met.send_modify(|met| met[operation as usize] += 1);
+        match fault {
+            Fault::Silence => std::future::pending().await,
+            Fault::Unreachable => tokio::time::sleep(Duration::from_millis(1)).await,
+            Fault::Refused | Fault::LostAnswer | Fault::None => {}
+        }
+        Err(StoreError::new(StoreErrorKind::Unavailable, name, "the test cut the connection"))
+    }
+}
+
+#[async_trait]
+impl<S: Store> Store for FaultyStore<S> {
+    fn info(&self) -> &StoreInfo {
+        self.inner.info()
+    }
+    fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+        self.inner.insert(rows)
+    }
+    async fn migrate(&self) -> Result<(), StoreError> {
+        self.inner.migrate().await
+    }
+    fn migration_sql(&self) -> String {
+        self.inner.migration_sql()
+    }
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+        self.call(Operation::Join, "join", self.inner.join(node, mode, lease)).await
+    }
+    async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
+        self.call(Operation::Acquire, "acquire ownership", self.inner.acquire(node)).await
+    }
+    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
+        self.call(Operation::Renew, "renew the lease", self.inner.renew(node, lease)).await
+    }
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
+        self.call(Operation::Leave, "leave", self.inner.leave(node)).await
+    }
+    async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        self.call(Operation::Fetch, "fetch events", self.inner.fetch(fetch)).await
+    }
+    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+        self.call(Operation::Settle, "settle events", self.inner.settle(node, verdicts)).await
+    }
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.inner.counts().await
+    }
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

@@ -1,0 +1,232 @@
+use std::sync::Arc;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::store::{Store, TableName};
+use pillarbox_core::write::{Begin, Connection, Finish, insert};
+
+/// What a backend can do beyond the port. What it cannot do shows up as an ignored test, never as a missing one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It speaks SQL: there are statements to count and a schema to migrate.
+    pub sql: bool,
+    /// Two writing transactions can be open at the same time.
+    pub concurrent_writers: bool,
+}
+
+/// How the suite reaches one backend. One value is one database of its own: fresh, shared with no other test.
+///
+/// A backend with SQL implements [`execute`](Self::execute), [`query`](Self::query), [`sql_time`](Self::sql_time) and
+/// [`sql_hex`](Self::sql_hex); the actions below them follow. Any other implements those actions instead.
+pub trait Harness: Sized + Send + Sync + 'static {
+    /// The adapter's marker, as in [`Connection`].
+    type Marker: 'static;
+    /// A transaction on the harness's own connection, as a user's code has.
+    type Transaction: Connection<Self::Marker> + Finish<Self::Marker> + 'static;
+    /// Where those are begun, such as `&Pool`.
+    type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction>;
+
+    /// What the backend can do.
+    const CAPABILITIES: Capabilities;
+
+    /// Makes a database of its own, without any tables yet. The store in it should have a table name of its own too.
+    fn create() -> impl Future<Output = Result<Self, BoxError>> + Send;
+
+    /// Removes it. Called after failures too.
+    fn destroy(self) -> impl Future<Output = Result<(), BoxError>> + Send;
+
+    /// The store under test; the same at every call.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// Another store on the same tables with connections of its own, as another node has.
+    fn connect(&self) -> impl Future<Output = Result<Arc<dyn Store>, BoxError>> + Send;
+
+    /// Where user transactions are begun.
+    fn source(&self) -> Self::Source<'_>;
+
+    /// Runs SQL statements that return nothing, separated by semicolons.
+    fn execute(&self, sql: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        std::future::ready(Err(no_sql(sql)))
+    }
+
+    /// Runs an SQL query and returns its first row, all of whose columns are text.
+    fn query(&self, sql: &str) -> impl Future<Output = Result<Option<Vec<Option<String>>>, BoxError>> + Send {
+        std::future::ready(Err(no_sql(sql)))
+    }
+
+    /// SQL for the time this many seconds from now, in the type of `expires_at` and `available_at`.
+    fn sql_time(_seconds: i64) -> String {
+        String::new()
+    }
+
+    /// SQL for the bytes in a column as lower-case hexadecimal text.
+    fn sql_hex(_column: &str) -> String {
+        String::new()
+    }
+
+    /// Begins a user's transaction.
+    fn begin(&self) -> impl Future<Output = Result<Self::Transaction, BoxError>> + Send {
+        let begin = self.source().begin();
+        async move { Ok(begin.await?) }
+    }
+
+    /// Writes events in a transaction of their own and commits it.
+    fn write(&self, events: Vec<Envelope>) -> impl Future<Output = Result<Vec<i64>, BoxError>> + Send {
+        async move {
+            let mut transaction = self.begin().await?;
+            let seqs = insert(&*self.store(), &mut transaction, events).await?;
+            transaction.commit().await?;
+            Ok(seqs)
+        }
+    }
+
+    /// Inserts a row setting only the three columns of the SQL contract.
+    fn insert_three_columns(
+        &self,
+        event_id: &str,
+        event_type: &str,
+        payload: &str,
+    ) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(
+            "INSERT INTO {} (event_id, event_type, payload) VALUES ('{event_id}', '{event_type}', '{payload}')",
+            self.table("event")
+        );
+        async move { self.execute(&sql).await }
+    }
+
+    /// Inserts a row that makes no event: a header's value is no string.
+    fn insert_broken(&self, event_id: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(
+            r#"INSERT INTO {} (event_id, event_type, payload, headers) VALUES ('{event_id}', 'broken', '{{}}', '{{"a": 1}}')"#,
+            self.table("event")
+        );
+        async move { self.execute(&sql).await }
+    }
+
+    /// Reads a row as it stands, committed and whatever its state.
+    fn columns(&self, event_id: &str) -> impl Future<Output = Result<Option<Columns>, BoxError>> + Send {
+        let sql = format!("SELECT {} FROM {} WHERE event_id = '{event_id}'", columns::<Self>(), self.table("event"));
+        async move { self.query(&sql).await?.map(Columns::parse).transpose() }
+    }
+
+    /// Moves the due time of a row that has one into the past.
+    fn make_due(&self, event_id: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(
+            "UPDATE {} SET available_at = {} WHERE event_id = '{event_id}' AND available_at IS NOT NULL",
+            self.table("event"),
+            Self::sql_time(-1)
+        );
+        async move { self.execute(&sql).await }
+    }
+
+    /// Claims that the tables were migrated by a much later release.
+    fn set_newer_schema(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("UPDATE {} SET version = version + 1000", self.table("migration"));
+        async move { self.execute(&sql).await }
+    }
+
+    /// Registers a node of any mode, whose lease ends this many seconds from now.
+    fn register(&self, node: &NodeId, mode: &str, lease: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(
+            "INSERT INTO {} (node_id, mode, started_at, expires_at) VALUES ('{node}', '{mode}', {}, {})",
+            self.table("node"),
+            Self::sql_time(0),
+            Self::sql_time(lease)
+        );
+        async move { self.execute(&sql).await }
+    }
+
+    /// Ends a node's lease, as if it had not renewed for long.
+    fn expire(&self, node: &NodeId) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql =
+            format!("UPDATE {} SET expires_at = {} WHERE node_id = '{node}'", self.table("node"), Self::sql_time(-1));
+        async move { self.execute(&sql).await }
+    }
+
+    /// One of the outbox's tables, quoted for SQL: `event`, `node`, `partition`, `migration`.
+    fn table(&self, role: &str) -> String {
+        let configured = self.store().info().table.clone();
+        let Ok(name) = TableName::parse(&configured) else { return configured };
+        let table = if role == "event" { name.event().to_owned() } else { name.beside(role) };
+        match name.schema() {
+            Some(schema) => format!("\"{schema}\".\"{table}\""),
+            None => format!("\"{table}\""),
+        }
+    }
+}
+
+/// A row as it stands in the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the columns")]
+pub struct Columns {
+    pub seq: i64,
+    pub event_type: String,
+    pub aggregate_type: Option<String>,
+    pub aggregate_id: Option<String>,
+    pub tenant_id: Option<String>,
+    pub ordering_key: Option<String>,
+    pub payload: Option<String>,
+    pub payload_bytes: Option<Vec<u8>>,
+    pub content_type: Option<String>,
+    pub headers: Option<String>,
+    pub status: i16,
+    pub attempts: u32,
+    /// Whether `available_at` is set.
+    pub timed: bool,
+    /// Whether `done_at` is set.
+    pub ended: bool,
+    pub last_error: Option<String>,
+}
+
+/// The columns as text, in the order in which [`Columns::parse`] takes them.
+fn columns<H: Harness>() -> String {
+    let text = |column: &str| format!("CAST({column} AS text)");
+    let mut list = vec![text("seq"), "event_type".to_owned()];
+    list.extend(["aggregate_type", "aggregate_id", "tenant_id", "ordering_key"].map(str::to_owned));
+    list.extend([text("payload"), H::sql_hex("payload_bytes"), "content_type".to_owned(), text("headers")]);
+    list.extend([text("status"), text("attempts")]);
+    list.extend(
+        ["available_at", "done_at"].map(|column| format!("CASE WHEN {column} IS NULL THEN NULL ELSE 'set' END")),
+    );
+    list.push("last_error".to_owned());
+    list.join(", ")
+}
+
+impl Columns {
+    fn parse(row: Vec<Option<String>>) -> Result<Self, BoxError> {
+        let row: [Option<String>; 15] =
+            row.try_into().map_err(|row: Vec<_>| format!("expected 15 columns, not {}", row.len()))?;
+        let [seq, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, rest @ ..] = row;
+        let [payload, bytes, content_type, headers, status, attempts, available_at, done_at, last_error] = rest;
+        let set = |column: Option<String>| column.ok_or("a column that must not be NULL is");
+        Ok(Self {
+            seq: set(seq)?.parse()?,
+            event_type: set(event_type)?,
+            aggregate_type,
+            aggregate_id,
+            tenant_id,
+            ordering_key,
+            payload,
+            payload_bytes: bytes.map(|hex| unhex(&hex)).transpose()?,
+            content_type,
+            headers,
+            status: set(status)?.parse()?,
+            attempts: set(attempts)?.parse()?,
+            timed: available_at.is_some(),
+            ended: done_at.is_some(),
+            last_error,
+        })
+    }
+}
+
+fn unhex(hex: &str) -> Result<Vec<u8>, BoxError> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
+    bytes.filter(|_| rest.is_empty()).ok_or_else(|| "the bytes are not hexadecimal text".into())
+}
+
+fn no_sql(sql: &str) -> BoxError {
+    format!("this harness runs no SQL, so it has to implement the action itself: {sql}").into()
+}

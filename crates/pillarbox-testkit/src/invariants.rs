@@ -1,0 +1,219 @@
+//! What must hold whatever happens, by name. Tests of every kind assert these same functions.
+//!
+//! I3, order within a key, belongs to the partitioned mode, which does not exist yet.
+
+use std::collections::BTreeMap;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::{Envelope, EventId};
+use pillarbox_core::observe::Stats;
+use pillarbox_core::run::Config;
+
+use crate::{Call, Columns, Ending, Harness};
+
+/// An invariant that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{invariant} is violated: {what}")]
+pub struct Violation {
+    /// Its name, I1 to I9, and what it says.
+    pub invariant: &'static str,
+    /// Which event broke it, and how.
+    pub what: String,
+}
+
+/// What a run left behind, as far as it can be seen from outside.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// The events whose transactions committed.
+    pub committed: Vec<Envelope>,
+    /// Their rows.
+    pub rows: BTreeMap<EventId, Columns>,
+    /// The calls of handlers, those of all nodes together, in the order in which they began.
+    pub calls: BTreeMap<EventId, Vec<Call>>,
+}
+
+impl Observed {
+    /// Reads the rows of `committed` as they stand now.
+    ///
+    /// # Errors
+    /// The harness's.
+    pub async fn read<H: Harness>(db: &H, committed: &[Envelope], recorded: Vec<Call>) -> Result<Self, BoxError> {
+        let (mut rows, mut calls) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
+        for call in recorded {
+            calls.entry(call.id.clone()).or_default().push(call);
+        }
+        for event in committed {
+            if let Some(columns) = db.columns(event.id().as_str()).await? {
+                rows.insert(event.id().clone(), columns);
+            }
+        }
+        Ok(Self { committed: committed.to_vec(), rows, calls })
+    }
+
+    fn calls_of(&self, id: &EventId) -> &[Call] {
+        self.calls.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Everything that holds of a run whose outbox has been shut down: I1, I2, I5, I8 and I9.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn check(&self) -> Result<(), Violation> {
+        i1_every_committed_event_is_reachable(self)?;
+        i2_no_two_deliveries_of_an_event_overlap(self)?;
+        i5_attempts_are_the_failed_calls(self)?;
+        i8_payload_bytes_never_change(self)?;
+        i9_done_events_were_delivered(self)
+    }
+}
+
+/// I1: a committed event has its row, pending or terminal; and nothing is delivered that was not committed.
+///
+/// # Errors
+/// The first event that is lost or invented.
+pub fn i1_every_committed_event_is_reachable(observed: &Observed) -> Result<(), Violation> {
+    let violated = |what| Err(Violation { invariant: "I1 (no committed event is ever unreachable)", what });
+    for event in &observed.committed {
+        match observed.rows.get(event.id()) {
+            None => return violated(format!("event {} has no row", event.id())),
+            Some(row) if !(0..=3).contains(&row.status) => {
+                return violated(format!("event {} is in status {}", event.id(), row.status));
+            }
+            Some(_) => {}
+        }
+    }
+    match observed.calls.keys().find(|id| !observed.rows.contains_key(*id)) {
+        Some(id) => violated(format!("event {id} was delivered and never committed")),
+        None => Ok(()),
+    }
+}
+
+/// I2, seen from the handlers: while one is busy with an event, no other is, on whichever node.
+///
+/// A node that has lost its lease may still be running a handler when the new owner begins; what happens to be an
+/// overlap then is allowed, and a test of that case does not assert this.
+///
+/// # Errors
+/// The first two calls that overlap.
+pub fn i2_no_two_deliveries_of_an_event_overlap(observed: &Observed) -> Result<(), Violation> {
+    for (id, calls) in &observed.calls {
+        let overlap = calls.windows(2).find(|pair| pair[0].ended.is_none_or(|(ended, _)| ended > pair[1].began));
+        if let Some([first, second]) = overlap {
+            let what = format!("event {id} was begun by {} while {} was at it", second.node, first.node);
+            return Err(Violation { invariant: "I2 (at most one live owner per row)", what });
+        }
+    }
+    Ok(())
+}
+
+/// I4: what was terminal `before` is the same `after`; only a replay or a purge may move it.
+///
+/// # Errors
+/// The first row that moved.
+pub fn i4_terminal_rows_do_not_move(before: &Observed, after: &Observed) -> Result<(), Violation> {
+    let terminal = before.rows.iter().filter(|(_, row)| row.status == 1 || row.status == 3);
+    unchanged("I4 (terminal rows move only by replay or purge)", terminal, after)
+}
+
+/// I5: a row's attempts are the calls that failed. It holds where every verdict could be recorded.
+///
+/// Two things are known only within one: an unrecoverable error makes a row DEAD without being counted, and a call that
+/// did not finish has panicked, which counts, or was dropped at shutdown, which does not.
+///
+/// # Errors
+/// The first row whose number is another.
+pub fn i5_attempts_are_the_failed_calls(observed: &Observed) -> Result<(), Violation> {
+    for (id, row) in &observed.rows {
+        let ended = |wanted: Ending| {
+            let calls = observed.calls_of(id).iter();
+            calls.filter(|call| call.ended.is_some_and(|(_, ending)| ending == wanted)).count()
+        };
+        let least = ended(Ending::Failed).saturating_sub(usize::from(row.status == 3));
+        let most = ended(Ending::Failed) + ended(Ending::Unfinished);
+        if !usize::try_from(row.attempts).is_ok_and(|attempts| (least..=most).contains(&attempts)) {
+            let what = format!("event {id} has {} attempts after {most} failed calls", row.attempts);
+            return Err(Violation { invariant: "I5 (attempts = failed or crashed handler calls)", what });
+        }
+    }
+    Ok(())
+}
+
+/// I6: between two looks only a node that was not the owner settled, so every row is as it was.
+///
+/// # Errors
+/// The first row that changed.
+pub fn i6_a_settle_by_a_non_owner_changes_nothing(before: &Observed, after: &Observed) -> Result<(), Violation> {
+    unchanged("I6 (no settle by a non-owner changes a row)", before.rows.iter(), after)
+}
+
+/// I7: what is in memory fits the configured capacities, however much is pending.
+///
+/// # Errors
+/// When there is more.
+pub fn i7_memory_is_bounded(stats: &Stats, config: &Config) -> Result<(), Violation> {
+    let Config { dispatch, settle, claim, .. } = config;
+    // Both queues, what the workers hold, one fetch on its way into the cold queue, and the verdicts: two batches that
+    // wait and one that is being recorded.
+    let most = dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
+    let fits =
+        stats.held <= most && stats.hot_depth <= dispatch.hot_capacity && stats.cold_depth <= dispatch.cold_capacity;
+    if fits {
+        return Ok(());
+    }
+    let what = format!("{} events are held, {} hot and {} cold", stats.held, stats.hot_depth, stats.cold_depth);
+    Err(Violation { invariant: "I7 (memory is bounded by configured capacities)", what })
+}
+
+/// I8: the table and every handler have the payload that was written.
+///
+/// # Errors
+/// The first event of which they have another.
+pub fn i8_payload_bytes_never_change(observed: &Observed) -> Result<(), Violation> {
+    for event in &observed.committed {
+        let written = event.payload();
+        let row = observed.rows.get(event.id());
+        let stored = row.and_then(|row| match written.as_json() {
+            Some(_) => row.payload.as_deref().map(str::as_bytes),
+            None => row.payload_bytes.as_deref(),
+        });
+        let kept = stored == Some(written.as_bytes());
+        if !kept || observed.calls_of(event.id()).iter().any(|call| call.payload != *written) {
+            let what = format!("the payload of event {} is another", event.id());
+            return Err(Violation { invariant: "I8 (payload bytes never change)", what });
+        }
+    }
+    Ok(())
+}
+
+/// I9: whichever hints were lost, what is DONE was delivered, and a delivery is what made it so.
+///
+/// # Errors
+/// The first event that is DONE without a call that ended well.
+pub fn i9_done_events_were_delivered(observed: &Observed) -> Result<(), Violation> {
+    for (id, _) in observed.rows.iter().filter(|(_, row)| row.status == 1) {
+        let mut calls = observed.calls_of(id).iter();
+        let delivered = calls.any(|call| call.ended.is_some_and(|(_, ending)| ending == Ending::Done));
+        if !delivered {
+            let what = format!("event {id} is DONE and no call of a handler made it so");
+            return Err(Violation { invariant: "I9 (hints lost, only latency lost)", what });
+        }
+    }
+    Ok(())
+}
+
+fn unchanged<'a>(
+    invariant: &'static str,
+    before: impl Iterator<Item = (&'a EventId, &'a Columns)>,
+    after: &Observed,
+) -> Result<(), Violation> {
+    for (id, row) in before {
+        match after.rows.get(id) {
+            Some(now) if now == row => {}
+            now => {
+                let what = format!("event {id} was {row:?} and is {now:?}");
+                return Err(Violation { invariant, what });
+            }
+        }
+    }
+    Ok(())
+}

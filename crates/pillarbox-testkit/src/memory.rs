@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
+use pillarbox_core::error::BoxError;
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::store::Store;
+use pillarbox_core::stores::memory::{Memory, MemoryRow, MemoryStore, MemoryTransaction};
+
+use crate::{Capabilities, Columns, Harness};
+
+/// The harness of the in-memory store.
+#[derive(Debug)]
+pub struct MemoryHarness {
+    store: MemoryStore,
+}
+
+impl MemoryHarness {
+    fn row(&self, event_id: &str) -> Result<MemoryRow, BoxError> {
+        let mut rows = self.store.inspect().rows().into_iter();
+        rows.find(|row| row.event.id().as_str() == event_id).ok_or_else(|| format!("no event `{event_id}`").into())
+    }
+}
+
+impl Harness for MemoryHarness {
+    type Marker = Memory;
+    type Transaction = MemoryTransaction;
+    type Source<'a> = &'a MemoryStore;
+
+    const CAPABILITIES: Capabilities = Capabilities { sql: false, concurrent_writers: true };
+
+    async fn create() -> Result<Self, BoxError> {
+        Ok(Self { store: MemoryStore::new() })
+    }
+
+    async fn destroy(self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Store>, BoxError> {
+        Ok(Arc::new(self.store.reopen()))
+    }
+
+    fn source(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    async fn insert_three_columns(&self, event_id: &str, event_type: &str, payload: &str) -> Result<(), BoxError> {
+        self.store.inspect().insert_three_columns(event_id, event_type, payload).map(drop)
+    }
+
+    async fn insert_broken(&self, event_id: &str) -> Result<(), BoxError> {
+        let seq = self.store.inspect().insert_three_columns(event_id, "broken", "{}")?;
+        found(self.store.inspect().corrupt(seq, "the headers are no map of strings"))
+    }
+
+    async fn columns(&self, event_id: &str) -> Result<Option<Columns>, BoxError> {
+        Ok(self.row(event_id).ok().map(columns))
+    }
+
+    async fn make_due(&self, event_id: &str) -> Result<(), BoxError> {
+        let row = self.row(event_id)?;
+        found(self.store.inspect().make_due(row.seq))
+    }
+
+    async fn register(&self, node: &NodeId, mode: &str, lease: i64) -> Result<(), BoxError> {
+        let expires_at = Timestamp::from_micros(SystemClock.now().as_micros() + lease * 1_000_000);
+        self.store.inspect().register(node, mode, expires_at);
+        Ok(())
+    }
+
+    async fn expire(&self, node: &NodeId) -> Result<(), BoxError> {
+        found(self.store.inspect().expire(node))
+    }
+}
+
+fn found(found: bool) -> Result<(), BoxError> {
+    if found { Ok(()) } else { Err("there is no such row".into()) }
+}
+
+fn columns(row: MemoryRow) -> Columns {
+    let event = &row.event;
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let binary = event.payload().as_json().is_none();
+    Columns {
+        seq: row.seq,
+        event_type: event.event_type().to_owned(),
+        aggregate_type: Some(event.aggregate_type().to_owned()),
+        aggregate_id: owned(event.aggregate_id()),
+        tenant_id: owned(event.tenant_id()),
+        ordering_key: owned(event.key()),
+        payload: owned(event.payload().as_json()),
+        payload_bytes: binary.then(|| event.payload().as_bytes().to_vec()),
+        content_type: binary.then(|| event.payload().content_type().to_owned()),
+        headers: event.headers().to_json(),
+        status: row.status.code(),
+        attempts: row.attempts,
+        timed: row.available_at.is_some(),
+        ended: row.done_at.is_some(),
+        last_error: row.last_error,
+    }
+}

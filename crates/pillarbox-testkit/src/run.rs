@@ -1,0 +1,72 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use libtest_mimic::{Failed, Trial};
+use pillarbox_core::error::BoxError;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::Harness;
+
+/// What a test returns. It asserts what it is about; whatever else goes wrong it passes on.
+pub(crate) type Outcome = Result<(), BoxError>;
+
+/// One test, on a database of its own.
+pub(crate) struct Case<H> {
+    pub(crate) name: &'static str,
+    /// Which part of the suite it belongs to.
+    pub(crate) kind: &'static str,
+    /// Whether it starts with the tables in place.
+    pub(crate) migrated: bool,
+    /// The capabilities it needs and the backend lacks.
+    pub(crate) lacking: &'static [&'static str],
+    pub(crate) test: fn(&H) -> Pin<Box<dyn Future<Output = Outcome> + '_>>,
+}
+
+/// No test waits for anything that takes this long: what it waits for will not happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl<H: Harness> Case<H> {
+    pub(crate) fn into_trial(self) -> Trial {
+        let kind = match self.lacking {
+            [] => self.kind.to_owned(),
+            lacking => format!("{}, needs {}", self.kind, lacking.join(", ")),
+        };
+        let ignored = !self.lacking.is_empty();
+        Trial::test(self.name, move || self.run()).with_kind(kind).with_ignored_flag(ignored)
+    }
+
+    fn run(&self) -> Result<(), Failed> {
+        // Two workers, so that what may run at the same time does.
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(self.on_a_fresh_database()).map_err(|error| Failed::from(explain(&*error)))
+    }
+
+    async fn on_a_fresh_database(&self) -> Outcome {
+        let harness = H::create().await?;
+        let test = async {
+            if self.migrated {
+                harness.store().migrate().await?;
+            }
+            (self.test)(&harness).await
+        };
+        // Caught, so that the database is removed after a failed assertion as well.
+        let ended = AssertUnwindSafe(timeout(PATIENCE, test)).catch_unwind().await;
+        harness.store().close().await;
+        let destroyed = harness.destroy().await;
+        match ended {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(Err(_)) => Err(format!("it waited {PATIENCE:?} for something that did not happen").into()),
+            Ok(Ok(outcome)) => outcome.and(destroyed),
+        }
+    }
+}
+
+/// An error with its causes.
+fn explain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}\n  caused by: {cause}"))
+}

@@ -1,0 +1,71 @@
+//! What the engine promises, tried on a store: the second half of the suite.
+
+mod cancellation;
+mod delivery;
+mod failure;
+mod outage;
+mod ownership;
+mod queueing;
+mod setting;
+
+use crate::Harness;
+use crate::run::Case;
+
+/// The registry: every scenario, by its module.
+macro_rules! scenarios {
+    ($($module:ident { $($name:ident $(needs $capability:ident)?),* $(,)? })*) => {
+        pub(crate) fn cases<H: Harness>() -> Vec<Case<H>> {
+            vec![$($(Case {
+                name: stringify!($name),
+                kind: "engine",
+                migrated: true,
+                lacking: if true $(&& H::CAPABILITIES.$capability)? { &[] } else { &[$(stringify!($capability))?] },
+                test: |harness| Box::pin($module::$name(harness)),
+            }),*),*]
+        }
+    };
+}
+
+scenarios! {
+    delivery {
+        a_commit_of_the_users_own_is_delivered_from_the_table,
+        a_reported_commit_is_delivered_from_memory,
+        a_guarded_commit_is_delivered_from_memory,
+        a_commit_right_after_the_start_is_delivered_soon,
+        a_backlog_is_delivered_right_after_the_start,
+        rolled_back_events_are_never_delivered,
+        a_late_commit_is_delivered needs concurrent_writers,
+        a_delayed_event_is_not_early,
+        a_row_of_another_process_is_found_by_polling,
+    }
+    queueing {
+        a_full_hot_queue_loses_nothing_and_doubles_nothing,
+        a_backlog_far_beyond_memory_is_drained_in_bounded_memory,
+        reporting_and_polling_race_without_a_second_call,
+    }
+    failure {
+        a_failing_event_is_retried_and_goes_dead_at_the_limit,
+        a_failure_that_passes_ends_well,
+        a_panic_is_a_failure_and_the_worker_survives,
+        an_unrecoverable_failure_goes_dead_uncounted,
+        a_deferral_counts_no_attempt,
+        what_cannot_be_read_goes_dead_alone,
+        an_event_without_a_handler_goes_dead_or_is_parked,
+    }
+    ownership {
+        a_standby_takes_over_when_the_owner_leaves,
+        a_standby_takes_over_when_the_owner_is_cut_off,
+        a_node_that_was_cut_off_comes_back_as_another,
+        shutdown_finishes_what_is_queued_and_frees_the_table,
+        shutdown_leaves_what_does_not_end_to_the_next_owner,
+    }
+    outage {
+        an_outage_while_settling_costs_no_attempt_and_no_second_call,
+        an_answer_lost_after_settling_costs_nothing,
+        an_outage_while_fetching_only_delays,
+    }
+    cancellation {
+        a_write_dropped_at_any_await_is_whole_or_absent,
+        a_store_call_dropped_at_any_await_leaves_no_lock,
+    }
+}

@@ -1,0 +1,57 @@
+use std::sync::Arc;
+
+use super::setting::{delivered_once, eager, write};
+use crate::events::events;
+use crate::run::Outcome;
+use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
+
+/// Handled events wait for the database; they are neither failures nor called again.
+pub(super) async fn an_outage_while_settling_costs_no_attempt_and_no_second_call<H: Harness>(db: &H) -> Outcome {
+    while_settling(db, Fault::Unreachable).await
+}
+
+/// The verdicts were recorded, only nobody heard of it: recording them again changes nothing.
+pub(super) async fn an_answer_lost_after_settling_costs_nothing<H: Harness>(db: &H) -> Outcome {
+    while_settling(db, Fault::LostAnswer).await
+}
+
+async fn while_settling<H: Harness>(db: &H, fault: Fault) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::new();
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.max_attempts(1).start().await?;
+    store.set(Operation::Settle, fault);
+    let all = events(30)?;
+    for (index, batch) in all.chunks(10).enumerate() {
+        let written = write(db, &outbox, batch).await?;
+        // By both paths.
+        if index == 1 {
+            outbox.committed(written);
+        }
+    }
+    recorder.wait_for_calls(all.len()).await;
+    store.wait_for_faults(Operation::Settle, 4).await;
+    assert_eq!(recorder.calls().len(), all.len());
+    store.set(Operation::Settle, Fault::None);
+    delivered_once(db, &outbox, &recorder, &all).await?;
+    for event in &all {
+        let row = db.columns(event.id().as_str()).await?.ok_or("a row is gone")?;
+        assert_eq!((row.attempts, row.last_error), (0, None));
+    }
+    Ok(())
+}
+
+/// What is committed meanwhile waits in the table, and is delivered when it can be read again.
+pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &H) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::new();
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
+    store.set(Operation::Fetch, Fault::Unreachable);
+    store.wait_for_faults(Operation::Fetch, 1).await;
+    let all = events(20)?;
+    write(db, &outbox, &all).await?;
+    store.wait_for_faults(Operation::Fetch, 3).await;
+    assert!(recorder.calls().is_empty());
+    store.set(Operation::Fetch, Fault::None);
+    recorder.wait_for_calls(all.len()).await;
+    delivered_once(db, &outbox, &recorder, &all).await
+}

@@ -1,0 +1,173 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::run::Role;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::setting::{assert_soon, delivered_once, eager, settled, write};
+use crate::events::{event, events};
+use crate::invariants::{self, Observed};
+use crate::nodes;
+use crate::run::Outcome;
+use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
+
+fn active(role: &Role) -> bool {
+    matches!(role, Role::Active { .. })
+}
+
+/// A clean stop hands over long before the lease would have ended.
+pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let first = eager(db.store(), &recorder)?.start().await?;
+    let other = db.connect().await?;
+    let second = eager(Arc::clone(&other), &recorder)?.start().await?;
+    assert!(active(&first.role()) && matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
+
+    let mut all = events(2)?;
+    write(db, &second, &all[..1]).await?;
+    write(db, &first, &all[1..]).await?;
+    recorder.wait_for_calls(2).await;
+    let (Role::Active { node: one }, Role::Standby { owner }) = (first.role(), second.role()) else {
+        return Err("the roles have changed".into());
+    };
+    assert_eq!(owner, one, "the stand-by knows who delivers");
+    assert!(recorder.calls().iter().all(|call| call.node == one), "the stand-by delivers nothing");
+
+    first.shutdown().await;
+    let left = Instant::now();
+    assert!(second.wait_for_role(active).await);
+    assert_soon(left);
+    all.push(event()?);
+    // The first one can still write; what it writes is delivered by the second.
+    write(db, &first, &all[2..]).await?;
+    recorder.wait_for_calls(3).await;
+    assert_ne!(recorder.calls()[2].node, one);
+    delivered_once(db, &second, &recorder, &all).await?;
+    other.close().await;
+    Ok(())
+}
+
+/// A node that can no longer renew stops by itself and tells its handler; another takes over when the lease has ended,
+/// and what the first one then wants to record changes nothing.
+pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(db: &H) -> Outcome {
+    let lease = Duration::from_millis(600);
+    let cut_off = FaultyStore::new(db.store());
+    let slow = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
+        delivery.cancelled().await;
+        Err("told to stop")
+    });
+    let first = eager(Arc::new(cut_off.clone()), &slow)?.lease(lease).start().await?;
+    let written = event()?;
+    write(db, &first, std::slice::from_ref(&written)).await?;
+    slow.wait_for_calls(1).await;
+
+    let other = db.connect().await?;
+    let recorder = Recorder::new();
+    let mut config = pillarbox_core::run::Config::default();
+    config.ownership.standby_interval = Duration::from_millis(20);
+    let second = pillarbox_core::run::Outbox::single_node(Arc::clone(&other));
+    let second = second.config(config).handle_all(recorder.clone()).start().await?;
+    assert!(matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
+    // Settling goes on to reach the database, as it may when a process was merely paused: the fence has to hold.
+    for operation in [Operation::Renew, Operation::Join, Operation::Leave, Operation::Fetch, Operation::Acquire] {
+        cut_off.set(operation, Fault::Unreachable);
+    }
+    slow.wait_for_ends(1).await;
+    recorder.wait_for_ends(1).await;
+    let told = slow.calls()[0].ended.map(|(at, _)| at).ok_or("it has ended")?;
+    assert!(told < recorder.calls()[0].began, "the first node stops before the second one begins");
+
+    settled(&*other).await?;
+    let before = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
+    first.shutdown().await;
+    let after = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
+    invariants::i6_a_settle_by_a_non_owner_changes_nothing(&before, &after)?;
+    let row = after.rows.get(written.id()).ok_or("the row is gone")?;
+    assert_eq!((row.status, row.last_error.as_deref()), (1, None), "the second node's verdict stands");
+    assert_eq!((slow.calls().len(), recorder.calls().len()), (1, 1));
+    second.shutdown().await;
+    other.close().await;
+    Ok(())
+}
+
+/// Once it can reach the database again it joins under a new id and delivers. Errors that come without any waiting must
+/// not keep it from noticing that its lease has ended.
+pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db: &H) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::new();
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.lease(Duration::from_millis(400)).start().await?;
+    let Role::Active { node: before } = outbox.role() else { return Err("it should deliver".into()) };
+    store.set_all(Fault::Refused);
+    assert!(outbox.wait_for_role(|role| *role == Role::Joining).await);
+    let missed = events(3)?;
+    db.write(missed.clone()).await?;
+    store.set_all(Fault::None);
+    assert!(outbox.wait_for_role(active).await);
+    let Role::Active { node: after } = outbox.role() else { return Err("it should deliver again".into()) };
+    assert_ne!(before, after);
+    recorder.wait_for_calls(3).await;
+    assert!(recorder.calls().iter().all(|call| call.node == after));
+    delivered_once(db, &outbox, &recorder, &missed).await
+}
+
+/// Everything queued is handled and recorded before it returns, the table is free at once, and again is a no-op.
+pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harness>(db: &H) -> Outcome {
+    let permits = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&permits);
+    let recorder = Recorder::around(move |_: Delivery| {
+        let gate = Arc::clone(&gate);
+        async move { drop(gate.acquire().await) }
+    });
+    let outbox = eager(db.store(), &recorder)?.workers(2).start().await?;
+    let queued = events(50)?;
+    outbox.committed(write(db, &outbox, &queued).await?);
+    recorder.wait_for_calls(2).await;
+    while outbox.stats().held < queued.len() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (shutdown, again) = (outbox.shutdown(), outbox.shutdown());
+    let open = async {
+        // It is under way when the handlers begin to end.
+        tokio::task::yield_now().await;
+        permits.close();
+    };
+    futures_util::future::join3(shutdown, again, open).await;
+    assert_eq!(outbox.role(), Role::Stopped);
+    let counts = db.store().counts().await?;
+    assert_eq!((counts.done, counts.pending()), (50, 0), "it returns when everything is recorded");
+    nodes::owner(&*db.store()).await?;
+    outbox.shutdown().await;
+    delivered_once(db, &outbox, &recorder, &queued).await
+}
+
+/// A handler that never ends cannot hold it up: past the drain timeout its event is left, uncounted, to the next owner.
+pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harness>(db: &H) -> Outcome {
+    let stuck = Recorder::around(async |delivery: Delivery| {
+        if delivery.event_type() == "test.stuck" {
+            std::future::pending::<()>().await;
+        }
+    });
+    let drain = Duration::from_millis(200);
+    let outbox = eager(db.store(), &stuck)?.workers(2).drain_timeout(drain).start().await?;
+    let all = [Envelope::json("test.stuck", "{}")?, event()?];
+    write(db, &outbox, &all).await?;
+    stuck.wait_for_calls(2).await;
+    let began = Instant::now();
+    outbox.shutdown().await;
+    assert!(began.elapsed() >= drain, "{:?}", began.elapsed());
+    assert_soon(began);
+    let row = db.columns(all[0].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts), (0, 0));
+
+    let recorder = Recorder::new();
+    let next = eager(db.store(), &recorder)?.start().await?;
+    assert!(active(&next.role()), "the table is free");
+    settled(&*db.store()).await?;
+    next.shutdown().await;
+    let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
+    assert_eq!(ids, [all[0].id().clone()], "only the one that was not done");
+    Ok(())
+}

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::run::{Outbox, SingleNode};
+use pillarbox_core::store::Store;
+use pillarbox_core::write::{Finish, Written};
+use tokio::time::{Instant, sleep};
+
+use crate::events::{HOUR, event};
+use crate::invariants::Observed;
+use crate::run::Outcome;
+use crate::{Harness, Recorder};
+
+/// What a promise of some milliseconds may take on a machine that is busy with other tests. Everything else that could
+/// bring the event about is an hour away.
+pub(super) const SOON: Duration = Duration::from_secs(5);
+
+/// An outbox that never looks at the table unless it has a reason to.
+pub(super) fn unpolled<H: Harness>(db: &H, recorder: &Recorder) -> SingleNode {
+    Outbox::single_node(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone())
+}
+
+/// Has one event delivered, so that the outbox is known to be at work, and returns it.
+pub(super) async fn first_delivered<H: Harness>(
+    db: &H,
+    outbox: &Outbox,
+    recorder: &Recorder,
+) -> Result<Envelope, BoxError> {
+    let first = event()?;
+    write(db, outbox, std::slice::from_ref(&first)).await?;
+    recorder.wait_for_calls(1).await;
+    settled(&*db.store()).await?;
+    Ok(first)
+}
+
+/// An outbox that looks at the table all the time, and retries at once.
+pub(super) fn eager(store: Arc<dyn Store>, recorder: &Recorder) -> Result<SingleNode, BoxError> {
+    let backoff = ExponentialBackoff::new(Duration::from_millis(1), Duration::from_millis(10))?;
+    let polling = Outbox::single_node(store).poll_interval(Duration::from_millis(1), Duration::from_millis(20));
+    Ok(polling.retry_policy(backoff).handle_all(recorder.clone()))
+}
+
+/// Writes events in a transaction of the user's own and commits it; nobody tells the outbox.
+pub(super) async fn write<H: Harness>(db: &H, outbox: &Outbox, events: &[Envelope]) -> Result<Written, BoxError> {
+    let mut transaction = db.begin().await?;
+    let written = outbox.write_all(&mut transaction, events.iter().cloned()).await?;
+    transaction.commit().await?;
+    Ok(written)
+}
+
+/// Waits until no row is pending any more.
+pub(super) async fn settled(store: &dyn Store) -> Outcome {
+    while store.counts().await?.pending() > 0 {
+        // No database tells of it, so it has to be asked.
+        sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+/// Waits until nothing is pending, shuts down, and asserts that each event was delivered by exactly one call and that
+/// every invariant holds.
+pub(super) async fn delivered_once<H: Harness>(
+    db: &H,
+    outbox: &Outbox,
+    recorder: &Recorder,
+    events: &[Envelope],
+) -> Outcome {
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let observed = Observed::read(db, events, recorder.calls()).await?;
+    observed.check()?;
+    for event in events {
+        let calls = recorder.calls_of(event.id()).len();
+        let status = observed.rows.get(event.id()).map(|row| row.status);
+        assert_eq!((calls, status), (1, Some(1)), "calls and status of event {}", event.id());
+    }
+    Ok(())
+}
+
+/// Asserts that `since` was just now.
+pub(super) fn assert_soon(since: Instant) {
+    assert!(since.elapsed() < SOON, "it took {:?}", since.elapsed());
+}

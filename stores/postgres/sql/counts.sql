@@ -1,0 +1,1 @@
+SELECT "status", count(*) FROM {event} GROUP BY "status"

@@ -1,0 +1,39 @@
+-- $1 above, $2 excluded seqs, $3 limit, $4 what rows without a due time get of the limit at least.
+-- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
+-- The status predicate is a literal, as a bind it would not match the partial indexes.
+WITH due AS MATERIALIZED (
+    SELECT * FROM {event}
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
+      AND "seq" NOT IN (SELECT unnest($2::bigint[]))
+    ORDER BY "available_at", "seq"
+    LIMIT $3::bigint
+)
+-- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time.
+(
+    SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
+        "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
+        "created_at"
+    FROM (
+        SELECT * FROM {event}
+        WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $1::bigint
+          AND "seq" NOT IN (SELECT unnest($2::bigint[]))
+        ORDER BY "seq"
+        LIMIT $3::bigint
+    ) ready
+    LIMIT greatest($4::bigint, $3::bigint - (SELECT count(*) FROM due))
+)
+UNION ALL
+-- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
+SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
+    "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
+    "created_at"
+FROM due
+UNION ALL
+-- The next row to become due, marked by its missing seq: its time, and the time now.
+(
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now()
+    FROM {event}
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()
+    ORDER BY "available_at", "seq"
+    LIMIT 1
+)

@@ -1,0 +1,4 @@
+-- The same node may join again: its first attempt may have been committed without an answer.
+INSERT INTO {node} ("node_id", "mode", "started_at", "expires_at")
+VALUES ($1::text, $2::text, clock_timestamp(), clock_timestamp() + $3::bigint * interval '1 microsecond')
+ON CONFLICT ("node_id") DO UPDATE SET "mode" = excluded."mode", "expires_at" = excluded."expires_at"

@@ -1,0 +1,1 @@
+SELECT "node_id", "mode" FROM {node} WHERE "expires_at" > clock_timestamp() ORDER BY "started_at"

@@ -1,0 +1,50 @@
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::store::{Fetch, Fetched};
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::row::{self, Micros};
+use crate::store::Inner;
+
+/// Reads ready rows, due rows and the next due time in one round trip.
+pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
+    // Zero means from the lowest pending row, wherever that is.
+    let above = if fetch.above == 0 { i64::MIN } else { fetch.above };
+    let limit = i64::try_from(fetch.limit).unwrap_or(i64::MAX);
+    let reserved = i64::try_from(reserved_for_ready(fetch.limit)).unwrap_or(i64::MAX);
+
+    let session = store.sessions.session().await?;
+    let found = session
+        .query(
+            &store.sql.fetch,
+            &[(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&reserved, Type::INT8)],
+        )
+        .await?;
+    session.finish();
+
+    let mut fetched = Fetched { rows: Vec::with_capacity(found.len().min(fetch.limit)), next_due: None };
+    for row in &found {
+        match row.try_get(row::SEQ)? {
+            // Ready rows come first, so what exceeds the limit are the last of the due ones.
+            Some(_) if fetched.rows.len() == fetch.limit => {}
+            Some(seq) => fetched.rows.push(row::decode(seq, row)?),
+            None => fetched.next_due = Some(wait(row.try_get(row::AVAILABLE_AT)?, row.try_get(row::CREATED_AT)?)),
+        }
+    }
+    if fetched.rows.len() >= fetch.limit {
+        fetched.next_due = None;
+    }
+    Ok(fetched)
+}
+
+/// What rows without a due time get of the limit at least, however many are due: a third. Of a limit of one, nothing:
+/// due rows run out sooner.
+fn reserved_for_ready(limit: usize) -> usize {
+    if limit == 1 { 0 } else { limit.div_ceil(3) }
+}
+
+fn wait(due: Micros, now: Micros) -> Duration {
+    Timestamp::from_micros(due.0).since(Timestamp::from_micros(now.0))
+}

@@ -1,0 +1,118 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::TableName;
+
+use crate::PostgresStore;
+use crate::session::Sessions;
+use crate::tls::Roots;
+use crate::url::Target;
+
+/// How to connect to a database, beyond what its URL says.
+///
+/// `Debug` leaves out the password.
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until connect() is called"]
+pub struct PostgresOptions {
+    target: Target,
+    table: String,
+    pool_size: usize,
+    durable_marks: bool,
+    connect_timeout: Duration,
+}
+
+impl PostgresOptions {
+    /// Reads a URL: `postgres://user:password@host:port/database?parameter=value&…`, with the parameters of libpq.
+    ///
+    /// | Parameter | Meaning |
+    /// |---|---|
+    /// | `sslmode` | `disable`, `prefer` (default), `require`: encrypted, not verified; `verify-ca`: issued by a trusted authority; `verify-full`: and for this host |
+    /// | `sslrootcert` | PEM file of trusted authorities; without it, or as `system`, those of the operating system |
+    /// | `sslnegotiation` | `postgres` (default), `direct` (PostgreSQL 17) |
+    /// | `pgbouncer` | `true`: see [`pooler`](Self::pooler) |
+    /// | `options` | settings of the session, such as `-c search_path=billing` |
+    /// | `connect_timeout`, `tcp_user_timeout` | seconds; default 10 and 30 |
+    /// | `keepalives_idle`, `keepalives_interval`, `keepalives_retries` | seconds, seconds, count; default 30, 10, 3 |
+    /// | `target_session_attrs` | default `read-write` if the URL names several hosts |
+    /// | `application_name` | default `pillarbox` |
+    ///
+    /// # Errors
+    /// When the URL is malformed or a parameter is unknown; it says which, and what to write instead.
+    pub fn parse(url: &str) -> Result<Self, StoreError> {
+        let target = Target::parse(url)?;
+        let connect_timeout = target.config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
+        Ok(Self {
+            target,
+            table: TableName::default().to_string(),
+            pool_size: 4,
+            durable_marks: false,
+            connect_timeout,
+        })
+    }
+
+    /// The event table, such as `outbox_event` (default) or `billing.outbox_event`; its companions stand beside it.
+    pub fn table(mut self, name: impl Into<String>) -> Self {
+        self.table = name.into();
+        self
+    }
+
+    /// Whether the URL leads to a pooler in transaction mode, such as PgBouncer. Default: what `pgbouncer=` in the URL
+    /// says, else no. It works without prepared statements and session settings then, for some more work per call.
+    pub fn pooler(mut self, pooler: bool) -> Self {
+        self.target.pooler = pooler;
+        self
+    }
+
+    /// How many connections the store may open, at least 1. Default: 4, of which an idle node uses one.
+    pub fn pool_size(mut self, connections: usize) -> Self {
+        self.pool_size = connections;
+        self
+    }
+
+    /// Whether recording that an event was handled waits for the disk and for synchronous replicas. Default: no. Losing
+    /// such a mark in a crash of the *database* means that the event is delivered once more, never that it is lost.
+    pub fn durable_marks(mut self, durable: bool) -> Self {
+        self.durable_marks = durable;
+        self
+    }
+
+    /// How long to wait for a connection to one host, TLS and authentication included. Default: 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// PEM file of the authorities to trust, as `sslrootcert` in the URL. It matters for `sslmode=verify-ca` and
+    /// `verify-full`.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.target.tls.roots = Roots::File(path.into());
+        self
+    }
+
+    /// Opens the first connection, so that a wrong setting or a database that is down shows at once.
+    ///
+    /// # Errors
+    /// When a setting cannot be used, or the database cannot be reached or refuses.
+    pub async fn connect(self) -> Result<PostgresStore, StoreError> {
+        let refuse =
+            |message: String| StoreError::new(StoreErrorKind::Config, "configure the PostgreSQL store", message);
+        let table = TableName::parse(&self.table).map_err(|error| refuse(error.to_string()))?;
+        if self.pool_size == 0 {
+            return Err(refuse("setting `pool_size` is zero; give it at least 1".to_owned()));
+        }
+        if self.connect_timeout.is_zero() {
+            return Err(refuse("setting `connect_timeout` is zero; give it at least a second".to_owned()));
+        }
+        let sessions = Sessions::new(self.target, self.pool_size, self.connect_timeout)?;
+        sessions
+            .call("connect to PostgreSQL", async {
+                let session = sessions.session().await?;
+                session.query("SELECT 1", &[]).await?;
+                session.finish();
+                Ok(())
+            })
+            .await?;
+        Ok(PostgresStore::new(sessions, table, self.durable_marks))
+    }
+}

@@ -1,0 +1,137 @@
+use deadpool_postgres::Transaction;
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::store::TableName;
+use tokio_postgres::types::Type;
+
+use crate::error::{Failure, migrate_remedy};
+use crate::sql::{qualified, render};
+use crate::store::Inner;
+
+/// What each version added. The position in the list is the version, from 1; a released file never changes.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_outbox.sql")];
+const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
+
+/// The version this release needs.
+fn latest() -> i32 {
+    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+}
+
+/// The SQL that leads from the `applied` version to the latest, with the records of it.
+pub(crate) fn script(table: &TableName, applied: i32) -> String {
+    let mut script = String::new();
+    if applied == 0 {
+        if let Some(schema) = table.schema() {
+            script.push_str(&create_schema(schema));
+        }
+        script.push_str(MIGRATION_TABLE);
+    }
+    for (version, migration) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > applied) {
+        script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
+        script.push_str(&format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n"));
+    }
+    render(&script, table)
+}
+
+fn create_schema(schema: &str) -> String {
+    format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n")
+}
+
+/// Runs what is missing in one transaction, one process at a time.
+///
+/// The lock is the transaction's, so it cannot outlive it. Where nothing is missing nothing is locked or written, and no
+/// privilege to create tables is needed.
+pub(crate) async fn migrate(store: &Inner) -> Result<(), Failure> {
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    if applied(&transaction, &store.table).await? < latest() {
+        // A migration may take its time and wait for others; the call has its own deadline.
+        transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
+        let lock = format!("pillarbox migration of {}", store.table);
+        let locked = "SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))";
+        transaction.query_typed(locked, &[(&lock, Type::TEXT)]).await?;
+        // Another process may have done it while this one waited.
+        let applied = applied(&transaction, &store.table).await?;
+        if applied < latest() {
+            let mut script = script(&store.table, applied);
+            if let Some(schema) = store.table.schema() {
+                script = without_existing_schema(&transaction, schema, script).await?;
+            }
+            transaction.batch_execute(&script).await?;
+        }
+    }
+    transaction.commit().await?;
+    session.finish();
+    Ok(())
+}
+
+/// `CREATE SCHEMA IF NOT EXISTS` wants the privilege to create schemas even where there is nothing to do.
+async fn without_existing_schema(
+    transaction: &Transaction<'_>,
+    schema: &str,
+    script: String,
+) -> Result<String, Failure> {
+    let exists = "SELECT FROM pg_namespace WHERE nspname = $1::text";
+    let found = transaction.query_typed(exists, &[(&schema, Type::TEXT)]).await?;
+    Ok(if found.is_empty() { script } else { script.replacen(&create_schema(schema), "", 1) })
+}
+
+/// Verifies that every table is there and of the version this release needs.
+pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
+    let table = &store.table;
+    let roles = ["node", "partition", "migration"];
+    let names: Vec<String> = std::iter::once(table.event().to_owned())
+        .chain(roles.map(|role| table.beside(role)))
+        .map(|name| qualified(table, &name))
+        .collect();
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    let missing = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL";
+    let missing = transaction.query_typed(missing, &[(&names, Type::TEXT_ARRAY)]).await?;
+    let missing = missing.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
+    if !missing.is_empty() {
+        let problem = format!("missing tables: {}", missing.join(", ").replace('"', ""));
+        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
+    }
+    let applied = applied(&transaction, table).await?;
+    if applied < latest() {
+        let problem = format!("the tables of {table} are of version {applied}, this release needs {}", latest());
+        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
+    }
+    transaction.commit().await?;
+    session.finish();
+    Ok(())
+}
+
+/// The version the tables have, zero if there are none; an error if it is newer than this release knows.
+async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i32, Failure> {
+    let name = qualified(table, &table.beside("migration"));
+    let exists = "SELECT FROM to_regclass($1::text) AS found WHERE found IS NOT NULL";
+    if transaction.query_typed(exists, &[(&name, Type::TEXT)]).await?.is_empty() {
+        return Ok(0);
+    }
+    let version = format!("SELECT coalesce(max(\"version\"), 0) FROM {name}");
+    let version: i32 = transaction.query_typed_one(&version, &[]).await?.try_get(0)?;
+    if version > latest() {
+        let problem = format!(
+            "the tables of {table} are of version {version}, newer than the {} this release knows; upgrade Pillarbox",
+            latest()
+        );
+        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
+    }
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_names_the_configured_table_and_records_each_version() {
+        let table = TableName::parse("billing.orders_event").expect("valid");
+        let sql = script(&table, 0);
+        assert!(!sql.contains(['{', '}']), "a placeholder is left: {sql}");
+        assert!(sql.starts_with("CREATE SCHEMA IF NOT EXISTS \"billing\";"), "{sql}");
+        assert!(sql.contains(r#"INSERT INTO "billing"."orders_migration" ("version") VALUES (1);"#), "{sql}");
+        assert_eq!(script(&table, latest()), "", "nothing is left to do");
+    }
+}

@@ -1,0 +1,159 @@
+use std::future::Future;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::error::Failure;
+use crate::url::Target;
+
+/// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a migration may take: it may wait for other migrations, and later ones may build indexes.
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
+
+/// A value to bind with its type: told the types, the server needs no round trip to infer them.
+pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// The store's connections.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    pool: Pool,
+    /// Whether a pooler in transaction mode stands in between, to which a prepared statement means nothing.
+    pooler: bool,
+    address: String,
+}
+
+impl Sessions {
+    pub(crate) fn new(mut target: Target, pool_size: usize, connect_timeout: Duration) -> Result<Self, StoreError> {
+        let address = target.address();
+        let connector = target.tls.connector()?;
+        if !target.pooler {
+            let options = session_options(target.config.get_options());
+            target.config.options(options);
+        }
+        let hosts = target.config.get_hosts().len().max(target.config.get_hostaddrs().len()).max(1);
+        target.config.connect_timeout(connect_timeout);
+        // The driver's timeout ends with the TCP handshake; the pool's covers TLS and authentication as well.
+        let create_timeout = connect_timeout.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
+        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let pool = Pool::builder(Manager::from_config(target.config, connector, config))
+            .max_size(pool_size)
+            .create_timeout(Some(create_timeout))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))?;
+        Ok(Self { pool, pooler: target.pooler, address })
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Runs a call of the store and names it in its error. It is bounded, whatever becomes of network and server.
+    pub(crate) async fn call<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, StoreError> {
+        self.bounded(DEADLINE, operation, work).await
+    }
+
+    /// As [`call`](Self::call), with the patience a migration needs.
+    pub(crate) async fn patient_call<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, StoreError> {
+        self.bounded(MIGRATION_DEADLINE, operation, work).await
+    }
+
+    async fn bounded<T>(
+        &self,
+        deadline: Duration,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, StoreError> {
+        let answer = tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| {
+            let message = format!("there was no answer within {} s", deadline.as_secs());
+            Err(Failure::Refused(StoreErrorKind::Unavailable, message))
+        });
+        answer.map_err(|failure| failure.during(operation, &self.address))
+    }
+
+    pub(crate) async fn session(&self) -> Result<Session, Failure> {
+        Ok(Session { client: Some(self.pool.get().await?), pooler: self.pooler })
+    }
+
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// Planner settings of the engine's own sessions, followed by the user's, which win.
+///
+/// Statements are planned for their values each time, since a generic plan guesses at the limit. Sorting and reading the
+/// whole table are what a queue's statistics, always out of date, would talk the planner into. `off` forbids neither
+/// where nothing else is possible. The server ends by itself what this side has given up on.
+fn session_options(user: Option<&str>) -> String {
+    let deadline = DEADLINE.as_millis();
+    let ours = format!(
+        "-c plan_cache_mode=force_custom_plan -c max_parallel_workers_per_gather=0 -c jit=off -c enable_seqscan=off \
+         -c enable_bitmapscan=off -c enable_sort=off -c statement_timeout={deadline} \
+         -c idle_in_transaction_session_timeout={deadline}"
+    );
+    match user {
+        Some(user) => format!("{ours} {user}"),
+        None => ours,
+    }
+}
+
+/// A connection for one call.
+///
+/// Only a call that ran to its successful end gives it back. After an error, a timeout, or when the call's future was
+/// dropped, nobody knows what the connection still has under way, or whether its server is still the primary; it is
+/// closed, and the server rolls back what was open.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: Option<Object>,
+    pooler: bool,
+}
+
+impl Session {
+    /// Runs a statement that is its own transaction: one round trip, once it is prepared.
+    pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        let client = self.client.as_ref().ok_or_else(ended)?;
+        if self.pooler {
+            return Ok(client.query_typed(sql, params).await?);
+        }
+        let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
+        let statement = client.prepare_typed_cached(sql, &types).await?;
+        Ok(client.query(&statement, &values).await?)
+    }
+
+    /// Begins a transaction. Its statements are rare, so they are not prepared.
+    pub(crate) async fn transaction(&mut self) -> Result<Transaction<'_>, Failure> {
+        Ok(self.client.as_mut().ok_or_else(ended)?.transaction().await?)
+    }
+
+    /// Gives the connection back for the next call.
+    pub(crate) fn finish(mut self) {
+        self.client = None;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// Cannot happen: what ends a session consumes it.
+fn ended() -> Failure {
+    Failure::Refused(StoreErrorKind::Unexpected, "the session has ended".to_owned())
+}

@@ -1,0 +1,109 @@
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::time::Duration;
+
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::settle::{Change, Verdict};
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::session::Param;
+use crate::store::Inner;
+
+/// Records verdicts in one statement, which is one transaction and one round trip, and returns those that were refused.
+pub(crate) async fn settle(store: &Inner, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, Failure> {
+    if verdicts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (done, others) = split(verdicts);
+    let others = Columns::of(&others);
+    let node = node.as_str();
+    let mut params: Vec<Param<'_>> =
+        vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL), (&done, Type::INT8_ARRAY)];
+    let sql = if others.seqs.is_empty() {
+        &store.sql.settle_done
+    } else {
+        others.bind(&mut params);
+        &store.sql.settle_mixed
+    };
+
+    let session = store.sessions.session().await?;
+    let rows = session.query(sql, &params).await?;
+    session.finish();
+
+    let applied: Vec<i64> = rows.first().map_or(Ok(Vec::new()), |row| row.try_get(0))?;
+    if applied.len() == verdicts.len() {
+        return Ok(Vec::new());
+    }
+    let applied: HashSet<i64> = applied.into_iter().collect();
+    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| !applied.contains(seq)).collect())
+}
+
+/// Splits off the rows that succeeded at once, for which their numbers say everything. Both halves ascend by `seq`, so
+/// that two calls lock the rows they share in the same order.
+fn split(verdicts: &[Verdict]) -> (Vec<i64>, Vec<&Verdict>) {
+    let at_once = |verdict: &&Verdict| verdict.change == Change::Done && verdict.expected_attempts == 0;
+    let (done, mut others): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(at_once);
+    let mut done: Vec<i64> = done.into_iter().map(|verdict| verdict.seq).collect();
+    done.sort_unstable();
+    others.sort_unstable_by_key(|verdict| verdict.seq);
+    (done, others)
+}
+
+/// The other verdicts, column by column.
+#[derive(Debug, Default)]
+struct Columns<'a> {
+    seqs: Vec<i64>,
+    expected: Vec<i32>,
+    states: Vec<i16>,
+    attempts: Vec<i32>,
+    delays: Vec<i64>,
+    errors: Vec<Option<Cow<'a, str>>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(verdicts: &[&'a Verdict]) -> Self {
+        let mut columns = Self::default();
+        for verdict in verdicts {
+            let (attempts, delay, error) = match &verdict.change {
+                Change::Done => (verdict.expected_attempts, Duration::ZERO, None),
+                Change::Retry { attempts, delay, error } => (*attempts, *delay, error.as_deref()),
+                Change::Dead { attempts, error } => (*attempts, Duration::ZERO, Some(&**error)),
+            };
+            columns.seqs.push(verdict.seq);
+            columns.expected.push(count(verdict.expected_attempts));
+            columns.states.push(verdict.change.status().code());
+            columns.attempts.push(count(attempts));
+            columns.delays.push(micros(delay));
+            columns.errors.push(error.map(storable));
+        }
+        columns
+    }
+
+    fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
+        params.extend([
+            (&self.seqs as _, Type::INT8_ARRAY),
+            (&self.expected as _, Type::INT4_ARRAY),
+            (&self.states as _, Type::INT2_ARRAY),
+            (&self.attempts as _, Type::INT4_ARRAY),
+            (&self.delays as _, Type::INT8_ARRAY),
+            (&self.errors as _, Type::TEXT_ARRAY),
+        ]);
+    }
+}
+
+fn count(attempts: u32) -> i32 {
+    i32::try_from(attempts).unwrap_or(i32::MAX)
+}
+
+/// A duration for SQL, at most a century: longer ones could leave the range of the database's times, and below that the
+/// multiplication of an interval is exact.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 366 * 86_400 * 1_000_000;
+    i64::try_from(duration.as_micros()).map_or(CENTURY, |micros| micros.min(CENTURY))
+}
+
+/// Texts arrive cleaned. A NUL that slipped through would make the whole batch unrecordable, so none gets through here.
+fn storable(error: &str) -> Cow<'_, str> {
+    if error.contains('\0') { error.replace('\0', "\\u{0}").into() } else { error.into() }
+}

@@ -1,0 +1,211 @@
+use std::borrow::Cow;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
+
+use crate::tls::{Roots, Tls, Verify};
+
+/// Where a database is, how to reach it and how to trust it, as a URL says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
+    pub(crate) pooler: bool,
+}
+
+/// Parameters that the driver understands; the others are ours, or nobody's.
+const DRIVER_PARAMETERS: [&str; 18] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "password",
+    "port",
+    "sslnegotiation",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+const OUR_PARAMETERS: [&str; 3] = ["pgbouncer", "sslmode", "sslrootcert"];
+
+impl Target {
+    /// Reads a URL as libpq's users write it. Nothing is connected to, and no error repeats a part of the URL that could
+    /// be a password.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (base, query) = split(url)?;
+        let mut kept: Vec<(&str, &str)> = Vec::new();
+        let (mut sslmode, mut sslrootcert, mut pooler) = (Cow::Borrowed("prefer"), None, false);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(refuse(
+                    "has a parameter without a value",
+                    "write parameters as `name=value`, joined by `&`",
+                ));
+            };
+            match name {
+                "sslmode" => sslmode = decode(name, value)?,
+                "sslrootcert" => sslrootcert = Some(decode(name, value)?.into_owned()),
+                "pgbouncer" => pooler = boolean(name, &decode(name, value)?)?,
+                name if DRIVER_PARAMETERS.contains(&name) => kept.push((name, value)),
+                name => return Err(unknown(name)),
+            }
+        }
+        let mut config = driver_config(base, &kept)?;
+        complete(&mut config, &kept);
+        let tls = tls(&sslmode, sslrootcert, &mut config)?;
+        Ok(Self { config, tls, pooler })
+    }
+
+    /// Where the database is, for errors and logs: `localhost:5432/shop`.
+    pub(crate) fn address(&self) -> String {
+        let config = &self.config;
+        let names: Vec<String> = if config.get_hosts().is_empty() {
+            config.get_hostaddrs().iter().map(ToString::to_string).collect()
+        } else {
+            config.get_hosts().iter().map(host_name).collect()
+        };
+        let ports = config.get_ports();
+        let port = |i: usize| ports.get(i).or(ports.first()).copied().unwrap_or(5432);
+        let hosts: Vec<String> = names.iter().enumerate().map(|(i, name)| format!("{name}:{}", port(i))).collect();
+        // As the server does, the database defaults to the user's name.
+        let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+        format!("{}/{database}", hosts.join(","))
+    }
+}
+
+fn host_name(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// Splits off the parameters. As in libpq, `?` may stand unescaped in a password, `/` may not.
+fn split(url: &str) -> Result<(&str, &str), StoreError> {
+    let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
+        return Err(refuse("does not start with `postgres://` or `postgresql://`", EXAMPLE));
+    };
+    let hosts = match rest.find(['@', '/']) {
+        Some(at) if rest[at..].starts_with('@') => at + 1,
+        _ => 0,
+    };
+    let start = url.len() - rest.len() + hosts;
+    Ok(match url[start..].find('?') {
+        Some(question) => (&url[..start + question], &url[start + question + 1..]),
+        None => (url, ""),
+    })
+}
+
+/// Lets the driver read everything that it knows.
+fn driver_config(base: &str, kept: &[(&str, &str)]) -> Result<Config, StoreError> {
+    // The driver takes what precedes the first `@` for credentials, wherever that is.
+    let query: Vec<String> = kept.iter().map(|(name, value)| format!("{name}={}", value.replace('@', "%40"))).collect();
+    let config: Config = format!("{base}?{}", query.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+        let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        refuse(&format!("cannot be read: {cause}"), EXAMPLE)
+    })?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(refuse("names no host", EXAMPLE));
+    }
+    Ok(config)
+}
+
+/// Fills in what the URL leaves open.
+fn complete(config: &mut Config, kept: &[(&str, &str)]) {
+    let given = |name: &str| kept.iter().any(|(kept, _)| *kept == name);
+    if !given("application_name") {
+        config.application_name("pillarbox");
+    }
+    // A peer that vanished without a word is noticed within about a minute.
+    if !given("keepalives_idle") {
+        config.keepalives_idle(Duration::from_secs(30));
+    }
+    if !given("keepalives_interval") {
+        config.keepalives_interval(Duration::from_secs(10));
+    }
+    if !given("keepalives_retries") {
+        config.keepalives_retries(3);
+    }
+    if !given("tcp_user_timeout") {
+        config.tcp_user_timeout(Duration::from_secs(30));
+    }
+    // Several hosts are a primary and its standbys; the outbox has work for the primary only.
+    if !given("target_session_attrs") && config.get_hosts().len().max(config.get_hostaddrs().len()) > 1 {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+}
+
+fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Result<Tls, StoreError> {
+    let verify = match (sslmode, &sslrootcert) {
+        ("disable" | "prefer", _) | ("require", None) => Verify::Nothing,
+        // As in libpq: who names a root certificate wants it checked.
+        ("require", Some(_)) | ("verify-ca", _) => Verify::Chain,
+        ("verify-full", _) => Verify::ChainAndName,
+        _ => {
+            return Err(refuse(
+                "has a parameter `sslmode` that is unknown",
+                "use disable, prefer, require, verify-ca or verify-full",
+            ));
+        }
+    };
+    // There is no TLS on a Unix socket, and nobody in between either.
+    let sockets_only =
+        config.get_hostaddrs().is_empty() && config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
+    config.ssl_mode(match sslmode {
+        _ if sockets_only => SslMode::Disable,
+        "disable" => SslMode::Disable,
+        "prefer" => SslMode::Prefer,
+        _ => SslMode::Require,
+    });
+    let roots = match sslrootcert {
+        Some(path) if path != "system" => Roots::File(path.into()),
+        _ => Roots::System,
+    };
+    Ok(Tls { verify, roots, direct: config.get_ssl_negotiation() == SslNegotiation::Direct })
+}
+
+const EXAMPLE: &str = "write it like `postgres://user:password@host:5432/database?sslmode=verify-full`, with special \
+                       characters percent-encoded";
+
+fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, StoreError> {
+    percent_decode_str(value)
+        .decode_utf8()
+        .map_err(|_| refuse(&format!("has a parameter `{name}` that is not UTF-8"), "percent-encode it as UTF-8"))
+}
+
+fn boolean(name: &str, value: &str) -> Result<bool, StoreError> {
+    match value {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(refuse(&format!("has a parameter `{name}` that is neither true nor false"), "use `true` or `false`")),
+    }
+}
+
+fn unknown(name: &str) -> StoreError {
+    // A password that was not escaped may have ended up here, so only what looks like a name is repeated.
+    let looks_like_a_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let problem = if looks_like_a_name {
+        format!("has the unknown parameter `{name}`")
+    } else {
+        "has a parameter with a malformed name".to_owned()
+    };
+    let mut known: Vec<&str> = DRIVER_PARAMETERS.iter().chain(&OUR_PARAMETERS).copied().collect();
+    known.sort_unstable();
+    refuse(&problem, &format!("remove it, or use one of {}", known.join(", ")))
+}
+
+pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "use the PostgreSQL URL", format!("it {problem}; {remedy}"))
+}

@@ -1,0 +1,150 @@
+//! A schema of its own for every test, on the server that `PILLARBOX_TEST_POSTGRES_URL` names.
+
+#![allow(dead_code, reason = "every test program uses a part of it")]
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, Pool};
+use futures_util::FutureExt as _;
+use pillarbox_core::clock::SystemRandom;
+use pillarbox_core::event::{Envelope, Stamp};
+use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
+use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::{Fetch, FetchedRow, Store};
+use pillarbox_core::write::insert;
+use pillarbox_postgres::{PostgresOptions, PostgresStore};
+// Named nowhere, it would not be linked, and its implementations not found.
+use pillarbox_tokio_postgres as _;
+use tokio_postgres::NoTls;
+
+/// No `seq`: what a settle refuses when all is well.
+pub const NONE: [i64; 0] = [];
+
+pub const LEASE: Duration = Duration::from_secs(3600);
+
+pub fn url() -> String {
+    std::env::var("PILLARBOX_TEST_POSTGRES_URL")
+        .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
+}
+
+/// A name that no other test and no earlier run has used.
+pub fn unique(prefix: &str) -> String {
+    format!("{prefix}_{}", Stamp::system().next_id().as_str().to_ascii_lowercase())
+}
+
+/// The server as an administrator sees it.
+pub struct Db {
+    pub schema: String,
+    pub pool: Pool,
+}
+
+/// Runs a test in a schema of its own, which is dropped whatever comes of the test.
+pub async fn with_db<F: AsyncFnOnce(&Db)>(test: F) {
+    let config: tokio_postgres::Config = url().parse().expect("PILLARBOX_TEST_POSTGRES_URL is a URL");
+    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(8).build().expect("a pool");
+    if let Err(error) = pool.get().await {
+        panic!(
+            "these tests need PostgreSQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
+             PILLARBOX_TEST_POSTGRES_URL=postgres://USER@HOST:PORT/DATABASE"
+        );
+    }
+    let db = Db { schema: unique("pillarbox"), pool };
+    let outcome = AssertUnwindSafe(test(&db)).catch_unwind().await;
+    db.execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", db.schema)).await;
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}
+
+impl Db {
+    pub fn options(&self) -> PostgresOptions {
+        PostgresOptions::parse(&url()).expect("a valid URL").table(format!("{}.outbox_event", self.schema))
+    }
+
+    /// A store with its tables in place.
+    pub async fn store(&self) -> PostgresStore {
+        let store = self.options().connect().await.expect("connects");
+        store.migrate().await.expect("migrates");
+        store
+    }
+
+    pub async fn execute(&self, sql: &str) {
+        let client = self.pool.get().await.expect("a connection");
+        client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{error:?} in {sql}"));
+    }
+
+    /// The first column of the first row, as text.
+    pub async fn text(&self, sql: &str) -> Option<String> {
+        let client = self.pool.get().await.expect("a connection");
+        let row = client.query_opt(&format!("SELECT ({sql})::text"), &[]).await;
+        row.unwrap_or_else(|error| panic!("{error:?} in {sql}")).and_then(|row| row.get(0))
+    }
+
+    /// A column of one event.
+    pub async fn column(&self, column: &str, seq: i64) -> Option<String> {
+        self.text(&format!("SELECT {column} FROM {}.outbox_event WHERE seq = {seq}", self.schema)).await
+    }
+
+    /// Writes and commits events through the adapter.
+    pub async fn write(&self, store: &dyn Store, events: Vec<Envelope>) -> Vec<i64> {
+        let mut client = self.pool.get().await.expect("a connection");
+        let mut transaction = client.transaction().await.expect("begins");
+        let seqs = insert(store, &mut transaction, events).await.expect("inserts");
+        transaction.commit().await.expect("commits");
+        seqs
+    }
+}
+
+pub fn event() -> Envelope {
+    Envelope::builder("order.placed")
+        .aggregate("order", "o-1")
+        .payload_json(r#"{"b":1,  "a":2,"a":3}"#)
+        .build()
+        .expect("a valid event")
+}
+
+pub fn events(count: usize) -> Vec<Envelope> {
+    (0..count).map(|_| event()).collect()
+}
+
+pub fn node(name: &str) -> NodeId {
+    NodeId::incarnate(&NodeName::new(name).expect("a valid name"), Stamp::system())
+}
+
+/// A node that has joined and owns everything.
+pub async fn owner(store: &dyn Store) -> NodeId {
+    let node = node("owner");
+    store.join(&node, Mode::SingleNode, LEASE).await.expect("joins");
+    let acquired = store.acquire(&node).await.expect("acquires");
+    assert!(matches!(acquired, Acquired::Owner { .. }), "{acquired:?}");
+    node
+}
+
+pub fn fetch(limit: usize) -> Fetch {
+    Fetch { above: 0, exclude: Vec::new(), limit }
+}
+
+pub fn seqs(rows: &[FetchedRow]) -> Vec<i64> {
+    rows.iter().map(FetchedRow::seq).collect()
+}
+
+pub fn done(seqs: &[i64]) -> Vec<Verdict> {
+    seqs.iter().map(|seq| Verdict { seq: *seq, expected_attempts: 0, change: Change::Done }).collect()
+}
+
+/// Tries until it holds. For what other processes do in their own time: servers that notice a closed connection.
+pub async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..200 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it never came about: {what}");
+}
+
+/// Random bits, for the points at which futures are dropped.
+pub fn random() -> u64 {
+    pillarbox_core::clock::Random::next_u64(&SystemRandom)
+}

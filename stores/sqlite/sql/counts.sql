@@ -1,0 +1,10 @@
+-- Pending and dead rows come from their partial indexes; what else there is has been delivered.
+WITH pending (status) AS (
+    SELECT status FROM {event} INDEXED BY {event_ready} WHERE status IN (0, 2) AND available_at IS NULL
+    UNION ALL
+    SELECT status FROM {event} INDEXED BY {event_due} WHERE status IN (0, 2) AND available_at IS NOT NULL
+)
+SELECT (SELECT count(*) FROM pending WHERE status = 0),
+       (SELECT count(*) FROM pending WHERE status = 2),
+       (SELECT count(*) FROM {event} INDEXED BY {event_dead} WHERE status = 3),
+       (SELECT count(*) FROM {event})

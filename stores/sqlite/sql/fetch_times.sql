@@ -1,0 +1,7 @@
+-- Now, the earliest due time, and the next one that lies ahead.
+SELECT clock.now,
+       (SELECT min(available_at) FROM {event} INDEXED BY {event_due}
+        WHERE status IN (0, 2) AND available_at IS NOT NULL),
+       (SELECT min(available_at) FROM {event} INDEXED BY {event_due}
+        WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at > clock.now)
+FROM (SELECT {now} AS now) AS clock

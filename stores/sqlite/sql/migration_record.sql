@@ -1,0 +1,1 @@
+INSERT INTO {migration} (version, applied_at) VALUES ({version}, {now});

@@ -1,0 +1,4 @@
+CREATE TABLE IF NOT EXISTS {migration} (
+    version    INTEGER PRIMARY KEY,
+    applied_at INTEGER NOT NULL
+) STRICT;

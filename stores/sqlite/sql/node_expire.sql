@@ -1,0 +1,1 @@
+DELETE FROM {node} WHERE expires_at <= {now}

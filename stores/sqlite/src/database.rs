@@ -1,0 +1,58 @@
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlitePool};
+
+use crate::SqliteOptions;
+
+/// Reads never wait for one another, but each of their connections is a thread and a cache.
+const READERS: u32 = 3;
+
+/// How long SQLite itself waits for a lock on the write connection. Short, because it sleeps ever longer between its
+/// attempts and starves beside a busy writer; `begin_immediate` waits around it.
+const LOCK_WAIT: Duration = Duration::from_millis(2);
+
+/// Rows that the connection's thread reads ahead of the caller.
+const ROWS_AHEAD: usize = 512;
+
+/// The one connection that writes: a pool of one hands it out in the order of the requests.
+///
+/// It is never reaped and not tested before use, so that a dropped request loses neither its connection nor its caches.
+pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
+    let connect = connect_options(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(options.synchronous)
+        .busy_timeout(LOCK_WAIT);
+    SqlitePoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .acquire_timeout(options.busy_timeout)
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                // Ends a transaction that was begun by the text `BEGIN` and forgotten; there being none is the usual case.
+                let _ = connection.execute("ROLLBACK").await;
+                // One that SQLite ended by itself, on a full disk say, is still counted; only a new connection counts right.
+                Ok(!connection.is_in_transaction())
+            })
+        })
+        .connect_lazy_with(connect)
+}
+
+/// The connections that read. In write-ahead mode they neither wait for the writer nor make it wait.
+pub(crate) fn readers(file: &Path, options: &SqliteOptions) -> SqlitePool {
+    let connect = connect_options(file).pragma("query_only", "ON").busy_timeout(options.busy_timeout);
+    SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .test_before_acquire(false)
+        .acquire_timeout(options.busy_timeout)
+        .connect_lazy_with(connect)
+}
+
+fn connect_options(file: &Path) -> SqliteConnectOptions {
+    // An engine's statements in the service's debug log would drown its own.
+    SqliteConnectOptions::new().filename(file).row_buffer_size(ROWS_AHEAD).disable_statement_logging()
+}

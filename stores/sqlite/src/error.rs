@@ -1,0 +1,72 @@
+use std::io;
+
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+
+/// SQLite's primary result codes, of which the extended ones carry more in the higher bits.
+mod code {
+    pub(super) const ERROR: i32 = 1;
+    pub(super) const PERM: i32 = 3;
+    pub(super) const BUSY: i32 = 5;
+    pub(super) const LOCKED: i32 = 6;
+    pub(super) const NOMEM: i32 = 7;
+    pub(super) const READONLY: i32 = 8;
+    pub(super) const IOERR: i32 = 10;
+    pub(super) const CORRUPT: i32 = 11;
+    pub(super) const FULL: i32 = 13;
+    pub(super) const CANTOPEN: i32 = 14;
+    pub(super) const PROTOCOL: i32 = 15;
+    pub(super) const AUTH: i32 = 23;
+    pub(super) const NOTADB: i32 = 26;
+    /// The file was moved or removed while it was open.
+    pub(super) const READONLY_DBMOVED: i32 = 1032;
+}
+
+/// The one place where an error of the driver becomes one of ours.
+pub(crate) fn store_error(operation: &'static str, address: &str, error: sqlx::Error) -> StoreError {
+    let (kind, message) = explain(&error);
+    StoreError::new(kind, operation, message).at(address).with_source(error)
+}
+
+fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
+    use StoreErrorKind::{Contention, Denied, Unavailable, Unexpected};
+    match error {
+        sqlx::Error::Database(database) => {
+            let code = database.code().and_then(|code| code.parse().ok()).unwrap_or(code::ERROR);
+            let (kind, remedy) = classify(code, database.message());
+            (kind, format!("{database}{remedy}"))
+        }
+        sqlx::Error::PoolTimedOut => {
+            let message = "no connection became free in time; a transaction on the store's writer is held open for long, \
+                           or busy_timeout is short";
+            (Contention, message.to_owned())
+        }
+        sqlx::Error::PoolClosed => (Unexpected, "the store has been closed; open it again".to_owned()),
+        sqlx::Error::WorkerCrashed => {
+            (Unavailable, "the connection's thread ended; the next call opens another".to_owned())
+        }
+        sqlx::Error::Io(io) if io.kind() == io::ErrorKind::PermissionDenied => (Denied, io.to_string()),
+        sqlx::Error::Io(io) => (Unavailable, io.to_string()),
+        other => (Unexpected, other.to_string()),
+    }
+}
+
+/// What a result code of SQLite's means, and what to do about it.
+fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
+    use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
+    match (code, code & 0xff) {
+        (code::READONLY_DBMOVED, _) => (Unavailable, "; the file was moved or removed while it was open"),
+        (_, code::BUSY | code::LOCKED | code::PROTOCOL) => (Contention, "; another connection holds the lock"),
+        (_, code::CANTOPEN) => (Unavailable, "; check that the file's directory exists and is writable"),
+        (_, code::IOERR | code::NOMEM) => (Unavailable, ""),
+        (_, code::FULL) => (Unavailable, "; free some disk space"),
+        (_, code::READONLY | code::PERM | code::AUTH) => (Denied, "; make the file and its directory writable"),
+        (_, code::CORRUPT) => (Unexpected, "; restore the file from a backup"),
+        (_, code::NOTADB) => (Unexpected, "; the path names a file of another kind, or an encrypted one"),
+        (_, code::ERROR)
+            if ["no such table", "no such index", "no such column"].iter().any(|m| message.contains(m)) =>
+        {
+            (Schema, "; run migrate() or `pillarbox migrate`")
+        }
+        _ => (Unexpected, ""),
+    }
+}

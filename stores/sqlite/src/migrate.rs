@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::TableName;
+use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar, raw_sql};
+
+use crate::sql::{Sql, render};
+
+/// The steps from an empty database to the present schema; a step that was released is never changed.
+const STEPS: &[&str] = &[include_str!("../migrations/0001_outbox.sql")];
+
+const TABLE: &str = include_str!("../sql/migration_table.sql");
+const RECORD: &str = include_str!("../sql/migration_record.sql");
+
+/// All the SQL that runs on an empty database.
+pub(crate) fn script(table: &TableName) -> String {
+    let steps = (1..).zip(STEPS).map(|(version, step)| render_step(table, version, step));
+    let script: Vec<String> = std::iter::once(render(table, TABLE)).chain(steps).collect();
+    script.join("\n\n") + "\n"
+}
+
+fn render_step(table: &TableName, version: i64, step: &str) -> String {
+    format!("{}\n\n{}", render(table, step), render(table, RECORD).replace("{version}", &version.to_string()))
+}
+
+/// Takes the steps that are missing. The open transaction holds the write lock, so that others wait and then find
+/// nothing to do.
+pub(crate) async fn migrate(
+    connection: &mut SqliteConnection,
+    table: &TableName,
+    sql: &Sql,
+) -> Result<Result<(), StoreError>, sqlx::Error> {
+    raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *connection).await?;
+    let present = version(connection, sql).await?;
+    if present > latest() {
+        return Ok(Err(newer("migrate", present)));
+    }
+    for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > present) {
+        raw_sql(AssertSqlSafe(render_step(table, version, step))).execute(&mut *connection).await?;
+    }
+    Ok(Ok(()))
+}
+
+/// Verifies that the schema is the one this release needs.
+pub(crate) async fn check(connection: &mut SqliteConnection, sql: &Sql) -> Result<Result<(), StoreError>, sqlx::Error> {
+    let present = version(connection, sql).await?;
+    if present > latest() {
+        return Ok(Err(newer("check the schema", present)));
+    }
+    if present < latest() {
+        let needed = latest();
+        let message = format!(
+            "the schema has version {present}, this release needs {needed}; run migrate() or `pillarbox migrate`"
+        );
+        return Ok(Err(StoreError::new(StoreErrorKind::Schema, "check the schema", message)));
+    }
+    query(AssertSqlSafe(Arc::clone(&sql.check))).fetch_optional(connection).await?;
+    Ok(Ok(()))
+}
+
+async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<i64, sqlx::Error> {
+    query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(connection).await
+}
+
+fn latest() -> i64 {
+    (1..).zip(STEPS).map(|(version, _)| version).last().unwrap_or(0)
+}
+
+fn newer(operation: &'static str, present: i64) -> StoreError {
+    let message = format!(
+        "the schema has version {present}, newer than the {} this release knows; use a release that is at least as new",
+        latest()
+    );
+    StoreError::new(StoreErrorKind::Schema, operation, message)
+}

@@ -1,0 +1,98 @@
+use std::time::Duration;
+
+use pillarbox_core::error::{ConfigError, StoreError, StoreErrorKind};
+use pillarbox_core::store::TableName;
+use sqlx::sqlite::SqliteSynchronous;
+
+use crate::{SqliteStore, location};
+
+/// Which database file to open, and how.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is opened before open() is called"]
+pub struct SqliteOptions {
+    location: String,
+    table: String,
+    pub(crate) synchronous: SqliteSynchronous,
+    pub(crate) busy_timeout: Duration,
+}
+
+impl SqliteOptions {
+    /// A database file by its path (`shop.db`) or URL (`sqlite://shop.db`). It is created if it is missing.
+    pub fn new(location: impl Into<String>) -> Self {
+        Self {
+            location: location.into(),
+            table: TableName::default().to_string(),
+            synchronous: SqliteSynchronous::Full,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// The event table's name. Default: `outbox_event`.
+    pub fn table(mut self, name: impl Into<String>) -> Self {
+        self.table = name.into();
+        self
+    }
+
+    /// A committed transaction survives the loss of power. The default.
+    ///
+    /// It is the same promise that other databases make, and the safe one: an event that was delivered is never an event
+    /// whose business data a loss of power took back.
+    pub fn synchronous_full(mut self) -> Self {
+        self.synchronous = SqliteSynchronous::Full;
+        self
+    }
+
+    /// A loss of power may take back the last commits, business data and events together; a crash of the process does
+    /// not. Commits are several times faster.
+    ///
+    /// Choose it where the events go no further than this machine: a consumer elsewhere may have received an event that
+    /// the database then has forgotten. It holds for all transactions on [`SqliteStore::writer`].
+    pub fn synchronous_normal(mut self) -> Self {
+        self.synchronous = SqliteSynchronous::Normal;
+        self
+    }
+
+    /// How long a call waits for its turn to write, behind this process's queue and behind other processes.
+    /// Default: 5 s. Longer if the service holds transactions open for longer than that.
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// Opens the database, creating the file if it is missing. The tables are created by
+    /// [`migrate`](pillarbox_core::store::Store::migrate).
+    ///
+    /// # Errors
+    /// When an option cannot be used, or SQLite cannot open the file.
+    pub async fn open(self) -> Result<SqliteStore, StoreError> {
+        let checked = || Ok((location::file(&self.location)?, self.table_name()?, self.check_timeout()?));
+        let (file, table, ()) = checked().map_err(|error: ConfigError| {
+            StoreError::new(StoreErrorKind::Config, "open the database", error.to_string()).with_source(error)
+        })?;
+        SqliteStore::open_file(&file, table, &self).await
+    }
+
+    fn table_name(&self) -> Result<TableName, ConfigError> {
+        let table = TableName::parse(&self.table)?;
+        if let Some(schema) = table.schema() {
+            let problem = format!("names the schema `{schema}`, and SQLite has none");
+            return Err(ConfigError::new("table", problem, "leave the schema out"));
+        }
+        if table.event().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_")) {
+            return Err(ConfigError::new(
+                "table",
+                "starts with `sqlite_`, which SQLite reserves",
+                "choose another name",
+            ));
+        }
+        Ok(table)
+    }
+
+    fn check_timeout(&self) -> Result<(), ConfigError> {
+        // SQLite counts milliseconds in 32 bits.
+        if i32::try_from(self.busy_timeout.as_millis()).is_err() {
+            return Err(ConfigError::new("busy_timeout", "is longer than 24 days", "choose a few seconds"));
+        }
+        Ok(())
+    }
+}

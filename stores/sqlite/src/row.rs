@@ -1,0 +1,62 @@
+use bytes::Bytes;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
+use pillarbox_core::store::{BrokenRow, FetchedRow, Row};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Decode, Row as _, Sqlite, Type};
+
+/// Reads a row of the columns that `sql.rs` lists. A row that makes no event is handed over as broken, not as an error.
+pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::Error> {
+    let (seq, attempts) = (row.try_get(0)?, row.try_get::<u32, _>(1)?);
+    Ok(match event(row, seq, attempts, timed) {
+        Ok(row) => FetchedRow::Row(row),
+        Err(reason) => FetchedRow::Broken(BrokenRow { seq, attempts, timed, reason }),
+    })
+}
+
+fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, String> {
+    let event_type: &str = column(row, 3)?;
+    if event_type.is_empty() {
+        return Err("column `event_type` is empty".to_owned());
+    }
+    let created_at = column(row, 13)?;
+    Ok(Row {
+        seq,
+        event_id: EventId::new(column::<&str>(row, 2)?).map_err(|error| error.to_string())?,
+        event_type: event_type.into(),
+        aggregate_type: column::<Option<&str>>(row, 4)?.unwrap_or(GLOBAL_AGGREGATE).into(),
+        aggregate_id: text(row, 5)?,
+        tenant_id: text(row, 6)?,
+        key: text(row, 7)?,
+        headers: match column::<Option<&str>>(row, 8)? {
+            None => Headers::new(),
+            Some(json) => Headers::from_json(json)
+                .map_err(|error| format!("column `headers` is not a JSON object of texts: {error}"))?,
+        },
+        payload: payload(row)?,
+        attempts,
+        timed,
+        occurred_at: Timestamp::from_micros(column::<Option<i64>>(row, 12)?.unwrap_or(created_at)),
+        created_at: Timestamp::from_micros(created_at),
+    })
+}
+
+fn payload(row: &SqliteRow) -> Result<Payload, String> {
+    if let Some(json) = text(row, 9)? {
+        return Ok(Payload::Json(json));
+    }
+    let Some(bytes) = column::<Option<&[u8]>>(row, 10)? else {
+        return Err("columns `payload` and `payload_bytes` are both NULL".to_owned());
+    };
+    let content_type = text(row, 11)?.unwrap_or_else(|| "application/octet-stream".into());
+    Ok(Payload::Binary { content_type, bytes: Bytes::copy_from_slice(bytes) })
+}
+
+fn text(row: &SqliteRow, index: usize) -> Result<Option<Box<str>>, String> {
+    Ok(column::<Option<&str>>(row, index)?.map(Into::into))
+}
+
+/// A column's value. The tables are STRICT, so what fails here is text that is no UTF-8.
+fn column<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(row: &'r SqliteRow, index: usize) -> Result<T, String> {
+    row.try_get(index).map_err(|error| error.to_string())
+}

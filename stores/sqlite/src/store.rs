@@ -1,0 +1,237 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::join;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::settle::Verdict;
+use pillarbox_core::store::{Counts, Fetch, Fetched, Store, StoreInfo, TableName};
+use pillarbox_core::write::{Dialect, NewRow, Statement};
+use pillarbox_sqlx::begin_immediate;
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, SqliteTransaction, query_as, query_scalar};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::error::store_error;
+use crate::insert::Inserts;
+use crate::sql::Sql;
+use crate::{SqliteOptions, database, fetch, migrate, ownership, settle};
+
+/// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    info: StoreInfo,
+    table: TableName,
+    sql: Sql,
+    inserts: Inserts,
+    writer: SqlitePool,
+    readers: SqlitePool,
+    busy_timeout: Duration,
+}
+
+impl SqliteStore {
+    /// Opens a database with the default [`SqliteOptions`], by its path (`shop.db`) or URL (`sqlite://shop.db`). The file
+    /// is created if it is missing.
+    ///
+    /// # Errors
+    /// As [`SqliteOptions::open`].
+    pub async fn open(location: &str) -> Result<Self, StoreError> {
+        SqliteOptions::new(location).open().await
+    }
+
+    /// The one connection that this process should write through, behind a fair queue.
+    ///
+    /// Begin your transactions here, with `outbox.begin(store.writer())` or `pillarbox_sqlx::begin_immediate`: they then
+    /// take turns with the store instead of competing with it for the database's lock, and wait for other processes for up
+    /// to [`SqliteOptions::busy_timeout`]. The store waits while you hold one, so keep them short. Read through a pool of
+    /// your own.
+    ///
+    /// sqlx's own `begin` works too but starts without the lock; it then waits 2 ms for another process at the first write.
+    #[must_use]
+    pub fn writer(&self) -> &SqlitePool {
+        &self.inner.writer
+    }
+
+    pub(crate) async fn open_file(file: &Path, table: TableName, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let address = file.display().to_string();
+        check_place(file, &address)?;
+        let store = Self {
+            inner: Arc::new(Inner {
+                info: StoreInfo::new(Dialect::SQLITE, address, table.to_string()),
+                sql: Sql::new(&table),
+                inserts: Inserts::new(&table),
+                table,
+                writer: database::writer(file, options),
+                readers: database::readers(file, options),
+                busy_timeout: options.busy_timeout,
+            }),
+        };
+        store.connect().await?;
+        Ok(store)
+    }
+
+    /// Opens the write connection, which creates the file and switches it to write-ahead mode.
+    async fn connect(&self) -> Result<(), StoreError> {
+        const OPERATION: &str = "open the database";
+        let deadline = Instant::now() + self.inner.busy_timeout;
+        let mut connection = loop {
+            match self.inner.writer.acquire().await.map_err(self.failed(OPERATION)) {
+                // SQLite does not wait by itself while another process switches the mode.
+                Err(error) if error.kind() == StoreErrorKind::Contention && Instant::now() < deadline => {
+                    sleep(Duration::from_millis(1)).await;
+                }
+                connected => break connected?,
+            }
+        };
+        let mode: String =
+            query_scalar("PRAGMA journal_mode").fetch_one(&mut *connection).await.map_err(self.failed(OPERATION))?;
+        if mode != "wal" {
+            let message =
+                format!("it stays in journal mode `{mode}` and needs write-ahead mode; keep it on a local disk");
+            return Err(StoreError::new(StoreErrorKind::Config, OPERATION, message).at(&*self.inner.info.address));
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, operation: &'static str) -> Result<SqliteTransaction<'static>, StoreError> {
+        begin_immediate(&self.inner.writer).await.map_err(self.failed(operation))
+    }
+
+    async fn reader(&self, operation: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.inner.readers.acquire().await.map_err(self.failed(operation))
+    }
+
+    fn failed(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
+        move |error| store_error(operation, &self.inner.info.address, error)
+    }
+}
+
+/// Fails early, and with the name of the place, where SQLite would only say that it cannot open the file.
+fn check_place(file: &Path, address: &str) -> Result<(), StoreError> {
+    let refuse = |message: String| {
+        Err(StoreError::new(StoreErrorKind::Config, "open the database", message).at(address.to_owned()))
+    };
+    if file.is_dir() {
+        return refuse("it is a directory; name a file".to_owned());
+    }
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
+            refuse(format!("there is no directory `{}`; create it first", parent.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("info", &self.inner.info).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn info(&self) -> &StoreInfo {
+        &self.inner.info
+    }
+
+    fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+        self.inner.inserts.statements(rows)
+    }
+
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let failed = self.failed("migrate");
+        let mut tx = self.begin("migrate").await?;
+        migrate::migrate(&mut tx, &self.inner.table, &self.inner.sql)
+            .await
+            .map_err(&failed)?
+            .map_err(|e| self.at(e))?;
+        tx.commit().await.map_err(failed)
+    }
+
+    fn migration_sql(&self) -> String {
+        migrate::script(&self.inner.table)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let mut connection = self.reader("check the schema").await?;
+        let checked = migrate::check(&mut connection, &self.inner.sql).await;
+        checked.map_err(self.failed("check the schema"))?.map_err(|error| self.at(error))
+    }
+
+    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+        let failed = self.failed("join the outbox");
+        let mut tx = self.begin("join the outbox").await?;
+        if let Some(error) = ownership::check_mode(&mut tx, &self.inner.sql, node, mode).await.map_err(&failed)? {
+            return Err(self.at(error));
+        }
+        ownership::join(&mut tx, &self.inner.sql, node, mode, lease).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
+        let failed = self.failed("acquire ownership");
+        let mut connection = self.reader("acquire ownership").await?;
+        if let Some(answer) = ownership::probe(&mut connection, &self.inner.sql, node).await.map_err(&failed)? {
+            return Ok(answer);
+        }
+        drop(connection);
+        let mut tx = self.begin("acquire ownership").await?;
+        let acquired = ownership::acquire(&mut tx, &self.inner.sql, node).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(acquired)
+    }
+
+    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
+        let failed = self.failed("renew the lease");
+        let mut tx = self.begin("renew the lease").await?;
+        let renewed = ownership::renew(&mut tx, &self.inner.sql, node, lease).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(if renewed { Renewal::Renewed } else { Renewal::Lost })
+    }
+
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
+        let failed = self.failed("leave the outbox");
+        let mut tx = self.begin("leave the outbox").await?;
+        ownership::leave(&mut tx, &self.inner.sql, node).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        let mut connection = self.reader("fetch events").await?;
+        fetch::fetch(&mut connection, &self.inner.sql, fetch).await.map_err(self.failed("fetch events"))
+    }
+
+    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+        let failed = self.failed("record verdicts");
+        let mut tx = self.begin("record verdicts").await?;
+        let refused = settle::settle(&mut tx, &self.inner.sql, node, verdicts).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(refused)
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        let mut connection = self.reader("count events").await?;
+        let counts = query_as(AssertSqlSafe(Arc::clone(&self.inner.sql.counts))).fetch_one(&mut *connection).await;
+        let (new, retry, dead, all): (u64, u64, u64, u64) = counts.map_err(self.failed("count events"))?;
+        Ok(Counts { new, retry, dead, done: all.saturating_sub(new + retry + dead) })
+    }
+
+    async fn close(&self) {
+        // A transaction that the service still holds keeps its connection open; the others close at once.
+        let closed = join(self.inner.writer.close(), self.inner.readers.close());
+        let _ = timeout(self.inner.busy_timeout, closed).await;
+    }
+}
+
+impl SqliteStore {
+    fn at(&self, error: StoreError) -> StoreError {
+        error.at(&*self.inner.info.address)
+    }
+}

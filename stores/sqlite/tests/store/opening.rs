@@ -1,0 +1,55 @@
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::store::Store as _;
+use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+
+use crate::scratch::{Scratch, pending};
+
+#[tokio::test]
+async fn a_missing_directory_is_named() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("nowhere/shop.db");
+    let error = SqliteStore::open(file.to_str().expect("a UTF-8 path")).await.expect_err("there is no directory");
+    assert_eq!(error.kind(), StoreErrorKind::Config);
+    assert!(error.to_string().contains("nowhere`; create it"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused() {
+    let scratch = Scratch::new();
+    let directory = SqliteStore::open(scratch.path().to_str().expect("a UTF-8 path")).await.expect_err("a directory");
+    assert!(directory.to_string().contains("is a directory"), "{directory}");
+    std::fs::write(scratch.file(), "a text file that is long enough to be taken for a database".repeat(20))
+        .expect("writes");
+    let text = SqliteStore::open(&scratch.file()).await.expect_err("a text file");
+    assert!(text.to_string().contains("another kind") && !text.is_temporary(), "{text}");
+}
+
+#[tokio::test]
+async fn options_that_cannot_be_used_are_refused() {
+    let scratch = Scratch::new();
+    for table in ["billing.outbox_event", "sqlite_outbox", "1st", "a-b"] {
+        let error = SqliteOptions::new(scratch.file()).table(table).open().await.expect_err(table);
+        assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
+        assert!(error.to_string().contains("table"), "{error}");
+    }
+    assert!(!std::fs::exists(scratch.file()).expect("readable"), "nothing was created");
+}
+
+#[tokio::test]
+async fn a_url_opens_the_file_it_names() {
+    let scratch = Scratch::new();
+    let store = SqliteStore::open(&format!("sqlite://{}?mode=rwc", scratch.file())).await.expect("opens");
+    assert_eq!(store.info().address, scratch.file());
+    store.migrate().await.expect("migrates");
+    assert!(pending(&scratch.store().await).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    store.close().await;
+    store.close().await;
+    let error = store.counts().await.expect_err("it is closed");
+    assert!(error.to_string().contains("closed") && !error.is_temporary(), "{error}");
+}
