@@ -35,7 +35,9 @@ impl Claimer {
     }
 
     async fn claim_for_ever(&self) {
+        // A term begins with a look: whatever the owner before left behind is due now.
         let mut sweep = Sweep::new();
+        sweep.begin(None, true, Instant::now());
         let mut interval = self.config.min_interval;
         let mut pause = Pause::default();
         loop {

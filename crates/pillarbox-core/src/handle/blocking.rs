@@ -82,6 +82,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F, P, R> EventHandler<shape::Blocking<shape::Typed<P>>> for Blocking<F>
 where
     F: Fn(P) -> R + Send + Sync + 'static,
@@ -97,6 +98,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F, P, R> EventHandler<shape::Blocking<shape::TypedWithDelivery<P>>> for Blocking<F>
 where
     F: Fn(P, Delivery) -> R + Send + Sync + 'static,
@@ -112,6 +114,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F, R> IntoHandler<shape::Blocking<shape::Generic>> for Blocking<F>
 where
     F: Fn(Delivery) -> R + Send + Sync + 'static,

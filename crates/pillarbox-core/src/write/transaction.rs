@@ -95,6 +95,7 @@ impl<T, M> DerefMut for Transaction<T, M> {
 #[derive(Debug)]
 pub struct Guarded<M>(PhantomData<fn() -> M>);
 
+#[diagnostic::do_not_recommend]
 impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     type Error = T::Error;
 

@@ -62,6 +62,7 @@ impl Drop for MemoryTransaction {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Connection<Memory> for MemoryTransaction {
     type Error = MemoryError;
 
