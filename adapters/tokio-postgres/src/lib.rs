@@ -1,1 +1,51 @@
-//! tokio-postgres adapter.
+//! Writes Pillarbox events in [tokio-postgres](https://docs.rs/tokio-postgres) and
+//! [deadpool-postgres](https://docs.rs/deadpool-postgres) transactions.
+//!
+//! ```no_run
+//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let event = Envelope::json("order.placed", r#"{"order_id": "o-1"}"#)?;
+//!
+//! let mut tx = client.transaction().await?;
+//! tx.execute("INSERT INTO orders (id) VALUES ('o-1')", &[]).await?;
+//! let written = outbox.write(&mut tx, event).await?;
+//! tx.commit().await?;
+//! outbox.committed(written);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Or through the guard, `outbox.begin(client).await?`, which dereferences to the driver's transaction and reports its
+//! commit by itself.
+//!
+//! A client outside a transaction is no place to write events, and does not type-check:
+//!
+//! ```compile_fail,E0277
+//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! async fn place(outbox: &Outbox, client: &mut tokio_postgres::Client, event: Envelope) {
+//!     let _ = outbox.write(client, event).await;
+//! }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client, event: Envelope) {
+//!     let _ = outbox.write(client, event).await;
+//! }
+//! ```
+//!
+//! # Cancellation
+//!
+//! Both drivers keep what [`Begin`](pillarbox_core::write::Begin) and
+//! [`Connection`](pillarbox_core::write::Connection) ask for (read in tokio-postgres 0.7.18 and deadpool-postgres 0.14.2).
+//! A `transaction()` that is dropped before `BEGIN` was answered queues a `ROLLBACK` behind it, as does a transaction that
+//! is dropped; whatever the connection is used for next comes after that. A `COMMIT` is sent when its future is first
+//! polled; dropped later, it still happens, and its outcome is unknown.
+
+mod begin;
+mod bind;
+mod insert;
+
+/// The marker that brings the drivers' transactions and Pillarbox's traits together; it is always inferred.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioPostgres;

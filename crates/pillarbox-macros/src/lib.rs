@@ -13,7 +13,7 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Implements `Event` for a struct or an enum, from one `#[event(…)]` attribute on the type.
 ///
-/// ```ignore
+/// ```text
 /// #[derive(Serialize, Deserialize, Event)]
 /// #[event(name = "order.placed", aggregate = "order", key = order_id, headers("channel" = channel))]
 /// struct OrderPlaced { order_id: String, channel: Option<String>, total_cents: i64 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// use pillarbox_core::stores::memory::MemoryStore;
 /// use pillarbox_testkit::Recorder;
 ///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example() -> Result<(), pillarbox_core::error::BoxError> {
 /// let store = MemoryStore::new();
 /// let recorder = Recorder::new();
 /// let outbox = Outbox::single_node(store.clone()).handle_all(recorder.clone()).start().await?;

@@ -6,7 +6,7 @@ use super::{Envelope, EnvelopeBuilder, GLOBAL_AGGREGATE, Headers, InvalidEvent, 
 
 /// A Rust type that is written as an event. Derive it:
 ///
-/// ```ignore
+/// ```text
 /// #[derive(Serialize, Deserialize, Event)]
 /// #[event(name = "order.placed", aggregate = "order", key = order_id)]
 /// struct OrderPlaced { order_id: String, total_cents: i64 }

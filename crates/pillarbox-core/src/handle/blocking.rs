@@ -14,8 +14,13 @@ use crate::event::Event;
 /// A worker waits for it, so no more than `workers` of them run at once. Shutdown cannot interrupt it: past the drain
 /// timeout its verdict is no longer recorded.
 ///
-/// ```ignore
-/// Outbox::single_node(store).handle(blocking(|event: OrderPlaced| print_label(&event)))
+/// ```
+/// use pillarbox_core::handle::{Delivery, blocking};
+/// use pillarbox_core::run::Outbox;
+/// # use pillarbox_core::stores::memory::MemoryStore;
+/// # fn print_label(_: &Delivery) -> std::io::Result<()> { Ok(()) }
+/// let outbox = Outbox::single_node(MemoryStore::new())
+///     .handle_type("label.wanted", blocking(|delivery: Delivery| print_label(&delivery)));
 /// ```
 pub fn blocking<F>(handler: F) -> Blocking<F> {
     Blocking(Arc::new(handler))

@@ -17,32 +17,44 @@ use pillarbox_postgres::{PostgresOptions, PostgresStore};
 // Named nowhere, it would not be linked, and its implementations not found.
 use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
+use tokio_postgres::config::Host;
 
 /// No `seq`: what a settle refuses when all is well.
-pub const NONE: [i64; 0] = [];
+pub(crate) const NONE: [i64; 0] = [];
 
-pub const LEASE: Duration = Duration::from_secs(3600);
+pub(crate) const LEASE: Duration = Duration::from_secs(3600);
 
-pub fn url() -> String {
+pub(crate) fn url() -> String {
     std::env::var("PILLARBOX_TEST_POSTGRES_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
 }
 
+fn config() -> tokio_postgres::Config {
+    url().parse().expect("PILLARBOX_TEST_POSTGRES_URL is a URL")
+}
+
+/// The name of the server's host.
+pub(crate) fn host() -> String {
+    match config().get_hosts() {
+        [Host::Tcp(name), ..] => name.clone(),
+        hosts => panic!("PILLARBOX_TEST_POSTGRES_URL has to name a host of TCP, not {hosts:?}"),
+    }
+}
+
 /// A name that no other test and no earlier run has used.
-pub fn unique(prefix: &str) -> String {
+pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}_{}", Stamp::system().next_id().as_str().to_ascii_lowercase())
 }
 
 /// The server as an administrator sees it.
-pub struct Db {
-    pub schema: String,
-    pub pool: Pool,
+pub(crate) struct Db {
+    pub(crate) schema: String,
+    pub(crate) pool: Pool,
 }
 
 /// Runs a test in a schema of its own, which is dropped whatever comes of the test.
-pub async fn with_db<F: AsyncFnOnce(&Db)>(test: F) {
-    let config: tokio_postgres::Config = url().parse().expect("PILLARBOX_TEST_POSTGRES_URL is a URL");
-    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(8).build().expect("a pool");
+pub(crate) async fn with_db<F: AsyncFnOnce(&Db)>(test: F) {
+    let pool = Pool::builder(Manager::new(config(), NoTls)).max_size(8).build().expect("a pool");
     if let Err(error) = pool.get().await {
         panic!(
             "these tests need PostgreSQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
@@ -58,36 +70,65 @@ pub async fn with_db<F: AsyncFnOnce(&Db)>(test: F) {
 }
 
 impl Db {
-    pub fn options(&self) -> PostgresOptions {
-        PostgresOptions::parse(&url()).expect("a valid URL").table(format!("{}.outbox_event", self.schema))
+    pub(crate) fn options(&self) -> PostgresOptions {
+        self.options_at(&url())
+    }
+
+    /// A store in this schema by another URL.
+    pub(crate) fn options_at(&self, url: &str) -> PostgresOptions {
+        PostgresOptions::parse(url).expect("a valid URL").table(format!("{}.outbox_event", self.schema))
+    }
+
+    /// The same for another user of the database, with the password `x`.
+    pub(crate) fn options_as(&self, role: &str) -> PostgresOptions {
+        self.options_at(&self.url_with(&format!("{role}:x"), ""))
+    }
+
+    /// The server's URL with other credentials (unless empty) and more parameters, each led by `&`.
+    pub(crate) fn url_with(&self, credentials: &str, parameters: &str) -> String {
+        self.url_at(&host(), credentials, parameters)
+    }
+
+    /// The same under another name of the host.
+    pub(crate) fn url_at(&self, host: &str, credentials: &str, parameters: &str) -> String {
+        let config = config();
+        let credentials = match (credentials, config.get_user(), config.get_password()) {
+            ("", Some(user), Some(password)) => format!("{user}:{}@", String::from_utf8_lossy(password)),
+            ("", Some(user), None) => format!("{user}@"),
+            ("", None, _) => String::new(),
+            (credentials, ..) => format!("{credentials}@"),
+        };
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let database = config.get_dbname().unwrap_or("postgres");
+        format!("postgres://{credentials}{host}:{port}/{database}?connect_timeout=10{parameters}")
     }
 
     /// A store with its tables in place.
-    pub async fn store(&self) -> PostgresStore {
+    pub(crate) async fn store(&self) -> PostgresStore {
         let store = self.options().connect().await.expect("connects");
         store.migrate().await.expect("migrates");
         store
     }
 
-    pub async fn execute(&self, sql: &str) {
+    pub(crate) async fn execute(&self, sql: &str) {
         let client = self.pool.get().await.expect("a connection");
         client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{error:?} in {sql}"));
     }
 
     /// The first column of the first row, as text.
-    pub async fn text(&self, sql: &str) -> Option<String> {
+    pub(crate) async fn text(&self, sql: &str) -> Option<String> {
         let client = self.pool.get().await.expect("a connection");
         let row = client.query_opt(&format!("SELECT ({sql})::text"), &[]).await;
         row.unwrap_or_else(|error| panic!("{error:?} in {sql}")).and_then(|row| row.get(0))
     }
 
     /// A column of one event.
-    pub async fn column(&self, column: &str, seq: i64) -> Option<String> {
+    pub(crate) async fn column(&self, column: &str, seq: i64) -> Option<String> {
         self.text(&format!("SELECT {column} FROM {}.outbox_event WHERE seq = {seq}", self.schema)).await
     }
 
     /// Writes and commits events through the adapter.
-    pub async fn write(&self, store: &dyn Store, events: Vec<Envelope>) -> Vec<i64> {
+    pub(crate) async fn write(&self, store: &dyn Store, events: Vec<Envelope>) -> Vec<i64> {
         let mut client = self.pool.get().await.expect("a connection");
         let mut transaction = client.transaction().await.expect("begins");
         let seqs = insert(store, &mut transaction, events).await.expect("inserts");
@@ -96,7 +137,7 @@ impl Db {
     }
 }
 
-pub fn event() -> Envelope {
+pub(crate) fn event() -> Envelope {
     Envelope::builder("order.placed")
         .aggregate("order", "o-1")
         .payload_json(r#"{"b":1,  "a":2,"a":3}"#)
@@ -104,16 +145,16 @@ pub fn event() -> Envelope {
         .expect("a valid event")
 }
 
-pub fn events(count: usize) -> Vec<Envelope> {
+pub(crate) fn events(count: usize) -> Vec<Envelope> {
     (0..count).map(|_| event()).collect()
 }
 
-pub fn node(name: &str) -> NodeId {
+pub(crate) fn node(name: &str) -> NodeId {
     NodeId::incarnate(&NodeName::new(name).expect("a valid name"), Stamp::system())
 }
 
 /// A node that has joined and owns everything.
-pub async fn owner(store: &dyn Store) -> NodeId {
+pub(crate) async fn owner(store: &dyn Store) -> NodeId {
     let node = node("owner");
     store.join(&node, Mode::SingleNode, LEASE).await.expect("joins");
     let acquired = store.acquire(&node).await.expect("acquires");
@@ -121,20 +162,20 @@ pub async fn owner(store: &dyn Store) -> NodeId {
     node
 }
 
-pub fn fetch(limit: usize) -> Fetch {
+pub(crate) fn fetch(limit: usize) -> Fetch {
     Fetch { above: 0, exclude: Vec::new(), limit }
 }
 
-pub fn seqs(rows: &[FetchedRow]) -> Vec<i64> {
+pub(crate) fn seqs(rows: &[FetchedRow]) -> Vec<i64> {
     rows.iter().map(FetchedRow::seq).collect()
 }
 
-pub fn done(seqs: &[i64]) -> Vec<Verdict> {
+pub(crate) fn done(seqs: &[i64]) -> Vec<Verdict> {
     seqs.iter().map(|seq| Verdict { seq: *seq, expected_attempts: 0, change: Change::Done }).collect()
 }
 
 /// Tries until it holds. For what other processes do in their own time: servers that notice a closed connection.
-pub async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
     for _ in 0..200 {
         if holds().await {
             return;
@@ -145,6 +186,6 @@ pub async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
 }
 
 /// Random bits, for the points at which futures are dropped.
-pub fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     pillarbox_core::clock::Random::next_u64(&SystemRandom)
 }

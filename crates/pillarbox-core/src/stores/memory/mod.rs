@@ -12,9 +12,9 @@
 //! let store = MemoryStore::new();
 //! store.inspect().insert_three_columns("event-1", "order.placed", "{}")?;
 //! assert_eq!(store.counts().await?.new, 1);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! # })?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! ```
 
 mod inspect;

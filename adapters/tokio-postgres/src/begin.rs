@@ -1,0 +1,54 @@
+use pillarbox_core::write::{Begin, Finish};
+use tokio_postgres::Error;
+
+use crate::TokioPostgres;
+
+impl<'a> Begin<TokioPostgres> for &'a mut tokio_postgres::Client {
+    type Transaction = tokio_postgres::Transaction<'a>;
+    type Error = Error;
+
+    async fn begin(self) -> Result<tokio_postgres::Transaction<'a>, Error> {
+        self.transaction().await
+    }
+}
+
+impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
+    type Transaction = deadpool_postgres::Transaction<'a>;
+    type Error = Error;
+
+    async fn begin(self) -> Result<deadpool_postgres::Transaction<'a>, Error> {
+        self.transaction().await
+    }
+}
+
+/// Fails in a transaction in which a statement has failed, even if its error was ignored.
+///
+/// PostgreSQL answers the COMMIT of such a transaction with ROLLBACK, which the driver takes for success: the outbox
+/// would deliver events that do not exist. A savepoint's release fails by itself.
+const PROBE: &str = "SELECT 1";
+
+impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
+    type Error = Error;
+
+    async fn commit(self) -> Result<(), Error> {
+        self.batch_execute(PROBE).await?;
+        tokio_postgres::Transaction::commit(self).await
+    }
+
+    async fn rollback(self) -> Result<(), Error> {
+        tokio_postgres::Transaction::rollback(self).await
+    }
+}
+
+impl Finish<TokioPostgres> for deadpool_postgres::Transaction<'_> {
+    type Error = Error;
+
+    async fn commit(self) -> Result<(), Error> {
+        self.batch_execute(PROBE).await?;
+        deadpool_postgres::Transaction::commit(self).await
+    }
+
+    async fn rollback(self) -> Result<(), Error> {
+        deadpool_postgres::Transaction::rollback(self).await
+    }
+}

@@ -1,0 +1,79 @@
+use pillarbox_core::write::{Connection, Dialect, Insert, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+
+use crate::TokioPostgres;
+use crate::bind::Value;
+
+impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
+    type Error = Error;
+
+    const DIALECT: Dialect = Dialect::POSTGRES;
+
+    /// The type says so.
+    fn in_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    /// One round trip a statement: without a cache, preparing one would take a second.
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
+        let mut seqs = Vec::with_capacity(insert.rows.len());
+        for statement in &insert.statements {
+            collect(&mut seqs, &query_typed(self, statement).await?)?;
+        }
+        Ok(seqs)
+    }
+}
+
+impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
+    type Error = Error;
+
+    const DIALECT: Dialect = Dialect::POSTGRES;
+
+    /// The type says so.
+    fn in_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    /// A statement that comes again is prepared once for each connection.
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
+        let mut seqs = Vec::with_capacity(insert.rows.len());
+        for statement in &insert.statements {
+            let rows = if statement.reusable {
+                let values = values(statement);
+                let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
+                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+                let prepared = self.prepare_typed_cached(&statement.sql, &types).await?;
+                self.query(&prepared, &values).await?
+            } else {
+                query_typed(self, statement).await?
+            };
+            collect(&mut seqs, &rows)?;
+        }
+        Ok(seqs)
+    }
+}
+
+async fn query_typed(
+    transaction: &tokio_postgres::Transaction<'_>,
+    statement: &Statement<'_>,
+) -> Result<Vec<Row>, Error> {
+    let values = values(statement);
+    let params: Vec<(&(dyn ToSql + Sync), Type)> = values.iter().map(|value| (value as _, value.sql_type())).collect();
+    transaction.query_typed(&statement.sql, &params).await
+}
+
+fn values<'a>(statement: &'a Statement<'a>) -> Vec<Value<'a>> {
+    statement.binds.iter().map(Value).collect()
+}
+
+/// Adds the `seq` of one statement's rows.
+fn collect(seqs: &mut Vec<i64>, rows: &[Row]) -> Result<(), Error> {
+    let first = seqs.len();
+    for row in rows {
+        seqs.push(row.try_get(0)?);
+    }
+    // `RETURNING` promises no order; the store promises that they ascend in the order of the rows.
+    seqs[first..].sort_unstable();
+    Ok(())
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+
+/// Where a database is, and of which kind.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A file, by its path or as a URL, as the store understands it.
+    Sqlite(String),
+    /// A URL, as the store understands it.
+    Postgres(String),
+}
+
+/// Text that names no database. It is not quoted: it may hold a password.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--store {0}; write `sqlite://PATH`, `sqlite:PATH`, a file name that ends in .db, or `postgres://USER@HOST/DATABASE`"
+)]
+pub(crate) struct UnknownAddress(String);
+
+impl Address {
+    /// Reads what stands after `--store`.
+    pub(crate) fn parse(text: &str) -> Result<Self, UnknownAddress> {
+        let refuse = |problem: &str| Err(UnknownAddress(problem.to_owned()));
+        let Some((scheme, rest)) = text.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
+            return match text {
+                "" => refuse("is empty"),
+                _ if has_database_ending(text) => Ok(Self::Sqlite(text.to_owned())),
+                _ => refuse("names no database"),
+            };
+        };
+        match scheme {
+            "sqlite" if rest.trim_start_matches("//").is_empty() => refuse("names no file"),
+            "sqlite" => Ok(Self::Sqlite(text.to_owned())),
+            "postgres" | "postgresql" if rest.starts_with("//") => Ok(Self::Postgres(text.to_owned())),
+            "postgres" | "postgresql" => refuse("lacks `//` after the scheme"),
+            other => Err(UnknownAddress(format!("names a kind of database that is not supported: `{other}`"))),
+        }
+    }
+}
+
+/// One letter is a drive.
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1 && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn has_database_ending(path: &str) -> bool {
+    [".db", ".sqlite", ".sqlite3"].iter().any(|ending| path.ends_with(ending))
+}
+
+// A URL may hold a password, and `Debug` output ends up in logs.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => f.debug_tuple("Sqlite").field(file).finish(),
+            Self::Postgres(_) => f.write_str("Postgres(…)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_form_is_read() {
+        for text in ["sqlite://shop.db", "sqlite:///var/lib/shop", "sqlite:shop", "data/shop.db", "C:\\shop.db"] {
+            assert_eq!(Address::parse(text), Ok(Address::Sqlite(text.to_owned())));
+        }
+        for text in ["postgres://u:p@h/d", "postgresql://h/d"] {
+            assert_eq!(Address::parse(text), Ok(Address::Postgres(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn other_text_is_refused_without_being_quoted() {
+        for text in ["", "shop", "sqlite://", "postgres:h/secret", "mysql://u:secret@h/d", "u:secret@h/d", "secret"] {
+            let error = Address::parse(text).unwrap_err().to_string();
+            assert!(error.contains("sqlite://PATH") && !error.contains("secret"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use serde::Serialize;
+
+use super::lab::{Lab, Rows};
+use super::load::Load;
+use crate::report::{grouped, micros, per_second, rate, rounded, table};
+use crate::stopwatch::Latency;
+
+/// What a bench has measured. As JSON its keys are a contract.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Figures {
+    bench: &'static str,
+    store: String,
+    events: u32,
+    payload_bytes: u32,
+    seconds: f64,
+    events_per_s: f64,
+    yardstick_per_s: f64,
+    ratio: f64,
+    duplicates: u64,
+    lost: u64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    write: Option<WriteFigures>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    hot: Option<HotFigures>,
+}
+
+/// A business row alone, and beside an event, one client.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct WriteFigures {
+    pub(crate) business_only_per_s: f64,
+    pub(crate) business_with_event_per_s: f64,
+    pub(crate) write_ratio: f64,
+}
+
+/// Writing and delivering at once.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct HotFigures {
+    #[serde(skip)]
+    pub(crate) writers: u16,
+    pub(crate) written_per_s: f64,
+    pub(crate) write_only_per_s: f64,
+    pub(crate) write_ratio: f64,
+    pub(crate) done_within_1s: f64,
+    pub(crate) commit_to_handler_us: Latency,
+}
+
+impl Figures {
+    /// Figures of a bench that took `seconds` for the events of `load`.
+    pub(crate) fn new(bench: &'static str, lab: &dyn Lab, load: &Load, seconds: f64, yardstick: f64) -> Self {
+        let events_per_s = per_second(load.events.into(), seconds);
+        let store = lab.store();
+        Self {
+            bench,
+            store: format!("{} {}", store.info().dialect, store.info().address),
+            events: load.events,
+            payload_bytes: load.payload_bytes,
+            seconds: rounded(seconds, 4),
+            events_per_s: rounded(events_per_s, 0),
+            yardstick_per_s: rounded(yardstick, 0),
+            ratio: rounded(events_per_s / yardstick, 3),
+            duplicates: 0,
+            lost: 0,
+            write: None,
+            hot: None,
+        }
+    }
+
+    /// Adds what became of the events that were to be delivered: calls beyond the first, and rows that are not DONE.
+    pub(crate) fn delivered(mut self, duplicates: u64, rows: &Rows) -> Self {
+        self.duplicates = duplicates;
+        self.lost = u64::from(self.events).saturating_sub(rows.done);
+        self
+    }
+
+    /// Adds what became of the events that were only written.
+    pub(crate) fn written(mut self, rows: &Rows) -> Self {
+        self.duplicates = rows.all - rows.distinct;
+        self.lost = u64::from(self.events).saturating_sub(rows.distinct);
+        self
+    }
+
+    pub(crate) fn with_write(self, write: WriteFigures) -> Self {
+        Self { write: Some(write), ..self }
+    }
+
+    pub(crate) fn with_hot(self, hot: HotFigures) -> Self {
+        Self { hot: Some(hot), ..self }
+    }
+
+    /// Whether every event was there once.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.duplicates == 0 && self.lost == 0
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let hot;
+        let mut lines = vec![
+            ("events", grouped(self.events.into()), "counted in the database"),
+            ("payload", format!("{} B", grouped(self.payload_bytes.into())), "JSON"),
+            ("seconds", format!("{:.3}", self.seconds), self.meaning_of_seconds()),
+            ("events", rate(self.events_per_s), "the main figure"),
+            (
+                "yardstick",
+                rate(self.yardstick_per_s),
+                "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",
+            ),
+            ("ratio", format!("{:.3}", self.ratio), "events to yardstick: compare this between machines"),
+            ("duplicates", grouped(self.duplicates), "calls beyond the first, counted in the handler"),
+            ("lost", grouped(self.lost), "rows missing, or not DONE where they should be"),
+        ];
+        if let Some(write) = &self.write {
+            lines.extend([
+                (
+                    "business row",
+                    rate(write.business_only_per_s),
+                    "transactions of one client, alternating with the next",
+                ),
+                ("  with event", rate(write.business_with_event_per_s), "the same with one event beside the row"),
+                ("write ratio", format!("{:.3}", write.write_ratio), "the second to the first"),
+            ]);
+        }
+        if let Some(figures) = &self.hot {
+            hot = format!("transactions of one event, {} writers, while they are delivered", figures.writers);
+            lines.extend([
+                ("written", rate(figures.written_per_s), hot.as_str()),
+                (
+                    "write only",
+                    rate(figures.write_only_per_s),
+                    "the same writers without an outbox running, before and after",
+                ),
+                ("write ratio", format!("{:.3}", figures.write_ratio), "the first to the second"),
+                (
+                    "done within 1 s",
+                    format!("{:.4}", figures.done_within_1s),
+                    "of their insert, by the database's clock",
+                ),
+                ("commit to handler", micros(figures.commit_to_handler_us.p50), "half of the events were faster"),
+                ("", micros(figures.commit_to_handler_us.p99), "99 % of the events were faster"),
+            ]);
+        }
+        format!("bench {} on {}\n\n{}\n\n{NOTES}", self.bench, self.store, table(&lines).trim_fmt())
+    }
+
+    fn meaning_of_seconds(&self) -> &'static str {
+        match self.bench {
+            "write" => "to write them, 1,000 in each transaction, nothing else running",
+            "hot" => "from the first write to the last done_at, by the database's clock",
+            _ => "from start() to the last done_at, by the database's clock",
+        }
+    }
+}
+
+const NOTES: &str = "Between the phases the database is vacuumed and checkpointed, so that none pays for another.\n\
+                     The yardstick is the mean of a measurement before and one after, on the same database.";

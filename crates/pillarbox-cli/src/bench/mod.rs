@@ -1,0 +1,64 @@
+//! Benchmarks that hold on any machine: each measures a bare `UPDATE` of the same database before and after, and prints
+//! the ratio. Rows are counted in the database, never in the bench's own memory; only calls of the handler are counted in
+//! the process, because a handler that does nothing leaves no trace elsewhere.
+
+mod drain;
+mod figures;
+mod hot;
+mod lab;
+mod load;
+mod postgres;
+mod sqlite;
+mod write;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use pillarbox::store::TableName;
+
+use crate::address::Address;
+use crate::args::{Bench, BenchArgs, Measure};
+use crate::failure::Failure;
+use crate::report;
+use figures::Figures;
+use lab::Lab;
+use load::Load;
+
+/// Runs one bench. It fails when an event was lost or delivered twice, however fast.
+pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
+    let (common, figures) = match args.bench {
+        Bench::Write { common, events } => {
+            let lab = open(&common, 1).await?;
+            let figures = write::run(&*lab, &Load::new(events, common.payload)).await;
+            (common, close(&*lab, figures).await?)
+        }
+        Bench::Hot { common, events, writers } => {
+            let lab = open(&common, writers.into()).await?;
+            let figures = hot::run(&lab, &Load::new(events, common.payload), writers).await;
+            (common, close(&*lab, figures).await?)
+        }
+        Bench::Drain { common, events } => {
+            let lab = open(&common, 1).await?;
+            let figures = drain::run(&*lab, &Load::new(events, common.payload)).await;
+            (common, close(&*lab, figures).await?)
+        }
+    };
+    report::print_either(common.json, &figures, || figures.text())?;
+    Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Opens the database with as many connections for writing, beside those of the outbox.
+async fn open(common: &Measure, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
+    let table = TableName::parse(lab::TABLE)?;
+    let lab: Arc<dyn Lab> = match Address::parse(&common.store)? {
+        Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
+        Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
+    };
+    lab.create_yardstick().await?;
+    Ok(lab)
+}
+
+async fn close(lab: &dyn Lab, figures: Result<Figures, Failure>) -> Result<Figures, Failure> {
+    lab.store().close().await;
+    figures
+}

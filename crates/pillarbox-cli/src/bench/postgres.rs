@@ -1,0 +1,142 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::{Client, Pool};
+use pillarbox::event::EnvelopeBuilder;
+use pillarbox::store::TableName;
+use pillarbox::write::insert;
+use pillarbox::{Envelope, Outbox, PostgresStore, Store};
+use tokio::time::Instant;
+
+use super::lab::{Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use crate::failure::Failure;
+use crate::report::per_second;
+use crate::service::service_pool;
+use crate::store;
+
+const YARDSTICK: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_yardstick;
+    CREATE TABLE pillarbox_bench_yardstick (id bigint PRIMARY KEY, s int NOT NULL);
+";
+
+const CLEAR: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_event, pillarbox_bench_node, pillarbox_bench_partition,
+                         pillarbox_bench_migration, pillarbox_bench_business;
+    CREATE TABLE pillarbox_bench_business (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total_cents bigint);
+";
+
+const COUNT: &str = "
+    SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
+           count(*) FILTER (WHERE status = 1 AND done_at - created_at <= interval '1 second'),
+           coalesce((extract(epoch FROM max(done_at)) * 1000000)::bigint, 0)
+    FROM pillarbox_bench_event
+";
+
+/// PostgreSQL: the writers' pool is separate from the outbox's.
+#[derive(Debug)]
+pub(crate) struct PostgresLab {
+    store: PostgresStore,
+    pool: Pool,
+}
+
+impl PostgresLab {
+    pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
+        Ok(Self { store: store::postgres(url, table).await?, pool: service_pool(url, connections)? })
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        self.pool.get().await.map_err(Failure::during("connect to the database"))
+    }
+}
+
+#[async_trait]
+impl Lab for PostgresLab {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn create_yardstick(&self) -> Result<(), Failure> {
+        const DOING: &str = "create the yardstick";
+        const FILL: &str = "INSERT INTO pillarbox_bench_yardstick (id, s) SELECT generate_series(1, $1::bigint), 0";
+        let client = self.client().await?;
+        client.batch_execute(YARDSTICK).await.map_err(Failure::during(DOING))?;
+        client.execute(FILL, &[&YARDSTICK_ROWS]).await.map_err(Failure::during(DOING))?;
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        let client = self.client().await?;
+        client.batch_execute(CLEAR).await.map_err(Failure::during("create the bench's tables"))?;
+        Ok(self.store.migrate().await?)
+    }
+
+    async fn rest(&self) -> Result<(), Failure> {
+        let client = self.client().await?;
+        for table in ["event", "business", "yardstick"] {
+            let vacuum = format!("VACUUM (ANALYZE) pillarbox_bench_{table}");
+            client.batch_execute(&vacuum).await.map_err(Failure::during("vacuum the bench's tables"))?;
+        }
+        if let Err(error) = client.batch_execute("CHECKPOINT").await {
+            let reason = error.as_db_error().map_or_else(|| error.to_string(), |refusal| refusal.message().to_owned());
+            tracing::warn!(reason, "no checkpoint between the phases: one may be taxed for what another has written");
+        }
+        Ok(())
+    }
+
+    async fn yardstick(&self, time: Duration) -> Result<f64, Failure> {
+        const DOING: &str = "measure the yardstick";
+        const UPDATE: &str = "UPDATE pillarbox_bench_yardstick SET s = 1 - s WHERE id = ANY($1)";
+        let client = self.client().await?;
+        let update = client.prepare(UPDATE).await.map_err(Failure::during(DOING))?;
+        let (started, mut rows) = (Instant::now(), 0);
+        for ids in yardstick_ids() {
+            rows += client.execute(&update, &[&ids]).await.map_err(Failure::during(DOING))?;
+            if started.elapsed() >= time {
+                break;
+            }
+        }
+        Ok(per_second(rows, started.elapsed().as_secs_f64()))
+    }
+
+    async fn now(&self) -> Result<i64, Failure> {
+        const DOING: &str = "read the database's clock";
+        const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+        let row = self.client().await?.query_one(NOW, &[]).await.map_err(Failure::during(DOING))?;
+        row.try_get(0).map_err(Failure::during(DOING))
+    }
+
+    async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure> {
+        const DOING: &str = "write";
+        const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES ($1)";
+        let mut client = self.client().await?;
+        let mut tx = client.transaction().await.map_err(Failure::during(DOING))?;
+        if business_row {
+            let business = tx.prepare_cached(BUSINESS).await.map_err(Failure::during(DOING))?;
+            tx.execute(&business, &[&1999_i64]).await.map_err(Failure::during(DOING))?;
+        }
+        if !events.is_empty() {
+            insert(&self.store, &mut tx, events).await.map_err(Failure::during(DOING))?;
+        }
+        tx.commit().await.map_err(Failure::during(DOING))
+    }
+
+    async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure> {
+        const DOING: &str = "write through the outbox";
+        let mut client = self.client().await?;
+        let mut tx = outbox.begin(&mut client).await.map_err(Failure::during(DOING))?;
+        outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
+        tx.commit().await.map_err(Failure::during(DOING))?;
+        Ok(Instant::now())
+    }
+
+    async fn count(&self) -> Result<Rows, Failure> {
+        const DOING: &str = "count the rows";
+        let row = self.client().await?.query_one(COUNT, &[]).await.map_err(Failure::during(DOING))?;
+        let mut columns = [0_i64; 5];
+        for (index, column) in columns.iter_mut().enumerate() {
+            *column = row.try_get(index).map_err(Failure::during(DOING))?;
+        }
+        Ok(Rows::from_columns(columns))
+    }
+}

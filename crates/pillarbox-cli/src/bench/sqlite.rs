@@ -1,0 +1,139 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pillarbox::adapters::sqlx::begin_immediate;
+use pillarbox::event::EnvelopeBuilder;
+use pillarbox::store::TableName;
+use pillarbox::write::insert;
+use pillarbox::{Envelope, Outbox, SqliteStore, Store};
+use sqlx::SqlitePool;
+use tokio::time::Instant;
+
+use super::lab::{BATCH, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use crate::failure::Failure;
+use crate::report::per_second;
+use crate::store;
+
+const YARDSTICK: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_yardstick;
+    CREATE TABLE pillarbox_bench_yardstick (id INTEGER PRIMARY KEY, s INTEGER NOT NULL);
+";
+
+const CLEAR: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_event;
+    DROP TABLE IF EXISTS pillarbox_bench_node;
+    DROP TABLE IF EXISTS pillarbox_bench_partition;
+    DROP TABLE IF EXISTS pillarbox_bench_migration;
+    DROP TABLE IF EXISTS pillarbox_bench_business;
+    CREATE TABLE pillarbox_bench_business (id INTEGER PRIMARY KEY, total_cents INTEGER NOT NULL);
+";
+
+const COUNT: &str = "
+    SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
+           count(*) FILTER (WHERE status = 1 AND done_at - created_at <= 1000000), coalesce(max(done_at), 0)
+    FROM pillarbox_bench_event
+";
+
+/// SQLite: everything is written through the store's one writing connection.
+#[derive(Debug)]
+pub(crate) struct SqliteLab {
+    store: SqliteStore,
+    pool: SqlitePool,
+}
+
+impl SqliteLab {
+    pub(crate) async fn open(file: &str, table: &TableName) -> Result<Self, Failure> {
+        let store = store::sqlite(file, table).await?;
+        Ok(Self { pool: store.writer().clone(), store })
+    }
+
+    async fn execute(&self, sql: &'static str, doing: &'static str) -> Result<(), Failure> {
+        sqlx::raw_sql(sql).execute(&self.pool).await.map_err(Failure::during(doing))?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Lab for SqliteLab {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn create_yardstick(&self) -> Result<(), Failure> {
+        const DOING: &str = "create the yardstick";
+        self.execute(YARDSTICK, DOING).await?;
+        sqlx::query(
+            "WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?1)
+             INSERT INTO pillarbox_bench_yardstick (id, s) SELECT id, 0 FROM ids",
+        )
+        .bind(YARDSTICK_ROWS)
+        .execute(&self.pool)
+        .await
+        .map_err(Failure::during(DOING))?;
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        self.execute(CLEAR, "create the bench's tables").await?;
+        Ok(self.store.migrate().await?)
+    }
+
+    async fn rest(&self) -> Result<(), Failure> {
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA optimize;", "checkpoint the database").await
+    }
+
+    async fn yardstick(&self, time: Duration) -> Result<f64, Failure> {
+        const DOING: &str = "measure the yardstick";
+        const UPDATE: &str = "UPDATE pillarbox_bench_yardstick SET s = 1 - s
+                              WHERE id IN (SELECT value FROM json_each(?1))";
+        let mut connection = self.pool.acquire().await.map_err(Failure::during(DOING))?;
+        let (started, mut rows) = (Instant::now(), 0);
+        for ids in yardstick_ids() {
+            let ids = serde_json::to_string(&ids)?;
+            sqlx::query(UPDATE).bind(ids).execute(&mut *connection).await.map_err(Failure::during(DOING))?;
+            rows += BATCH as u64;
+            if started.elapsed() >= time {
+                break;
+            }
+        }
+        Ok(per_second(rows, started.elapsed().as_secs_f64()))
+    }
+
+    async fn now(&self) -> Result<i64, Failure> {
+        sqlx::query_scalar("SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000")
+            .fetch_one(&self.pool)
+            .await
+            .map_err(Failure::during("read the database's clock"))
+    }
+
+    async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure> {
+        const DOING: &str = "write";
+        let mut tx = begin_immediate(&self.pool).await.map_err(Failure::during(DOING))?;
+        if business_row {
+            sqlx::query("INSERT INTO pillarbox_bench_business (total_cents) VALUES (?1)")
+                .bind(1999)
+                .execute(&mut *tx)
+                .await
+                .map_err(Failure::during(DOING))?;
+        }
+        if !events.is_empty() {
+            insert(&self.store, &mut tx, events).await.map_err(Failure::during(DOING))?;
+        }
+        tx.commit().await.map_err(Failure::during(DOING))
+    }
+
+    async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure> {
+        const DOING: &str = "write through the outbox";
+        let mut tx = outbox.begin(&self.pool).await.map_err(Failure::during(DOING))?;
+        outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
+        tx.commit().await.map_err(Failure::during(DOING))?;
+        Ok(Instant::now())
+    }
+
+    async fn count(&self) -> Result<Rows, Failure> {
+        let row: (i64, i64, i64, i64, i64) =
+            sqlx::query_as(COUNT).fetch_one(&self.pool).await.map_err(Failure::during("count the rows"))?;
+        Ok(Rows::from_columns(row.into()))
+    }
+}

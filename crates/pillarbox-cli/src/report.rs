@@ -1,0 +1,94 @@
+use std::io::{self, Write as _};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Tells the person at the terminal something. A closed stderr is no reason to stop.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Prints a result as one line of JSON, or as text for a person.
+pub(crate) fn print_either(json: bool, report: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    if json { print(&serde_json::to_string(report)?) } else { print(&text()) }
+}
+
+/// Prints a result.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout(), "{text}") {
+        // The reader has seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Lines of a name, a figure and what it means.
+pub(crate) fn table(lines: &[(&str, String, &str)]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for (name, figure, meaning) in lines {
+        table.add_row([*name, figure.as_str(), *meaning]);
+    }
+    if let Some(figures) = table.column_mut(1) {
+        figures.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A number with its thousands set apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate, rounded to whole events.
+pub(crate) fn rate(per_second: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is a small positive number")]
+    let whole = per_second.round() as u64;
+    format!("{}/s", grouped(whole))
+}
+
+/// Microseconds in the unit a person reads best.
+pub(crate) fn micros(micros: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let value = micros as f64;
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", value / 1e3),
+        _ => format!("{:.2} s", value / 1e6),
+    }
+}
+
+/// How often in a second.
+#[expect(clippy::cast_precision_loss, reason = "a count of events is far below 2^52")]
+pub(crate) fn per_second(events: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { events as f64 / seconds } else { 0.0 }
+}
+
+/// Rounded for a report: more digits than were measured would pretend.
+pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([7, 1_500, 2_345_000].map(micros), ["7 µs", "1.5 ms", "2.35 s"]);
+        assert_eq!(rate(1234.5), "1,235/s");
+        assert!((rounded(0.123_456, 3) - 0.123).abs() < f64::EPSILON);
+    }
+}

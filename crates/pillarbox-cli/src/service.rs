@@ -1,0 +1,101 @@
+//! The service's side of a PostgreSQL database: connections of its own, as the services of users have them.
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::failure::Failure;
+
+/// A pool of `connections` to the database that the outbox's URL names.
+///
+/// Where the URL asks for TLS the server's certificate is verified in full, whatever less `sslmode` would be content
+/// with.
+pub(crate) fn service_pool(url: &str, connections: usize) -> Result<Pool, Failure> {
+    let Service { config, roots } = Service::parse(url)?;
+    // Nothing is asked on return: a connection that has died fails its next user, who is told so.
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = if config.get_ssl_mode() == SslMode::Require {
+        Manager::from_config(config, tls(roots.as_deref())?, recycling)
+    } else {
+        Manager::from_config(config, NoTls, recycling)
+    };
+    Pool::builder(manager).max_size(connections).build().map_err(Failure::during("set up the service's connections"))
+}
+
+/// What a URL says to the driver, and what it says about trust.
+#[derive(Debug)]
+struct Service {
+    config: Config,
+    roots: Option<String>,
+}
+
+impl Service {
+    /// Takes out the parameters that the outbox understands and the driver does not.
+    fn parse(url: &str) -> Result<Self, Failure> {
+        // A password may contain a question mark, so parameters are looked for behind it.
+        let hosts = url.find('@').map_or(0, |at| at + 1);
+        let (base, query) = match url[hosts..].find('?') {
+            Some(question) => (&url[..hosts + question], &url[hosts + question + 1..]),
+            None => (url, ""),
+        };
+        let (mut mode, mut roots, mut kept) = (SslMode::Prefer, None, Vec::new());
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=').unwrap_or((parameter, "")) {
+                ("sslmode", "disable") => mode = SslMode::Disable,
+                ("sslmode", "prefer") => mode = SslMode::Prefer,
+                ("sslmode", _) => mode = SslMode::Require,
+                ("sslrootcert", "system") => roots = None,
+                ("sslrootcert", path) => roots = Some(path.to_owned()),
+                ("pgbouncer", "true" | "1") => {
+                    return Err(Failure::Service(
+                        "leads to a pooler, and the service that this command plays prepares its statements; \
+                         name the server itself",
+                    ));
+                }
+                ("pgbouncer", _) => {}
+                _ => kept.push(parameter),
+            }
+        }
+        let mut config: Config =
+            format!("{base}?{}", kept.join("&")).parse().map_err(Failure::during("read the URL of the database"))?;
+        config.ssl_mode(mode);
+        Ok(Self { config, roots })
+    }
+}
+
+fn tls(roots_file: Option<&str>) -> Result<MakeRustlsConnect, Failure> {
+    const DOING: &str = "read the root certificates";
+    let mut roots = RootCertStore::empty();
+    match roots_file {
+        Some(path) => {
+            for certificate in CertificateDer::pem_file_iter(path).map_err(Failure::during(DOING))? {
+                let certificate = certificate.map_err(Failure::during(DOING))?;
+                roots.add(certificate).map_err(Failure::during(DOING))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(MakeRustlsConnect::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_outbox_understands_is_taken_out() {
+        let url = "postgres://me:what?@host/db?sslmode=verify-full&application_name=shop&sslrootcert=/ca.pem";
+        let Service { config, roots } = Service::parse(url).unwrap();
+        assert_eq!((config.get_password(), config.get_dbname()), (Some(&b"what?"[..]), Some("db")));
+        assert_eq!((config.get_ssl_mode(), roots.as_deref()), (SslMode::Require, Some("/ca.pem")));
+        assert_eq!(config.get_application_name(), Some("shop"));
+        assert_eq!(Service::parse("postgres://me@host").unwrap().config.get_ssl_mode(), SslMode::Prefer);
+        assert!(Service::parse("postgres://me@host/db?pgbouncer=true").is_err());
+    }
+}

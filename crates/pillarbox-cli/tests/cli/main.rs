@@ -1,0 +1,12 @@
+//! Tests of the built command, on real databases.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and so do the functions that tests have in common"
+)]
+
+mod bench;
+mod command_line;
+mod demo;
+mod support;

@@ -1,0 +1,118 @@
+//! Running the built command, and databases to run it on.
+
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_postgres::{Client, NoTls};
+
+/// The command, with output captured and nothing inherited that could change it.
+pub(crate) fn pillarbox(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pillarbox"));
+    command.args(args).env_remove("RUST_LOG").env_remove("PILLARBOX_STORE");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a command that has ended left behind.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    /// The one line of JSON on stdout.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.stdout.lines().count(), 1, "exactly one line of JSON is expected: {self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: &[&str]) -> Ended {
+    pillarbox(args).output().expect("the command starts").into()
+}
+
+/// Runs the command to its end without blocking the runtime.
+pub(crate) async fn run_async(args: &[&str]) -> Ended {
+    let mut command = pillarbox(args);
+    tokio::task::spawn_blocking(move || command.output()).await.expect("no panic").expect("the command starts").into()
+}
+
+/// The names of an object's fields, in order.
+pub(crate) fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<_> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Runs `test` on a PostgreSQL database of its own, which is dropped afterwards whatever happens.
+pub(crate) async fn with_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(String) -> F) {
+    let server = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
+        .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
+    let (admin, _connection) = connect(&server).await;
+    let name = format!("pillarbox_cli_{:016x}", rand_suffix());
+    admin.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("the test user may create databases");
+    let outcome = JoinSet::from_iter([test(database_url(&server, &name))]).join_next().await;
+    admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.expect("the database can be dropped");
+    if let Some(Err(error)) = outcome {
+        resume_unwind(error.into_panic());
+    }
+}
+
+/// A client, and the task that drives its connection.
+pub(crate) async fn connect(url: &str) -> (Client, JoinHandle<()>) {
+    let connected = tokio_postgres::connect(url, NoTls).await;
+    let (client, connection) = connected.unwrap_or_else(|error| {
+        panic!(
+            "these tests need PostgreSQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
+             PILLARBOX_TEST_POSTGRES_URL=postgres://USER@HOST:PORT/DATABASE"
+        )
+    });
+    #[expect(clippy::disallowed_methods, reason = "a test has no task set of an outbox")]
+    let driver = tokio::spawn(async move {
+        // Ends when the client is dropped, or with an error that the client's next call reports.
+        let _ = connection.await;
+    });
+    (client, driver)
+}
+
+/// The first column of the only row.
+pub(crate) async fn count(client: &Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
+}
+
+/// Asks until the answer is true. A query that fails, for a table that is not there yet, is no answer.
+pub(crate) async fn wait_until(client: &Client, sql: &str) {
+    let answered = async {
+        while !matches!(client.query_one(sql, &[]).await.map(|row| row.get(0)), Ok(true)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), answered).await.unwrap_or_else(|_| panic!("never true: {sql}"));
+}
+
+/// The same server, another database.
+fn database_url(server: &str, name: &str) -> String {
+    let (base, options) = server.split_once('?').map_or((server, String::new()), |(b, o)| (b, format!("?{o}")));
+    let authority = base.find("://").expect("a URL") + 3;
+    let end = base[authority..].find('/').map_or(base.len(), |slash| authority + slash);
+    format!("{}/{name}{options}", &base[..end])
+}
+
+fn rand_suffix() -> u64 {
+    use pillarbox::clock::Random as _;
+    pillarbox::clock::SystemRandom.next_u64()
+}
