@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::Store;
 use pillarbox_core::stores::memory::{Memory, MemoryRow, MemoryStore, MemoryTransaction};
@@ -16,8 +17,8 @@ pub struct MemoryHarness {
 
 impl MemoryHarness {
     fn row(&self, event_id: &str) -> Result<MemoryRow, BoxError> {
-        let mut rows = self.store.inspect().rows().into_iter();
-        rows.find(|row| row.event.id().as_str() == event_id).ok_or_else(|| format!("no event `{event_id}`").into())
+        let row = self.store.inspect().row_of(&EventId::new(event_id)?);
+        row.ok_or_else(|| format!("no event `{event_id}`").into())
     }
 }
 

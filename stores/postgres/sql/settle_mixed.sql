@@ -1,6 +1,7 @@
 -- As settle_done, and in the same transaction every other verdict: $4 ascending seqs, $5 expected attempts, $6 states,
 -- $7 attempts, $8 delays in microseconds, $9 errors. A row with negative attempts counts as one that never failed.
--- `= ANY` repeats the join's condition so that, whatever the statistics say, the table is entered by its primary key.
+-- No `= ANY` here: it would hide from the planner that each seq has one row, and with statistics that know of no pending
+-- rows it would compare every row with every verdict.
 WITH fence AS MATERIALIZED (
     SELECT CASE WHEN $2::bool THEN '' ELSE set_config('synchronous_commit', 'off', true) END
     FROM {node}
@@ -22,7 +23,7 @@ WITH fence AS MATERIALIZED (
         "locked_by" = NULL
     FROM unnest($4::bigint[], $5::int[], $6::smallint[], $7::int[], $8::bigint[], $9::text[])
         AS v ("seq", "expected", "status", "attempts", "delay", "error")
-    WHERE e."seq" = v."seq" AND e."seq" = ANY ($4::bigint[]) AND e."status" IN (0, 2)
+    WHERE e."seq" = v."seq" AND e."status" IN (0, 2)
       AND greatest(e."attempts", 0) = v."expected" AND EXISTS (SELECT FROM fence)
     RETURNING e."seq"
 )

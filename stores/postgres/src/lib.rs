@@ -27,6 +27,8 @@ mod fetch;
 mod insert;
 mod options;
 mod ownership;
+#[cfg(test)]
+mod plans;
 mod row;
 mod schema;
 mod session;

@@ -10,6 +10,7 @@ use crate::store::Inner;
 /// What each version added. The position in the list is the version, from 1; a released file never changes.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_outbox.sql")];
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
+const TABLE_EXISTS: &str = include_str!("../sql/table_exists.sql");
 
 /// The version this release needs.
 fn latest() -> i32 {
@@ -104,11 +105,13 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
 
 /// The version the tables have, zero if there are none; an error if it is newer than this release knows.
 async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i32, Failure> {
-    let name = qualified(table, &table.beside("migration"));
-    let exists = "SELECT FROM to_regclass($1::text) AS found WHERE found IS NOT NULL";
-    if transaction.query_typed(exists, &[(&name, Type::TEXT)]).await?.is_empty() {
+    // Read from the catalog itself: `to_regclass` may answer from a cache that does not know yet what another process
+    // committed while this transaction waited for the lock.
+    let (migration, schema) = (table.beside("migration"), table.schema());
+    if transaction.query_typed(TABLE_EXISTS, &[(&migration, Type::TEXT), (&schema, Type::TEXT)]).await?.is_empty() {
         return Ok(0);
     }
+    let name = qualified(table, &migration);
     let version = format!("SELECT coalesce(max(\"version\"), 0) FROM {name}");
     let version: i32 = transaction.query_typed_one(&version, &[]).await?.try_get(0)?;
     if version > latest() {

@@ -44,6 +44,13 @@ impl PostgresStore {
     }
 }
 
+#[cfg(test)]
+impl PostgresStore {
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+}
+
 #[async_trait]
 impl Store for PostgresStore {
     fn info(&self) -> &StoreInfo {

@@ -69,7 +69,6 @@ async fn passwords_stay_secret() {
         "postgres://u:s3cr3t@/d",
         "postgres://u:s3cr3t@h:port/d",
         "postgres://u:s3cr3t@h:99999/d",
-        "postgres://u:/s3cr3t@h/d",
         "postgres://u:a/s3cr3t@h/d?sslmode=off",
         "postgres://u:a/b?s3cr3t=x@h/d",
         "postgres://u:s3cr3t@h/d?sslmode",
@@ -147,12 +146,10 @@ async fn tls_is_verified_as_far_as_asked() {
             ("localhost", format!("&sslmode=verify-full&sslrootcert={other}")),
             ("localhost", format!("&sslmode=verify-ca&sslrootcert={other}")),
             ("localhost", format!("&sslmode=require&sslrootcert={other}")),
-            ("localhost", "&sslmode=verify-ca&sslrootcert=system".to_owned()),
         ];
         for (host, parameters) in refused {
-            let error = connect(host, &parameters).await.expect_err(&parameters);
-            let no_system_roots = parameters.ends_with("system") && error.kind() == StoreErrorKind::Config;
-            assert!(error.kind() == StoreErrorKind::Denied || no_system_roots, "{host} {parameters}: {error:?}");
+            let error = connect(host, &parameters).await.err().unwrap_or_else(|| panic!("{host} {parameters}"));
+            assert_eq!(error.kind(), StoreErrorKind::Denied, "{host} {parameters}: {error:?}");
         }
         let error = connect("localhost", "&sslmode=verify-full&sslrootcert=/no/such/file").await.expect_err("no file");
         assert_eq!(error.kind(), StoreErrorKind::Config);

@@ -39,17 +39,17 @@ impl Bouncer {
         let server: tokio_postgres::Config = support::url().parse().expect("a valid URL");
         let (user, database) = (server.get_user().unwrap_or("postgres"), server.get_dbname().unwrap_or("postgres"));
         let server_port = server.get_ports().first().copied().unwrap_or(5432);
-        let password = server.get_password().map(String::from_utf8_lossy).unwrap_or_default();
+        let password = server.get_password().map(String::from_utf8_lossy);
+        let password = password.map(|password| format!(" password='{password}'")).unwrap_or_default();
         let directory = tempfile::Builder::new().prefix("pillarbox-bouncer").tempdir().expect("a directory");
         let port = TcpListener::bind("127.0.0.1:0").await.expect("binds").local_addr().expect("an address").port();
         let settings = directory.path().join("pgbouncer.ini");
         let users = directory.path().join("users.txt");
         // Two server connections for whatever number of clients, and none kept for one of them.
         let text = format!(
-            "[databases]\n{database} = host={} port={server_port} user={user} password='{password}'\n\
+            "[databases]\n{database} = host={} port={server_port} user={user}{password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-             auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\n\
-             max_prepared_statements = 0\n",
+             auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\n",
             support::host(),
             users.display()
         );

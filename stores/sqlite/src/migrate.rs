@@ -58,6 +58,12 @@ pub(crate) async fn check(connection: &mut SqliteConnection, sql: &Sql) -> Resul
     Ok(Ok(()))
 }
 
+/// The error for a schema of which a table or an index is not there.
+pub(crate) fn missing(table: &TableName) -> StoreError {
+    let message = format!("table `{table}` or one beside it is missing; run migrate() or `pillarbox migrate`");
+    StoreError::new(StoreErrorKind::Schema, "check the schema", message)
+}
+
 async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<i64, sqlx::Error> {
     query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(connection).await
 }

@@ -25,37 +25,23 @@ pub(crate) async fn settle(
     if !owner {
         return Ok(verdicts.iter().map(|verdict| verdict.seq).collect());
     }
-    let mut refused = Vec::new();
+    let mut changed = HashSet::with_capacity(verdicts.len());
     let mut done: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for verdict in verdicts {
         if verdict.change == Change::Done {
             done.entry(verdict.expected_attempts).or_default().push(verdict.seq);
-        } else if !failed(connection, sql, verdict).await? {
-            refused.push(verdict.seq);
+        } else if failed(connection, sql, verdict).await? {
+            changed.insert(verdict.seq);
         }
     }
     // Nearly all rows are delivered at the first attempt: one statement for them, and one for each number of failures.
     for (attempts, seqs) in done {
-        refused.append(&mut delivered(connection, sql, attempts, seqs).await?);
+        let delivered =
+            query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(json::array(seqs)).bind(attempts);
+        let delivered: Vec<i64> = delivered.fetch_all(&mut *connection).await?;
+        changed.extend(delivered);
     }
-    Ok(refused)
-}
-
-/// Makes rows DONE and returns those that were not changed.
-async fn delivered(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    attempts: u32,
-    seqs: Vec<i64>,
-) -> Result<Vec<i64>, sqlx::Error> {
-    let changed: HashSet<i64> = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_done)))
-        .bind(json::array(seqs.iter().copied()))
-        .bind(attempts)
-        .fetch_all(connection)
-        .await?
-        .into_iter()
-        .collect();
-    Ok(seqs.into_iter().filter(|seq| !changed.contains(seq)).collect())
+    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| !changed.contains(seq)).collect())
 }
 
 /// Makes a row RETRY or DEAD and returns whether it was changed. Its error text is bound as it is, byte for byte.

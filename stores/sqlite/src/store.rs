@@ -161,8 +161,13 @@ impl Store for SqliteStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         let mut connection = self.reader("check the schema").await?;
-        let checked = migrate::check(&mut connection, &self.inner.sql).await;
-        checked.map_err(self.failed("check the schema"))?.map_err(|error| self.at(error))
+        match migrate::check(&mut connection, &self.inner.sql).await.map_err(self.failed("check the schema")) {
+            Err(error) if error.kind() == StoreErrorKind::Schema => {
+                let missing = migrate::missing(&self.inner.table).with_source(error);
+                Err(self.at(missing))
+            }
+            checked => checked?.map_err(|error| self.at(error)),
+        }
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {

@@ -46,5 +46,6 @@ async fn a_lost_table_is_a_matter_of_the_schema() {
     sqlx::query("DROP TABLE outbox_node").execute(store.writer()).await.expect("drops");
     let error = store.check().await.expect_err("a table is missing");
     assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
-    assert!(error.to_string().contains("outbox_node"), "{error}");
+    let cause = std::error::Error::source(&error).expect("the driver's error").to_string();
+    assert!(cause.contains("outbox_node"), "{cause}");
 }

@@ -3,7 +3,7 @@ use super::row::Stored;
 use super::tables::Tables;
 use crate::clock::Timestamp;
 use crate::error::BoxError;
-use crate::event::Envelope;
+use crate::event::{Envelope, EventId};
 use crate::ownership::NodeId;
 use crate::settle::Status;
 use crate::write::NewRow;
@@ -64,6 +64,12 @@ impl<'a> Inspector<'a> {
     #[must_use]
     pub fn row(&self, seq: i64) -> Option<MemoryRow> {
         self.tables.lock().rows().get(&seq).map(|row| MemoryRow::new(seq, row))
+    }
+
+    /// The row of an event, if it is committed.
+    #[must_use]
+    pub fn row_of(&self, event_id: &EventId) -> Option<MemoryRow> {
+        self.tables.lock().row_of(event_id).map(|(seq, row)| MemoryRow::new(seq, row))
     }
 
     /// All registered nodes, expired ones included until they are cleared away.

@@ -1,4 +1,5 @@
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MemoryError;
@@ -44,7 +45,7 @@ pub(super) struct State {
     rows: BTreeMap<i64, Stored>,
     pending: Pending,
     /// The unique index, rows of open transactions included.
-    ids: HashSet<EventId>,
+    ids: HashMap<EventId, i64>,
     counts: Counts,
     last_seq: i64,
 }
@@ -52,16 +53,17 @@ pub(super) struct State {
 impl State {
     /// Gives `rows` their `seq`, as a sequence does: whatever becomes of them, no other row gets the same.
     pub(super) fn reserve(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
+        let mut seqs = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {
             let id = row.envelope().id();
-            if !self.ids.insert(id.clone()) {
+            let Entry::Vacant(vacant) = self.ids.entry(id.clone()) else {
                 self.release(&rows[..index]);
                 return Err(MemoryError::DuplicateEvent { id: id.clone() });
-            }
+            };
+            self.last_seq += 1;
+            vacant.insert(self.last_seq);
+            seqs.push(self.last_seq);
         }
-        let first = self.last_seq + 1;
-        let seqs: Vec<i64> = (first..).take(rows.len()).collect();
-        self.last_seq = seqs.last().copied().unwrap_or(self.last_seq);
         Ok(seqs)
     }
 
@@ -144,6 +146,12 @@ impl State {
 
     pub(super) fn rows(&self) -> &BTreeMap<i64, Stored> {
         &self.rows
+    }
+
+    /// The committed row of an event.
+    pub(super) fn row_of(&self, id: &EventId) -> Option<(i64, &Stored)> {
+        let seq = *self.ids.get(id)?;
+        self.rows.get(&seq).map(|row| (seq, row))
     }
 
     pub(super) fn row_mut(&mut self, seq: i64) -> Option<&mut Stored> {
