@@ -113,7 +113,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
     /// Records verdicts, in one transaction, and returns the `seq` of those that changed nothing: the row is gone or
-    /// terminal, has other attempts than expected, or `node` is not the owner.
+    /// terminal, has other attempts than expected, or `node` is not the owner. The answer is in no order.
     ///
     /// # Behavior
     /// - `settle_done_is_terminal_and_clears_the_error`

@@ -137,3 +137,8 @@ pub mod adapters {
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+
+/// The README's example is compiled and run with the tests.
+#[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "sqlx-sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -28,7 +28,7 @@ pub(crate) struct PostgresShop {
 impl PostgresShop {
     pub(crate) async fn open(url: &str, table: &TableName) -> Result<Self, Failure> {
         /// One for each writer and each worker of the outbox.
-        const CONNECTIONS: usize = 12;
+        const CONNECTIONS: usize = 8;
         let store = store::postgres(url, table).await?;
         Ok(Self { store, pool: service_pool(url, CONNECTIONS)? })
     }

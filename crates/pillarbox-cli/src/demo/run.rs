@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::report;
 use crate::stopwatch::Stopwatch;
 
-/// Customers ordering at once.
-const WRITERS: usize = 8;
+/// Customers ordering at once: as many as the outbox handles at once, so that the demo shows latency and not a queue.
+const WRITERS: usize = 4;
 /// How long another process may hold the lease. A killed one holds it for 15 s; longer means that it lives.
 const OWNER_MAY_LIVE: Duration = Duration::from_secs(25);
 /// What was not delivered after this long without any progress counts as lost.

@@ -46,6 +46,10 @@ impl Lease {
         loop {
             tokio::time::sleep_until(next.min(deadline)).await;
             let sent = Instant::now();
+            // Asked here and not only by the timeout below: a renewal that fails at once never waits for it.
+            if sent >= deadline {
+                break;
+            }
             let renewal = tokio::time::timeout_at(deadline, self.store.renew(&self.node, self.length)).await;
             match renewal {
                 Ok(Ok(Renewal::Renewed)) => {
@@ -67,5 +71,53 @@ impl Lease {
         }
         tracing::warn!(node = %self.node, "the lease is lost; this node stops delivering and joins anew");
         self.lost.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemRandom;
+    use crate::event::Stamp;
+    use crate::ownership::{Mode, NodeName};
+    use crate::stores::memory::MemoryStore;
+
+    const LENGTH: Duration = Duration::from_secs(15);
+
+    async fn lease(store: &MemoryStore) -> Lease {
+        let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
+        store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
+        let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
+        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), lost }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_whose_renewal_fails_at_once_is_given_up_before_it_ends() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        store.close().await;
+        let sent = Instant::now();
+        lease.keep(sent).await;
+        assert!(lease.lost.is_cancelled());
+        assert_eq!(sent.elapsed(), LENGTH - LENGTH / 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_another_node_cleared_is_lost_at_the_next_renewal() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        store.leave(&lease.node).await.expect("leave");
+        let sent = Instant::now();
+        lease.keep(sent).await;
+        assert!(lease.lost.is_cancelled() && sent.elapsed() <= LENGTH / 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_renewed_is_kept() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        // The store's clock is the wall's, which does not move here: every renewal finds the lease alive.
+        let kept = tokio::time::timeout(LENGTH * 10, lease.keep(Instant::now())).await;
+        assert!(kept.is_err() && !lease.lost.is_cancelled());
     }
 }

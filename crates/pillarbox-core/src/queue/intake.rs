@@ -59,7 +59,8 @@ impl Intake {
     pub(crate) fn committed(&self, rows: &[NewRow], seqs: &[i64]) {
         // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(lanes) = lanes.as_ref() else { return };
+        // Between two terms, or before the first, nobody takes them from here.
+        let Some(lanes) = lanes.as_ref() else { return self.look_for(rows, seqs) };
         let mut dropped = 0_u64;
         for (row, seq) in self.hot_candidates(rows, seqs) {
             if !self.registry.take_announced(seq) {

@@ -162,6 +162,7 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     let row = db.columns(all[0].id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (0, 0));
 
+    let before = Observed::read(db, &all, stuck.calls()).await?;
     let recorder = Recorder::new();
     let next = eager(db.store(), &recorder)?.start().await?;
     assert!(active(&next.role()), "the table is free");
@@ -169,5 +170,9 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     next.shutdown().await;
     let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
     assert_eq!(ids, [all[0].id().clone()], "only the one that was not done");
+    let both = [stuck.calls(), recorder.calls()].concat();
+    let after = Observed::read(db, &all, both).await?;
+    invariants::i4_terminal_rows_do_not_move(&before, &after)?;
+    after.check()?;
     Ok(())
 }
