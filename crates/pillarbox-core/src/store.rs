@@ -279,7 +279,7 @@ pub struct Row {
     pub aggregate_id: Option<Box<str>>,
     /// The tenant it belongs to.
     pub tenant_id: Option<Box<str>>,
-    /// The ordering key.
+    /// The ordering key as stored; where it is missing, the aggregate id is the key.
     pub key: Option<Box<str>>,
     /// The string map that travels with it.
     pub headers: Headers,

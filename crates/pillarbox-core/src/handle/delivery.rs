@@ -70,7 +70,8 @@ impl Delivery {
     /// The ordering key: the explicit one, else the aggregate id.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
-        self.row.key.as_deref()
+        // A row inserted by plain SQL may leave the key to its aggregate.
+        self.row.key.as_deref().or(self.row.aggregate_id.as_deref())
     }
 
     /// The string map that travels with it.
