@@ -1,7 +1,6 @@
 use sqlx::Error;
 
 /// The error for a statement with a kind of value that its database has no type for: one of another store's.
-#[cfg_attr(not(any(feature = "postgres", feature = "sqlite")), allow(dead_code))]
 pub(crate) fn unsupported(database: &str) -> Error {
     Error::Encode(format!("the statement binds a kind of value that {database} cannot take").into())
 }

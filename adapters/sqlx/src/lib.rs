@@ -14,6 +14,7 @@
 //! were begun through its own `begin` and `begin_with`; one begun by executing the text `BEGIN` is not seen and is refused
 //! too. For a mode of its own, use `begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE")`.
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod binds;
 #[cfg(feature = "postgres")]
 mod postgres;

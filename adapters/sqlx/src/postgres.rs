@@ -7,6 +7,7 @@ use crate::Sqlx;
 use crate::binds::unsupported;
 use crate::uninterrupted::Uninterrupted;
 
+#[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for PgConnection {
     type Error = sqlx::Error;
 
@@ -30,6 +31,7 @@ impl Connection<Sqlx> for PgConnection {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for PgTransaction<'_> {
     type Error = sqlx::Error;
 

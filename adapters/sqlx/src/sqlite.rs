@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::Sqlx;
 use crate::binds::unsupported;
 
+#[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for SqliteConnection {
     type Error = sqlx::Error;
 
@@ -33,6 +34,7 @@ impl Connection<Sqlx> for SqliteConnection {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for SqliteTransaction<'_> {
     type Error = sqlx::Error;
 

@@ -1,4 +1,5 @@
 //! The adapter on PostgreSQL.
+#![expect(clippy::expect_used, clippy::panic, reason = "in tests, and in what only they use, a panic is the failure")]
 
 mod dropped;
 
@@ -143,13 +144,13 @@ async fn a_begin_dropped_anywhere_leaves_no_open_transaction() {
 #[tokio::test]
 async fn sqlx_leaves_a_transaction_open_when_its_own_begin_is_dropped() {
     let pool = pool().await;
-    let mut open = 0;
-    for polls in 0..10 {
+    for polls in (0..10).cycle().take(500) {
         drop(dropped_after(polls, pool.begin()).await);
-        open += usize::from(is_inside_a_transaction(&pool).await);
-        pool.acquire().await.expect("connects").execute("ROLLBACK").await.expect("rolls back");
+        if is_inside_a_transaction(&pool).await {
+            return;
+        }
     }
-    assert!(open > 0, "this release of sqlx no longer needs the adapter's care");
+    panic!("this release of sqlx no longer needs the adapter's care");
 }
 
 #[tokio::test]

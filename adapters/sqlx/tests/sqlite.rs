@@ -1,8 +1,10 @@
 //! The adapter on SQLite. What it does together with the store is tested there.
+#![expect(clippy::expect_used, reason = "in tests, and in what only they use, a panic is the failure")]
 
 mod dropped;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{Connection as _, Executor as _, Row as _, SqlitePool, query_scalar};
+use tokio::time::timeout;
 
 /// A database file with a pool of one connection, so that whatever a test leaves behind is what it finds next.
 struct Database {
@@ -102,7 +105,7 @@ async fn dropped_anywhere_nothing_leaves_an_open_transaction() {
         let one = insert("INSERT INTO bound (i) VALUES (1) RETURNING seq", Vec::new());
         dropped.1 += usize::from(dropped_after(polls, tx.insert(&one)).await.is_none());
         dropped.2 += usize::from(dropped_after(polls, Finish::commit(tx)).await.is_none());
-        let other = connect(&database.file, Duration::from_millis(500)).await;
+        let other = connect(&database.file, Duration::from_secs(5)).await;
         Begin::begin(&other).await.expect("nobody holds the lock");
         other.close().await;
     }
@@ -112,17 +115,15 @@ async fn dropped_anywhere_nothing_leaves_an_open_transaction() {
 #[tokio::test]
 async fn beginning_waits_for_the_lock_and_takes_it_at_once() {
     let database = Database::new().await;
-    let other = connect(&database.file, Duration::from_millis(20)).await;
+    let other = connect(&database.file, Duration::from_millis(300)).await;
     let held = begin_immediate(&database.pool).await.expect("begins");
     let error = begin_immediate(&other).await.expect_err("the lock is held");
     assert!(error.to_string().contains("database is locked"), "{error}");
     let patient = connect(&database.file, Duration::from_secs(10)).await;
-    let (begun, released) = tokio::join!(begin_immediate(&patient), async {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        Finish::rollback(held).await
-    });
-    released.expect("rolls back");
-    begun.expect("the lock came free");
+    let mut begin = pin!(begin_immediate(&patient));
+    assert!(timeout(Duration::from_millis(20), &mut begin).await.is_err(), "it waits");
+    Finish::rollback(held).await.expect("rolls back");
+    begin.await.expect("the lock came free");
 }
 
 #[tokio::test]

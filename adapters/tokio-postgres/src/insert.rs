@@ -5,6 +5,7 @@ use tokio_postgres::{Error, Row};
 use crate::TokioPostgres;
 use crate::bind::Value;
 
+#[diagnostic::do_not_recommend]
 impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;
 
@@ -25,6 +26,7 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     type Error = Error;
 

@@ -47,7 +47,7 @@ fn in_memory() -> ConfigError {
     ConfigError::new(
         "path",
         "asks for an in-memory SQLite database, of which every connection would see another one",
-        "name a file, or use the in-memory store (pillarbox_core::stores::memory)",
+        "name a file, or use the in-memory store, `MemoryStore`",
     )
 }
 

@@ -43,6 +43,11 @@ async fn settling_finds_rows_by_their_primary_key() {
         let plan = plan(sql).await;
         assert_eq!(plan[0], "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid=?)", "{plan:?}");
     }
+    let refused = plan(&sql.settle_refused).await;
+    assert!(
+        refused.iter().any(|step| step == "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid=?)"),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

@@ -25,34 +25,42 @@ pub(crate) async fn settle(
     if !owner {
         return Ok(verdicts.iter().map(|verdict| verdict.seq).collect());
     }
-    let mut changed = HashSet::with_capacity(verdicts.len());
+    let mut refused = HashSet::new();
     let mut done: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for verdict in verdicts {
-        if verdict.change == Change::Done {
-            done.entry(verdict.expected_attempts).or_default().push(verdict.seq);
-        } else if failed(connection, sql, verdict).await? {
-            changed.insert(verdict.seq);
+        let bound = |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(verdict.seq).bind(verdict.expected_attempts);
+        let update = match &verdict.change {
+            Change::Done => {
+                done.entry(verdict.expected_attempts).or_default().push(verdict.seq);
+                continue;
+            }
+            Change::Retry { attempts, delay, error } => {
+                bound(&sql.settle_retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
+            }
+            Change::Dead { attempts, error } => bound(&sql.settle_dead).bind(*attempts).bind(error.as_str()),
+        };
+        if update.execute(&mut *connection).await?.rows_affected() == 0 {
+            refused.insert(verdict.seq);
         }
     }
-    // Nearly all rows are delivered at the first attempt: one statement for them, and one for each number of failures.
+    // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures.
     for (attempts, seqs) in done {
-        let delivered =
-            query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(json::array(seqs)).bind(attempts);
-        let delivered: Vec<i64> = delivered.fetch_all(&mut *connection).await?;
-        changed.extend(delivered);
+        refused.extend(delivered(connection, sql, attempts, seqs).await?);
     }
-    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| !changed.contains(seq)).collect())
+    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| refused.contains(seq)).collect())
 }
 
-/// Makes a row RETRY or DEAD and returns whether it was changed. Its error text is bound as it is, byte for byte.
-async fn failed(connection: &mut SqliteConnection, sql: &Sql, verdict: &Verdict) -> Result<bool, sqlx::Error> {
-    let text = |sql: &Arc<str>| query(AssertSqlSafe(Arc::clone(sql))).bind(verdict.seq).bind(verdict.expected_attempts);
-    let update = match &verdict.change {
-        Change::Retry { attempts, delay, error } => {
-            text(&sql.settle_retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
-        }
-        Change::Dead { attempts, error } => text(&sql.settle_dead).bind(*attempts).bind(error.as_str()),
-        Change::Done => text(&sql.settle_done),
-    };
-    Ok(update.execute(connection).await?.rows_affected() > 0)
+/// Makes rows DONE and returns those that cannot be.
+async fn delivered(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    attempts: u32,
+    seqs: Vec<i64>,
+) -> Result<Vec<i64>, sqlx::Error> {
+    let seqs = json::array(seqs);
+    // Asked beforehand, because it is nearly always none: `RETURNING` would hand over every row that was changed instead.
+    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_refused))).bind(seqs.as_str()).bind(attempts);
+    let refused = refused.fetch_all(&mut *connection).await?;
+    query(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(seqs).bind(attempts).execute(connection).await?;
+    Ok(refused)
 }

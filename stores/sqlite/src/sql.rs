@@ -29,6 +29,7 @@ pub(crate) struct Sql {
     pub(crate) settle_dead: Arc<str>,
     pub(crate) settle_done: Arc<str>,
     pub(crate) settle_fence: Arc<str>,
+    pub(crate) settle_refused: Arc<str>,
     pub(crate) settle_retry: Arc<str>,
 }
 
@@ -53,6 +54,7 @@ impl Sql {
             settle_dead: file(include_str!("../sql/settle_dead.sql")),
             settle_done: file(include_str!("../sql/settle_done.sql")),
             settle_fence: file(include_str!("../sql/settle_fence.sql")),
+            settle_refused: file(include_str!("../sql/settle_refused.sql")),
             settle_retry: file(include_str!("../sql/settle_retry.sql")),
         }
     }

@@ -118,8 +118,12 @@ impl Outbox {
 
     /// Says that the transaction of a write has committed: its events take the hot path.
     ///
-    /// Call it after the commit has succeeded, never before. Calling it twice, or not at all, delivers no event twice and
-    /// loses none.
+    /// Call it after the commit has succeeded, never before: it takes the caller's word. Calling it twice, or not at all,
+    /// delivers no event twice and loses none.
+    ///
+    /// Beware of PostgreSQL's answer to the `COMMIT` of a transaction in which a statement has failed: it rolls back, and
+    /// drivers take that for success. If a statement failed and its error was not passed on, roll back yourself. The
+    /// guard of [`begin`](Self::begin) notices and fails instead.
     #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
     pub fn committed(&self, written: Written) {
         written.deliver();

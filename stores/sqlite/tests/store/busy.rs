@@ -61,7 +61,8 @@ async fn a_busy_foreign_writer_does_not_starve_settling() {
 #[tokio::test]
 async fn a_lock_that_is_never_released_is_contention() {
     let scratch = Scratch::new();
-    let store = SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(30)).open().await.expect("opens");
+    let store =
+        SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let foreign = scratch.foreign_pool().await;
     let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
@@ -75,7 +76,8 @@ async fn a_lock_that_is_never_released_is_contention() {
 #[tokio::test]
 async fn a_transaction_held_on_the_writer_is_contention_too() {
     let scratch = Scratch::new();
-    let store = SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(30)).open().await.expect("opens");
+    let store =
+        SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let held = begin_immediate(store.writer()).await.expect("begins");
     let error = store.settle(&nobody(), &[done(1)]).await.expect_err("the writer is taken");

@@ -1,4 +1,5 @@
 //! What is particular to SQLite; what every store does is tested by the conformance suite.
+#![expect(clippy::expect_used, clippy::panic, reason = "in tests, and in what only they use, a panic is the failure")]
 
 mod busy;
 mod bytes;
