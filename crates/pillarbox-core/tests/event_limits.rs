@@ -1,5 +1,7 @@
 //! Every limit and rule of an event: what is refused is refused when the event is built, by name, with a remedy.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;

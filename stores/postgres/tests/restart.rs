@@ -1,5 +1,7 @@
 //! The database goes down under load and comes back: nothing is lost, nothing is handled twice, no attempt is burned.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::collections::HashMap;

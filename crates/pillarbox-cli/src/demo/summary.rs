@@ -96,6 +96,7 @@ impl Summary {
         let throughput = rate(crate::report::per_second(self.audit.delivered, self.seconds));
         match (self.interrupted, self.is_clean()) {
             (true, _) => "Interrupted: what is left in the outbox is delivered by the next run.".to_owned(),
+            (false, true) if self.orders == 0 && self.leftover == 0 => "There was nothing left to deliver.".to_owned(),
             (false, true) => format!("The database agrees: every committed event was handled once, {throughput}."),
             (false, false) => "FAILED: the database disagrees with the promise; see the lines above.".to_owned(),
         }
