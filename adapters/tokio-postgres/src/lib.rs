@@ -3,6 +3,8 @@
 //!
 //! ```no_run
 //! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! use pillarbox_tokio_postgres as _;
+//!
 //! # async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let event = Envelope::json("order.placed", r#"{"order_id": "o-1"}"#)?;
 //!
@@ -15,6 +17,9 @@
 //! # }
 //! ```
 //!
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
+//! with its feature `tokio-postgres` does without.
+//!
 //! Or through the guard, `outbox.begin(client).await?`, which dereferences to the driver's transaction and reports its
 //! commit by itself.
 //!
@@ -22,6 +27,7 @@
 //!
 //! ```compile_fail,E0277
 //! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_tokio_postgres as _;
 //! async fn place(outbox: &Outbox, client: &mut tokio_postgres::Client, event: Envelope) {
 //!     let _ = outbox.write(client, event).await;
 //! }
@@ -29,6 +35,7 @@
 //!
 //! ```compile_fail,E0277
 //! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_tokio_postgres as _;
 //! async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client, event: Envelope) {
 //!     let _ = outbox.write(client, event).await;
 //! }

@@ -1,18 +1,12 @@
 -- What acquire finds, without a lock: whether anything has to be changed, and the answer if not. A standby asks this
--- every second, so it must cost no write.
+-- every second, so it must cost no write. At most one other node owns partitions, so both min() speak of the same one.
 SELECT
     EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text AND "expires_at" > clock_timestamp()) AS "alive",
     EXISTS (SELECT FROM {node} WHERE "expires_at" <= clock_timestamp()) AS "expired_nodes",
     count(*) FILTER (WHERE p."node_id" = $1::text) AS "owned",
     count(*) AS "partitions",
     max(p."epoch") AS "epoch",
-    (
-        SELECT n."node_id" FROM {node} n JOIN {partition} o USING ("node_id")
-        WHERE n."node_id" <> $1::text ORDER BY o."partition" LIMIT 1
-    ) AS "owner",
-    (
-        SELECT n."expires_at" FROM {node} n JOIN {partition} o USING ("node_id")
-        WHERE n."node_id" <> $1::text ORDER BY o."partition" LIMIT 1
-    ) AS "owner_expires_at",
+    min(n."node_id") FILTER (WHERE n."node_id" <> $1::text) AS "owner",
+    min(n."expires_at") FILTER (WHERE n."node_id" <> $1::text) AS "owner_expires_at",
     clock_timestamp() AS "now"
-FROM {partition} p
+FROM {partition} p LEFT JOIN {node} n ON n."node_id" = p."node_id"

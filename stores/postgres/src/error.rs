@@ -102,7 +102,10 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
         "57014" | "25P03" => plain(StoreErrorKind::Unavailable),
         "42501" => with(StoreErrorKind::Denied, "grant the user the privilege"),
         "3D000" => with(StoreErrorKind::Config, "create the database, or name another one in the URL"),
-        "42P01" | "42703" | "3F000" => (StoreErrorKind::Schema, migrate_remedy(message)),
+        "3F000" => {
+            (StoreErrorKind::Schema, migrate_remedy(message) + ", or name the schema, as in `billing.outbox_event`")
+        }
+        "42P01" | "42703" => (StoreErrorKind::Schema, migrate_remedy(message)),
         "26000" | "42P05" => {
             with(StoreErrorKind::Config, "behind a pooler, use `.pooler(true)` or add `pgbouncer=true` to the URL")
         }

@@ -13,7 +13,7 @@ use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{PostgresOptions, fetch, insert, ownership, schema, settle};
 
-/// An outbox in PostgreSQL 12 or later. Cheap to clone; all clones share their connections.
+/// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     inner: Arc<Inner>,
@@ -107,8 +107,12 @@ impl Store for PostgresStore {
 }
 
 async fn counts(store: &Inner) -> Result<Counts, Failure> {
-    let session = store.sessions.session().await?;
-    let rows = session.query(&store.sql.counts, &[]).await?;
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    // The one statement that does read the whole table.
+    transaction.batch_execute("SET LOCAL enable_seqscan = on").await?;
+    let rows = transaction.query_typed(&store.sql.counts, &[]).await?;
+    transaction.commit().await?;
     session.finish();
     let mut counts = Counts::default();
     for row in rows {

@@ -77,7 +77,11 @@ impl Target {
         };
         let ports = config.get_ports();
         let port = |i: usize| ports.get(i).or(ports.first()).copied().unwrap_or(5432);
-        let hosts: Vec<String> = names.iter().enumerate().map(|(i, name)| format!("{name}:{}", port(i))).collect();
+        let host = |(i, name): (usize, &String)| match name.contains(':') {
+            true => format!("[{name}]:{}", port(i)),
+            false => format!("{name}:{}", port(i)),
+        };
+        let hosts: Vec<String> = names.iter().enumerate().map(host).collect();
         // As the server does, the database defaults to the user's name.
         let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
         format!("{}/{database}", hosts.join(","))
@@ -208,4 +212,93 @@ fn unknown(name: &str) -> StoreError {
 
 pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Config, "use the PostgreSQL URL", format!("it {problem}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_url() {
+        let table = [
+            ("postgres://u:p@h/d", "h:5432/d"),
+            ("postgresql://u@h:6432", "h:6432/u"),
+            ("postgres:///d?host=h&port=7000&user=u", "h:7000/d"),
+            ("postgres://u:a?b@h/d", "h:5432/d"),
+            ("postgres://u:a%40b%2Fc@h/d", "h:5432/d"),
+            ("postgres://u@a,b:5433/d", "a:5432,b:5433/d"),
+            ("postgres://u@[::1]:5433/d", "[::1]:5433/d"),
+            ("postgres:///d?host=/var/run/postgresql&user=u", "/var/run/postgresql:5432/d"),
+            ("postgres://u@/d?hostaddr=127.0.0.1", "127.0.0.1:5432/d"),
+        ];
+        for (url, address) in table {
+            assert_eq!(target(url).address(), address, "{url}");
+        }
+    }
+
+    #[test]
+    fn sslmodes_mean_what_they_mean_in_libpq() {
+        use Verify::{Chain, ChainAndName, Nothing};
+        let table = [
+            ("", SslMode::Prefer, Nothing, Roots::System),
+            ("sslmode=disable", SslMode::Disable, Nothing, Roots::System),
+            ("sslmode=prefer&sslrootcert=/ca", SslMode::Prefer, Nothing, Roots::File("/ca".into())),
+            ("sslmode=require", SslMode::Require, Nothing, Roots::System),
+            ("sslmode=require&sslrootcert=%2Fa%20b", SslMode::Require, Chain, Roots::File("/a b".into())),
+            ("sslmode=verify-ca", SslMode::Require, Chain, Roots::System),
+            ("sslmode=verify-full&sslrootcert=system", SslMode::Require, ChainAndName, Roots::System),
+            ("sslrootcert=/ca&sslmode=verify-full", SslMode::Require, ChainAndName, Roots::File("/ca".into())),
+            ("host=/run&sslmode=verify-full", SslMode::Disable, ChainAndName, Roots::System),
+        ];
+        for (query, mode, verify, roots) in table {
+            let host = if query.starts_with("host=") { "" } else { "h" };
+            let target = target(&format!("postgres://u@{host}/d?{query}"));
+            assert_eq!(target.config.get_ssl_mode(), mode, "{query}");
+            assert_eq!(target.tls, Tls { verify, roots, direct: false }, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_the_url_leaves_open_is_filled_in() {
+        let plain = target("postgres://u@h/d").config;
+        assert_eq!(plain.get_application_name(), Some("pillarbox"));
+        assert_eq!(plain.get_tcp_user_timeout(), Some(&Duration::from_secs(30)));
+        assert_eq!(plain.get_keepalives_idle(), Duration::from_secs(30));
+        assert_eq!(plain.get_target_session_attrs(), TargetSessionAttrs::Any);
+        assert_eq!(target("postgres://u@a,b/d").config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        let chosen = target(
+            "postgres://u@a,b/d?application_name=a@b&tcp_user_timeout=5&keepalives_idle=7&target_session_attrs=any\
+             &options=-c%20search_path%3Dx&pgbouncer=true",
+        );
+        assert!(chosen.pooler);
+        let chosen = chosen.config;
+        assert_eq!(chosen.get_application_name(), Some("a@b"));
+        assert_eq!(chosen.get_tcp_user_timeout(), Some(&Duration::from_secs(5)));
+        assert_eq!(chosen.get_keepalives_idle(), Duration::from_secs(7));
+        assert_eq!(chosen.get_target_session_attrs(), TargetSessionAttrs::Any);
+        assert_eq!(chosen.get_options(), Some("-c search_path=x"));
+        assert_eq!(chosen.get_user(), Some("u"));
+    }
+
+    #[test]
+    fn errors_name_the_parameter_and_the_remedy() {
+        let table = [
+            ("http://h", "postgres://"),
+            ("postgres://", "names no host"),
+            ("postgres://u@h/d?sslmod=require", "`sslmod`"),
+            ("postgres://u@h/d?sslmode=off", "verify-full"),
+            ("postgres://u@h/d?pgbouncer=yes", "`pgbouncer`"),
+            ("postgres://u@h/d?connect_timeout=soon", "connect_timeout"),
+            ("postgres://u@h/d?sslmode", "name=value"),
+            ("postgres://u@h/d?sslrootcert=%ff", "`sslrootcert`"),
+        ];
+        for (url, part) in table {
+            let error = Target::parse(url).map(|_| ()).expect_err(url).to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
 }

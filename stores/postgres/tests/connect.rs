@@ -1,5 +1,7 @@
 //! Reaching a database, trusting it, and saying what went wrong.
 
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+
 mod support;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Behind PgBouncer in transaction mode: every statement may run on another server connection.
 
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+
 mod support;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Random;
-use crate::handle::{Delivery, Router, Unroutable};
+use crate::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Router, Target, Unroutable};
 use crate::ownership::NodeId;
 use crate::queue::{Item, Lanes};
 use crate::retry::{ExponentialBackoff, RetryPolicy};
@@ -35,28 +35,65 @@ impl Worker {
     /// Handles events until the lanes are closed and empty.
     pub(crate) async fn run(self: Arc<Self>) {
         while let Some(item) = self.lanes.pop().await {
-            let Some(verdict) = self.abandon.run_until_cancelled(self.deliver(&item)).await else { return };
+            let Some(verdicts) = self.abandon.run_until_cancelled(self.deliver(item)).await else { return };
             // Settling holds back: with too many verdicts waiting to be recorded, no further event is begun.
-            if self.verdicts.send(verdict).await.is_err() {
-                return;
+            for verdict in verdicts {
+                if self.verdicts.send(verdict).await.is_err() {
+                    return;
+                }
             }
         }
     }
 
-    async fn deliver(&self, item: &Item) -> Verdict {
-        let row = &item.row;
-        let attempt = match self.router.find(&row.aggregate_type, &row.event_type) {
-            None => Attempt::Unroutable,
-            Some(handler) => {
-                let delivery = Delivery::new(Arc::clone(row), item.path, self.node.clone(), self.lost.clone());
-                // A panic unwinds through the handler's own state only: the future is dropped and never polled again.
-                let handling = AssertUnwindSafe(async { handler.handle(delivery).await }).catch_unwind();
-                match handling.await {
+    /// Handles an event, and where its handler takes batches, what waits right behind it for the same handler.
+    async fn deliver(&self, item: Item) -> Verdicts {
+        match self.router.find(&item.row.aggregate_type, &item.row.event_type) {
+            None => Verdicts::one(self.verdict(&item.row, Attempt::Unroutable)),
+            Some(Target::One(handler)) => {
+                let handling = guarded(|| handler.handle(self.delivery(&item)));
+                let attempt = match handling.await {
                     Ok(result) => Attempt::Ended(result),
-                    Err(panic) => Attempt::Panicked(message(&*panic)),
-                }
+                    Err(panic) => Attempt::Panicked(panic),
+                };
+                Verdicts::one(self.verdict(&item.row, attempt))
             }
+            Some(Target::Batch { handler, max }) => {
+                let row = Arc::clone(&item.row);
+                let same =
+                    |other: &Row| other.event_type == row.event_type && other.aggregate_type == row.aggregate_type;
+                let mut items = vec![item];
+                items.extend(self.lanes.pop_more(max - 1, same));
+                self.deliver_batch(&**handler, &items).await
+            }
+        }
+    }
+
+    async fn deliver_batch(&self, handler: &dyn BatchHandler, items: &[Item]) -> Verdicts {
+        let handling = guarded(|| handler.handle(items.iter().map(|item| self.delivery(item)).collect()));
+        let (mut answers, panic) = match handling.await {
+            Ok(answers) => (answers.into_iter(), None),
+            Err(panic) => (Vec::new().into_iter(), Some(panic)),
         };
+        let answered = answers.len();
+        let verdicts = items.iter().map(|item| {
+            let attempt = match (answers.next(), &panic) {
+                (Some(result), _) => Attempt::Ended(result),
+                (None, Some(panic)) => Attempt::Panicked(panic.clone()),
+                (None, None) => {
+                    let problem = format!("the batch handler answered for {answered} of {} events", items.len());
+                    Attempt::Ended(Err(HandlerError::retryable(problem)))
+                }
+            };
+            self.verdict(&item.row, attempt)
+        });
+        Verdicts { first: None, rest: verdicts.collect::<Vec<_>>().into_iter() }
+    }
+
+    fn delivery(&self, item: &Item) -> Delivery {
+        Delivery::new(Arc::clone(&item.row), item.path, self.node.clone(), self.lost.clone())
+    }
+
+    fn verdict(&self, row: &Row, attempt: Attempt) -> Verdict {
         Verdict { seq: row.seq, expected_attempts: row.attempts, change: self.decide(row, attempt) }
     }
 
@@ -75,6 +112,34 @@ impl Worker {
             decide(row, attempt, &rules(&fallback))
         })
     }
+}
+
+/// The verdicts of one turn; of a single event without an allocation.
+#[derive(Debug)]
+struct Verdicts {
+    first: Option<Verdict>,
+    rest: std::vec::IntoIter<Verdict>,
+}
+
+impl Verdicts {
+    fn one(verdict: Verdict) -> Self {
+        Self { first: Some(verdict), rest: Vec::new().into_iter() }
+    }
+}
+
+impl Iterator for Verdicts {
+    type Item = Verdict;
+
+    fn next(&mut self) -> Option<Verdict> {
+        self.first.take().or_else(|| self.rest.next())
+    }
+}
+
+/// Calls a handler and waits for it; a panic, of the call or of its future, comes back as what it said.
+///
+/// A panic unwinds through the handler's own state only: the future is dropped and never polled again.
+async fn guarded<'a, T>(call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
+    AssertUnwindSafe(async { call().await }).catch_unwind().await.map_err(|panic| message(&*panic))
 }
 
 /// What a panic said.

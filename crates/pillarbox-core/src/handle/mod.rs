@@ -1,5 +1,6 @@
 //! The user's code for an event type: what it is given, what it answers, how it is found.
 
+mod batch;
 mod blocking;
 mod delivery;
 mod error;
@@ -7,13 +8,14 @@ mod into_handler;
 mod outcome;
 mod router;
 
+pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
 pub use delivery::{Delivery, Path};
 pub use error::HandlerError;
 pub(crate) use error::HandlerErrorKind;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
-pub use router::{DuplicateHandler, Route, Router, Unroutable};
+pub use router::{DuplicateHandler, Route, Router, Target, Unroutable};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Handler;
+use super::{BatchHandler, Handler};
 use crate::event::{Event, GLOBAL_AGGREGATE};
 
 /// Which events a handler takes: one aggregate type and one event type. The pair stays a pair: names may contain any
@@ -66,14 +66,37 @@ pub struct DuplicateHandler {
     what: String,
 }
 
-type HandlersByEventType = HashMap<Box<str>, Arc<dyn Handler>>;
+type TargetsByEventType = HashMap<Box<str>, Target>;
+
+/// The handler of a route, and how it wants its events.
+#[derive(Clone)]
+pub enum Target {
+    /// One by one.
+    One(Arc<dyn Handler>),
+    /// As many as are waiting, up to a number.
+    Batch {
+        /// Who handles them.
+        handler: Arc<dyn BatchHandler>,
+        /// How many at once at most.
+        max: usize,
+    },
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(_) => f.write_str("One"),
+            Self::Batch { max, .. } => write!(f, "Batch(up to {max})"),
+        }
+    }
+}
 
 /// Finds the one handler of an event.
 #[derive(Clone, Default)]
 pub struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
-    routes: HashMap<Box<str>, HandlersByEventType>,
-    catch_all: Option<Arc<dyn Handler>>,
+    routes: HashMap<Box<str>, TargetsByEventType>,
+    catch_all: Option<Target>,
 }
 
 impl Router {
@@ -81,12 +104,12 @@ impl Router {
     ///
     /// # Errors
     /// When it has one already.
-    pub fn add(&mut self, route: Route, handler: Arc<dyn Handler>) -> Result<(), DuplicateHandler> {
+    pub fn add(&mut self, route: Route, target: Target) -> Result<(), DuplicateHandler> {
         let events = self.routes.entry(route.aggregate_type.clone()).or_default();
         if events.contains_key(&route.event_type) {
             return Err(DuplicateHandler { what: route.to_string() });
         }
-        events.insert(route.event_type, handler);
+        events.insert(route.event_type, target);
         Ok(())
     }
 
@@ -94,17 +117,17 @@ impl Router {
     ///
     /// # Errors
     /// When there is one already.
-    pub fn add_catch_all(&mut self, handler: Arc<dyn Handler>) -> Result<(), DuplicateHandler> {
+    pub fn add_catch_all(&mut self, target: Target) -> Result<(), DuplicateHandler> {
         if self.catch_all.is_some() {
             return Err(DuplicateHandler { what: "all events that have no handler of their own".to_owned() });
         }
-        self.catch_all = Some(handler);
+        self.catch_all = Some(target);
         Ok(())
     }
 
     /// The handler of an event; `None` when nobody takes it.
     #[must_use]
-    pub fn find(&self, aggregate_type: &str, event_type: &str) -> Option<&Arc<dyn Handler>> {
+    pub fn find(&self, aggregate_type: &str, event_type: &str) -> Option<&Target> {
         self.routes.get(aggregate_type).and_then(|events| events.get(event_type)).or(self.catch_all.as_ref())
     }
 }

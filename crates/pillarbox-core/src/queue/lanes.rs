@@ -117,6 +117,24 @@ impl Lanes {
         }
     }
 
+    /// The events at the heads of the lanes, as long as they are `wanted` and up to `max` of them.
+    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Row) -> bool) -> Vec<Item> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let queued = state.cold.len();
+        let mut items = Vec::new();
+        for lane in [&mut state.hot, &mut state.cold] {
+            while items.len() < max && lane.front().is_some_and(|item| wanted(&item.row)) {
+                items.extend(lane.pop_front());
+            }
+        }
+        let half = self.cold_capacity / 2;
+        if queued > half && state.cold.len() <= half {
+            self.room.notify_one();
+        }
+        items
+    }
+
     /// Waits until at least half of the cold lane is free and returns how many slots are.
     pub(crate) async fn cold_room(&self) -> usize {
         loop {

@@ -8,7 +8,7 @@ use super::{Config, Outbox, Shared};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::error::{ConfigError, StartError};
 use crate::event::Stamp;
-use crate::handle::{DuplicateHandler, EventHandler, IntoHandler, Route, Router, Unroutable};
+use crate::handle::{DuplicateHandler, EventHandler, IntoBatchHandler, IntoHandler, Route, Router, Target, Unroutable};
 use crate::ownership::{Mode, NodeName};
 use crate::retry::RetryPolicy;
 use crate::store::Store;
@@ -62,7 +62,7 @@ impl SingleNode {
 
     /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
     pub fn handle<S, H: EventHandler<S>>(mut self, handler: H) -> Self {
-        let added = self.router.add(H::route(), handler.into_handler());
+        let added = self.router.add(H::route(), Target::One(handler.into_handler()));
         self.check(added.map_err(BuildError::Handlers));
         self
     }
@@ -70,14 +70,36 @@ impl SingleNode {
     /// Registers the handler of events known by name: an event type, or a pair of aggregate type and event type. It is
     /// an `async fn(Delivery)` or an object that implements [`Handler`](crate::handle::Handler).
     pub fn handle_type<S>(mut self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
-        let added = self.router.add(route.into(), handler.into_handler());
+        let added = self.router.add(route.into(), Target::One(handler.into_handler()));
         self.check(added.map_err(BuildError::Handlers));
+        self
+    }
+
+    /// Registers a handler that takes many events at once: those that are waiting, 1 to `max` (at most 10,000), and never
+    /// waits for more. It is an `async fn(Vec<Delivery>) -> Vec<R>` that answers for each, in order.
+    ///
+    /// ```
+    /// # use pillarbox_core::{handle::Delivery, run::Outbox, stores::memory::MemoryStore};
+    /// async fn index(deliveries: Vec<Delivery>) -> Vec<Result<(), std::io::Error>> {
+    ///     deliveries.iter().map(|_delivery| Ok(())).collect()
+    /// }
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_batch(("order", "order.placed"), 100, index);
+    /// ```
+    pub fn handle_batch<R>(mut self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
+        if (1..=10_000).contains(&max) {
+            let target = Target::Batch { handler: handler.into_batch_handler(), max };
+            let added = self.router.add(route.into(), target);
+            self.check(added.map_err(BuildError::Handlers));
+        } else {
+            let error = ConfigError::new("handle_batch.max", format!("is {max}"), "set a number from 1 to 10000");
+            self.check::<()>(Err(BuildError::Config(error)));
+        }
         self
     }
 
     /// Registers the handler of every event that has no handler of its own.
     pub fn handle_all<S>(mut self, handler: impl IntoHandler<S>) -> Self {
-        let added = self.router.add_catch_all(handler.into_handler());
+        let added = self.router.add_catch_all(Target::One(handler.into_handler()));
         self.check(added.map_err(BuildError::Handlers));
         self
     }

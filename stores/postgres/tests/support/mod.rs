@@ -1,6 +1,7 @@
 //! A schema of its own for every test, on the server that `PILLARBOX_TEST_POSTGRES_URL` names.
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;

@@ -1,0 +1,142 @@
+//! The adapter on PostgreSQL.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use deadpool_postgres::{Client, Manager, Pool};
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_tokio_postgres as _;
+use tokio_postgres::NoTls;
+
+/// A pool of one connection, so that whatever a test leaves behind is what it finds next.
+async fn client() -> Client {
+    let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
+        .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
+    let config = url.parse().expect("PILLARBOX_TEST_POSTGRES_URL is a URL");
+    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().expect("a pool");
+    pool.get().await.unwrap_or_else(|error| {
+        panic!(
+            "these tests need PostgreSQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
+             PILLARBOX_TEST_POSTGRES_URL=postgres://USER@HOST:PORT/DATABASE"
+        )
+    })
+}
+
+fn insert<'a>(sql: &str, binds: Vec<Bind<'a>>, reusable: bool) -> Insert<'a> {
+    Insert { rows: &[], statements: vec![Statement { sql: Arc::from(sql), binds, reusable }] }
+}
+
+const TABLE: &str = "CREATE TEMP TABLE bound (seq bigint GENERATED ALWAYS AS IDENTITY, i bigint, t text, b bytea)";
+const ONE: &str = "INSERT INTO bound (i, t, b) VALUES ($1::bigint, $2::text, $3::bytea) RETURNING seq";
+const MANY: &str =
+    "INSERT INTO bound (i, t, b) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) RETURNING seq";
+
+/// Values and NULLs, alone and in arrays.
+async fn binds_arrive_as_they_are<C: Connection<M>, M>(transaction: &mut C, reusable: bool) {
+    assert_eq!(transaction.in_transaction(), Some(true));
+    let (text, bytes) = ("{\"a\" : 1}😀", [0_u8, 255, 92]);
+    let value = vec![Bind::Int(Some(i64::MIN)), Bind::Text(Some(text)), Bind::Bytes(Some(&bytes))];
+    let nulls = vec![Bind::Int(None), Bind::Text(None), Bind::Bytes(None)];
+    let arrays = vec![
+        Bind::Ints(vec![Some(i64::MIN), None]),
+        Bind::Texts(vec![Some(text), None]),
+        Bind::ByteArrays(vec![Some(&bytes), None]),
+    ];
+    assert_eq!(transaction.insert(&insert(ONE, value, reusable)).await.expect("inserts"), [1]);
+    assert_eq!(transaction.insert(&insert(ONE, nulls, reusable)).await.expect("inserts"), [2]);
+    assert_eq!(transaction.insert(&insert(MANY, arrays, reusable)).await.expect("inserts"), [3, 4]);
+}
+
+async fn check_bound(transaction: &tokio_postgres::Transaction<'_>) {
+    let rows = transaction.query("SELECT i, t, b FROM bound ORDER BY seq", &[]).await.expect("selects");
+    for (row, null) in rows.iter().zip([false, true, false, true]) {
+        let (i, t, b): (Option<i64>, Option<&str>, Option<&[u8]>) = (row.get(0), row.get(1), row.get(2));
+        let value = (Some(i64::MIN), Some("{\"a\" : 1}😀"), Some(&[0_u8, 255, 92][..]));
+        assert_eq!((i, t, b), if null { (None, None, None) } else { value });
+    }
+    assert_eq!(rows.len(), 4);
+}
+
+#[tokio::test]
+async fn both_drivers_bind_alike() {
+    let mut client = client().await;
+    for reusable in [false, true] {
+        let mut pooled = (&mut client).begin().await.expect("begins");
+        pooled.execute(TABLE, &[]).await.expect("creates");
+        binds_arrive_as_they_are(&mut pooled, reusable).await;
+        check_bound(&pooled).await;
+        assert_eq!(pooled.statement_cache.size(), if reusable { 2 } else { 0 }, "only what comes again is prepared");
+        Finish::rollback(pooled).await.expect("rolls back");
+
+        let bare: &mut tokio_postgres::Client = &mut client;
+        let mut bare = bare.begin().await.expect("begins");
+        bare.execute(TABLE, &[]).await.expect("creates");
+        binds_arrive_as_they_are(&mut bare, reusable).await;
+        check_bound(&bare).await;
+        Finish::rollback(bare).await.expect("rolls back");
+    }
+}
+
+/// Nothing was written, and nobody may be told otherwise.
+#[tokio::test]
+async fn a_failed_transaction_does_not_seem_to_commit() {
+    let mut client = client().await;
+    let failed = (&mut client).begin().await.expect("begins");
+    failed.execute("SELECT 1 / 0", &[]).await.expect_err("divides by zero");
+    Finish::commit(failed).await.expect_err("there is nothing to commit");
+    assert!(!is_inside_a_transaction(&client).await);
+
+    let bare: &mut tokio_postgres::Client = &mut client;
+    let failed = bare.begin().await.expect("begins");
+    failed.execute("SELECT 1 / 0", &[]).await.expect_err("divides by zero");
+    Finish::commit(failed).await.expect_err("there is nothing to commit");
+    assert!(!is_inside_a_transaction(&client).await);
+}
+
+/// A dropped future leaves the connection outside any transaction, wherever it was.
+#[tokio::test]
+async fn nothing_dropped_leaves_a_transaction_open() {
+    let mut client = client().await;
+    let whole = async |client: &mut Client| {
+        let mut transaction = client.begin().await.expect("begins");
+        let statement = insert("SELECT $1::bigint", vec![Bind::Int(Some(7))], true);
+        assert_eq!(transaction.insert(&statement).await.expect("inserts"), [7]);
+        Finish::commit(transaction).await.expect("commits");
+    };
+    let mut finished = false;
+    for polls in 1..100 {
+        finished = dropped_after(polls, whole(&mut client)).await.is_some();
+        assert!(!is_inside_a_transaction(&client).await, "dropped after {polls} polls");
+        if finished {
+            break;
+        }
+    }
+    assert!(finished, "it takes fewer than 100 polls");
+}
+
+/// By the server's account: outside of a transaction, each statement has a transaction id of its own.
+async fn is_inside_a_transaction(client: &Client) -> bool {
+    let id = async || -> String {
+        client.query_one("SELECT pg_current_xact_id()::text", &[]).await.expect("selects").get(0)
+    };
+    id().await == id().await
+}
+
+/// Polls a future whenever it is woken, up to so many times, and drops it unless it is finished by then.
+async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
