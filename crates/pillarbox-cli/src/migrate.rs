@@ -13,7 +13,7 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let address = Address::parse(&args.store)?;
     let table = TableName::parse(&args.table)?;
     if args.print {
-        report::print(store::migration_sql(&address, &table).await?.trim_end())?;
+        report::print(store::migration_sql(&address, &table)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let store = store::open(&address, &table).await?;

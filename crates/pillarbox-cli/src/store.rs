@@ -26,21 +26,11 @@ pub(crate) async fn postgres(url: &str, table: &TableName) -> Result<PostgresSto
     Ok(PostgresOptions::parse(url)?.table(table.to_string()).connect().await?)
 }
 
-/// The SQL that `migrate` would run on an empty database like the one at `address`, in which nothing is changed.
-pub(crate) async fn migration_sql(address: &Address, table: &TableName) -> Result<String, Failure> {
-    // Opening a SQLite file that is missing creates it; one that is thrown away has the same SQL.
-    let folder;
-    let anywhere;
-    let address = match address {
-        Address::Sqlite(_) => {
-            folder = tempfile::tempdir()?;
-            anywhere = Address::Sqlite(folder.path().join("empty.db").display().to_string());
-            &anywhere
-        }
-        Address::Postgres(_) => address,
-    };
-    let store = open(address, table).await?;
-    let sql = store.migration_sql();
-    store.close().await;
-    Ok(sql)
+/// The SQL that `migrate` would run on an empty database of that kind; none is opened for it.
+pub(crate) fn migration_sql(address: &Address, table: &TableName) -> Result<String, Failure> {
+    let table = table.to_string();
+    Ok(match address {
+        Address::Sqlite(file) => SqliteOptions::new(file).table(table).migration_sql()?,
+        Address::Postgres(url) => PostgresOptions::parse(url)?.table(table).migration_sql()?,
+    })
 }

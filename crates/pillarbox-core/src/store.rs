@@ -14,7 +14,7 @@ use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::event::{EventId, Headers, Payload};
+use crate::event::{Envelope, EventId, Headers, Payload};
 use crate::ownership::{Acquired, Mode, NodeId, Renewal};
 use crate::settle::Verdict;
 use crate::write::{Dialect, NewRow, Statement};
@@ -293,6 +293,29 @@ pub struct Row {
     pub occurred_at: Timestamp,
     /// When it was inserted, by the database's clock; on the hot path by the writer's.
     pub created_at: Timestamp,
+}
+
+impl Row {
+    /// The row of an event that was written as `seq` and never handled.
+    #[must_use]
+    pub fn fresh(event: &Envelope, seq: i64, created_at: Timestamp) -> Self {
+        let boxed = |text: Option<&str>| text.map(Box::from);
+        Self {
+            seq,
+            event_id: event.id().clone(),
+            event_type: event.event_type().into(),
+            aggregate_type: event.aggregate_type().into(),
+            aggregate_id: boxed(event.aggregate_id()),
+            tenant_id: boxed(event.tenant_id()),
+            key: boxed(event.key()),
+            headers: event.headers().clone(),
+            payload: event.payload().clone(),
+            attempts: 0,
+            timed: event.is_delayed(),
+            occurred_at: event.occurred_at(),
+            created_at,
+        }
+    }
 }
 
 /// How many rows are in which state.

@@ -5,6 +5,7 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
 
 use crate::PostgresStore;
+use crate::schema;
 use crate::session::Sessions;
 use crate::tls::Roots;
 use crate::url::Target;
@@ -90,6 +91,19 @@ impl PostgresOptions {
         self
     }
 
+    /// The SQL that [`migrate`](pillarbox_core::store::Store::migrate) runs on an empty database, without connecting to
+    /// one.
+    ///
+    /// # Errors
+    /// When the table's name cannot be one.
+    pub fn migration_sql(&self) -> Result<String, StoreError> {
+        Ok(schema::script(&self.table_name()?, 0))
+    }
+
+    fn table_name(&self) -> Result<TableName, StoreError> {
+        TableName::parse(&self.table).map_err(|error| refuse(error.to_string()))
+    }
+
     /// Opens the first connection, so that a wrong setting or a database that is down shows at once.
     ///
     /// # Errors
@@ -115,4 +129,8 @@ impl PostgresOptions {
             .await?;
         Ok(PostgresStore::new(sessions, table, self.durable_marks))
     }
+}
+
+fn refuse(message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "configure the PostgreSQL store", message)
 }

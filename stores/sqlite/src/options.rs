@@ -4,7 +4,7 @@ use pillarbox_core::error::{ConfigError, StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
 use sqlx::sqlite::SqliteSynchronous;
 
-use crate::{SqliteStore, location};
+use crate::{SqliteStore, location, migrate};
 
 /// Which database file to open, and how.
 #[derive(Debug, Clone)]
@@ -70,6 +70,17 @@ impl SqliteOptions {
             StoreError::new(StoreErrorKind::Config, "open the database", error.to_string()).with_source(error)
         })?;
         SqliteStore::open_file(&file, table, &self).await
+    }
+
+    /// The SQL that [`migrate`](pillarbox_core::store::Store::migrate) runs on an empty database, without opening one.
+    ///
+    /// # Errors
+    /// When the table's name cannot be one.
+    pub fn migration_sql(&self) -> Result<String, StoreError> {
+        let table = self.table_name().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, "print the migration", error.to_string()).with_source(error)
+        })?;
+        Ok(migrate::script(&table))
     }
 
     fn table_name(&self) -> Result<TableName, ConfigError> {

@@ -2,8 +2,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::claim::Lookout;
-use crate::clock::Timestamp;
-use crate::event::{Envelope, Stamp};
+use crate::event::Stamp;
 use crate::observe::{Counters, Throttle};
 use crate::store::Row;
 use crate::write::NewRow;
@@ -66,7 +65,7 @@ impl Intake {
             if !self.registry.take_announced(seq) {
                 continue;
             }
-            if lanes.push_hot(Arc::new(in_memory(row.envelope(), seq, self.stamp.now()))) {
+            if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now()))) {
                 Counters::add(&self.counters.hot, 1);
             } else {
                 self.registry.release([seq]);
@@ -113,25 +112,5 @@ impl Intake {
     ) -> impl Iterator<Item = (&'a NewRow, i64)> + use<'a> {
         let immediate = rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| row.available_at().is_none());
         immediate.take(self.hot_capacity)
-    }
-}
-
-/// The row as it stands in the table, without reading it.
-fn in_memory(event: &Envelope, seq: i64, created_at: Timestamp) -> Row {
-    let boxed = |text: Option<&str>| text.map(Box::from);
-    Row {
-        seq,
-        event_id: event.id().clone(),
-        event_type: event.event_type().into(),
-        aggregate_type: event.aggregate_type().into(),
-        aggregate_id: boxed(event.aggregate_id()),
-        tenant_id: boxed(event.tenant_id()),
-        key: boxed(event.key()),
-        headers: event.headers().clone(),
-        payload: event.payload().clone(),
-        attempts: 0,
-        timed: false,
-        occurred_at: event.occurred_at(),
-        created_at,
     }
 }

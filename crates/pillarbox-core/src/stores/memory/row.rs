@@ -38,22 +38,6 @@ impl Stored {
         if let Some(reason) = &self.broken {
             return FetchedRow::Broken(BrokenRow { seq, attempts, timed, reason: reason.clone() });
         }
-        let event = self.event.envelope();
-        let boxed = |text: Option<&str>| text.map(Box::from);
-        FetchedRow::Row(Row {
-            seq,
-            event_id: event.id().clone(),
-            event_type: event.event_type().into(),
-            aggregate_type: event.aggregate_type().into(),
-            aggregate_id: boxed(event.aggregate_id()),
-            tenant_id: boxed(event.tenant_id()),
-            key: boxed(event.key()),
-            headers: event.headers().clone(),
-            payload: event.payload().clone(),
-            attempts,
-            timed,
-            occurred_at: event.occurred_at(),
-            created_at: self.created_at,
-        })
+        FetchedRow::Row(Row { attempts, timed, ..Row::fresh(self.event.envelope(), seq, self.created_at) })
     }
 }
