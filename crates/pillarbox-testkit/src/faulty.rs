@@ -49,6 +49,7 @@ const OPERATIONS: usize = 6;
 #[derive(Debug, Default)]
 struct Faults {
     current: Mutex<[Fault; OPERATIONS]>,
+    refused_row: Mutex<Option<i64>>,
     /// How many calls of each have met a fault.
     met: watch::Sender<[usize; OPERATIONS]>,
 }
@@ -67,6 +68,12 @@ impl<S: Store> FaultyStore<S> {
     /// From now on all calls meet `fault`.
     pub fn set_all(&self, fault: Fault) {
         *self.faults.current.lock().unwrap_or_else(PoisonError::into_inner) = [fault; OPERATIONS];
+    }
+
+    /// From now on the database refuses a settle that holds a verdict for the row `seq`, as one with a trigger might;
+    /// `None` ends it.
+    pub fn refuse_verdict_of(&self, seq: Option<i64>) {
+        *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner) = seq;
     }
 
     /// Waits until so many calls of `operation` have met a fault since the store was made.
@@ -132,6 +139,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Fetch, "fetch events", self.inner.fetch(fetch)).await
     }
     async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+        let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
+        if verdicts.iter().any(|verdict| Some(verdict.seq) == refused) {
+            return Err(StoreError::new(StoreErrorKind::Unexpected, "settle events", "the test's trigger says no"));
+        }
         self.call(Operation::Settle, "settle events", self.inner.settle(node, verdicts)).await
     }
     async fn counts(&self) -> Result<Counts, StoreError> {

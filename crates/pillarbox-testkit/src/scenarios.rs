@@ -56,6 +56,7 @@ scenarios! {
         a_standby_takes_over_when_the_owner_leaves,
         a_standby_takes_over_when_the_owner_is_cut_off,
         a_node_that_was_cut_off_comes_back_as_another,
+        a_receipt_from_before_another_owner_is_not_delivered_again,
         shutdown_finishes_what_is_queued_and_frees_the_table,
         shutdown_leaves_what_does_not_end_to_the_next_owner,
     }
@@ -63,6 +64,7 @@ scenarios! {
         an_outage_while_settling_costs_no_attempt_and_no_second_call,
         an_answer_lost_after_settling_costs_nothing,
         an_outage_while_fetching_only_delays,
+        a_verdict_that_the_database_refuses_stops_nobody_else,
     }
     cancellation {
         a_write_dropped_at_any_await_is_whole_or_absent,

@@ -65,7 +65,8 @@ impl PostgresOptions {
         self
     }
 
-    /// How many connections the store may open, at least 1. Default: 4, of which an idle node uses one.
+    /// How many connections the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
+    /// is one more for the lease, which waits for none of them.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self

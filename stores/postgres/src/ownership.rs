@@ -35,7 +35,7 @@ use crate::settle::micros;
 use crate::store::Inner;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
-    let mut session = store.sessions.session().await?;
+    let mut session = store.sessions.lease_session().await?;
     let transaction = locked(store, &mut session).await?;
     for row in transaction.query_typed(&store.sql.live_nodes, &[]).await? {
         let (other, other_mode): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
@@ -56,7 +56,7 @@ pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Durati
 }
 
 pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Failure> {
-    let mut session = store.sessions.session().await?;
+    let mut session = store.sessions.lease_session().await?;
     let id = node.as_str();
     // Asked once a second by every standby, so the usual answer takes no lock and writes nothing.
     let rows = session.query(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
@@ -86,7 +86,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
 }
 
 pub(crate) async fn renew(store: &Inner, node: &NodeId, lease: Duration) -> Result<Renewal, Failure> {
-    let session = store.sessions.session().await?;
+    let session = store.sessions.lease_session().await?;
     let (id, lease) = (node.as_str(), micros(lease));
     let renewed = session.query(&store.sql.renew, &[(&id, Type::TEXT), (&lease, Type::INT8)]).await?;
     session.finish();
@@ -94,7 +94,7 @@ pub(crate) async fn renew(store: &Inner, node: &NodeId, lease: Duration) -> Resu
 }
 
 pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
-    let mut session = store.sessions.session().await?;
+    let mut session = store.sessions.lease_session().await?;
     let transaction = locked(store, &mut session).await?;
     transaction.query_typed(&store.sql.leave, &[(&node.as_str(), Type::TEXT)]).await?;
     transaction.query_typed(&store.sql.free_partitions, &[]).await?;

@@ -21,6 +21,8 @@ pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pool: Pool,
+    /// One connection for what keeps the lease: a renewal must never wait behind statements that read or settle events.
+    lease: Pool,
     /// Whether a pooler in transaction mode stands in between, to which a prepared statement means nothing.
     pooler: bool,
     address: String,
@@ -39,13 +41,15 @@ impl Sessions {
         // The driver's timeout ends with the TCP handshake; the pool's covers TLS and authentication as well.
         let create_timeout = connect_timeout.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let pool = Pool::builder(Manager::from_config(target.config, connector, config))
-            .max_size(pool_size)
-            .create_timeout(Some(create_timeout))
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))?;
-        Ok(Self { pool, pooler: target.pooler, address })
+        let pool = |size| {
+            Pool::builder(Manager::from_config(target.config.clone(), connector.clone(), config.clone()))
+                .max_size(size)
+                .create_timeout(Some(create_timeout))
+                .runtime(Runtime::Tokio1)
+                .build()
+                .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
+        };
+        Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, pooler: target.pooler, address })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -87,8 +91,14 @@ impl Sessions {
         Ok(Session { client: Some(self.pool.get().await?), pooler: self.pooler })
     }
 
+    /// The session for membership, ownership and lease.
+    pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
+        Ok(Session { client: Some(self.lease.get().await?), pooler: self.pooler })
+    }
+
     pub(crate) fn close(&self) {
         self.pool.close();
+        self.lease.close();
     }
 }
 

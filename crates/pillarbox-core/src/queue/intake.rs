@@ -35,9 +35,16 @@ impl Intake {
         }
     }
 
-    /// A term begins or, with `None`, ends: no event enters the old lanes after this returns.
-    pub(crate) fn open(&self, lanes: Option<Arc<Lanes>>) {
-        *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = lanes;
+    /// A term begins: events committed from now on may enter its lanes.
+    pub(crate) fn open(&self, lanes: Arc<Lanes>) {
+        let mut current = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        self.registry.clear();
+        *current = Some(lanes);
+    }
+
+    /// A term ends: no event enters its lanes after this returns.
+    pub(crate) fn close(&self) {
+        *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {

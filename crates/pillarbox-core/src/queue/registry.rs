@@ -12,7 +12,7 @@ const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 ///               └──── fetched first ──┘   and: unknown row ──fetched──▶ held
 /// ```
 ///
-/// Two races decide its shape.
+/// Three races decide its shape.
 ///
 /// *Hot against cold.* Between a commit and the call of `committed`, the cold path may find the row, deliver and settle
 /// it. So a write announces its rows, whoever comes first turns "announced" into "held", and the other finds nothing
@@ -20,6 +20,9 @@ const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 ///
 /// *Fetch against settle.* A fetch may read a row that is pending in its snapshot and return it after the row was handled
 /// and settled. So rows settled while a fetch is under way are remembered until that fetch has been admitted.
+///
+/// *This node against another.* A row announced while another node was the owner, or before one was, may have been
+/// delivered by it. So nothing that was announced before a term is taken hot in it.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     entries: Mutex<Entries>,
@@ -97,10 +100,11 @@ impl Registry {
         }
     }
 
-    /// Gives up everything that is held; what is announced stays announced.
-    pub(crate) fn release_all(&self) {
+    /// Begins anew with nothing: between two terms of this node another may have delivered whatever is known here, so a
+    /// row announced before a term may not be taken hot in it.
+    pub(crate) fn clear(&self) {
         let mut entries = self.lock();
-        entries.rows.retain(|_, entry| *entry == Entry::Announced);
+        entries.rows.clear();
         entries.settled.clear();
     }
 
@@ -214,8 +218,10 @@ mod tests {
         registry.forget(&[1, 2]);
         assert_eq!(registry.held(), 1);
         assert!(!registry.take_announced(2));
-        registry.release_all();
+        registry.announce([3]);
+        registry.clear();
         assert_eq!(registry.held(), 0);
+        assert!(!registry.take_announced(3), "another node may have delivered it since");
     }
 
     #[test]

@@ -109,7 +109,18 @@ impl Supervisor {
             () = self.stop.cancelled() => false,
         };
         if turn {
-            match Term::begin(self, &member.node, lost).serve().await {
+            let term = Term::begin(self, &member.node, lost.clone());
+            // Seen from outside, a node whose lease is lost no longer delivers, whatever it still has to end.
+            let told = async {
+                lost.cancelled().await;
+                self.role.send_replace(Role::Joining);
+                std::future::pending().await
+            };
+            let ended = tokio::select! {
+                ended = term.serve() => ended,
+                never = told => never,
+            };
+            match ended {
                 Ended::Stopped => tracing::info!(node = %member.node, "the outbox has stopped"),
                 Ended::LeaseLost => {}
             }

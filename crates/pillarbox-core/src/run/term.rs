@@ -11,10 +11,13 @@ use crate::claim::Claimer;
 use crate::dispatch::Worker;
 use crate::ownership::NodeId;
 use crate::queue::{Intake, Lanes};
-use crate::settle::Settler;
+use crate::settle::{Complaints, Cooling, Settler};
 
 /// How long the last verdicts may take to be recorded once the handlers have ended.
 const LAST_SETTLE: Duration = Duration::from_secs(2);
+/// How long running handlers may take to end once the lease is lost. Their verdicts will be refused, and until they have
+/// ended this node does not come back.
+const LOST_GRACE: Duration = Duration::from_secs(1);
 /// How long tasks may take to notice that they were abandoned.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
@@ -91,13 +94,17 @@ impl Term {
             batch: config.settle.batch,
             verdicts: receiver,
             give_up: give_up.clone(),
+            cooling: Cooling::default(),
+            complaints: Complaints::default(),
         };
+        // Before any task runs: opening forgets what was known before this term.
+        intake.open(Arc::clone(&lanes));
         let settling = settler.spawn(settle.run()).abort_handle();
         for _ in 0..config.dispatch.workers {
             deliverers.spawn(Arc::clone(&worker).run());
         }
         deliverers.spawn(claimer.run());
-        intake.open(Some(Arc::clone(&lanes)));
+
         Self {
             intake,
             lanes,
@@ -120,24 +127,26 @@ impl Term {
             () = self.lost.cancelled() => Ended::LeaseLost,
             () = self.stop.cancelled() => Ended::Stopped,
         };
-        self.intake.open(None);
+        self.intake.close();
         self.stop_claiming.cancel();
-        if matches!(ended, Ended::LeaseLost) {
-            // What is queued belongs to the next owner; handlers that run are told and get the same time to end.
+        let patience = if matches!(ended, Ended::LeaseLost) {
+            // What is queued belongs to the next owner; handlers that run were told.
             self.lanes.abandon();
             self.give_up.cancel();
+            self.drain_timeout.min(LOST_GRACE)
         } else {
             self.lanes.close();
-        }
+            self.drain_timeout
+        };
         self.deliverers.close();
         let drained = tokio::select! {
-            drained = timeout(self.drain_timeout, self.deliverers.wait()) => drained.is_ok(),
+            drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
             // A lease lost while draining: nothing more may begin.
             () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
         };
         if !drained {
             let queued = self.lanes.abandon();
-            tracing::warn!(queued, "the drain timeout is over; what is not done is left to the next owner");
+            tracing::warn!(queued, "time is up for what is queued and running; it is left to the next owner");
             self.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
@@ -149,7 +158,7 @@ impl Term {
             self.give_up.cancel();
             self.settling.abort();
         }
-        self.intake.registry.release_all();
+        self.intake.registry.clear();
         ended
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Change, Verdict};
+use super::cooling::Cooling;
+use super::{Change, Verdict, clean_error};
 use crate::clock::Random;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::observe::Counters;
+use crate::observe::{Counters, Throttle};
 use crate::ownership::NodeId;
 use crate::queue::Intake;
 use crate::retry::Pause;
@@ -28,19 +29,37 @@ pub(crate) struct Settler {
     pub(crate) verdicts: mpsc::Receiver<Verdict>,
     /// Cancelled when repeating is pointless: the lease is lost, or the time for shutting down is up.
     pub(crate) give_up: CancellationToken,
+    pub(crate) cooling: Cooling,
+    pub(crate) complaints: Complaints,
+}
+
+/// What is worth a line in the log, but not one for every event.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    dead: Throttle,
+    refused: Throttle,
+    unrecordable: Throttle,
 }
 
 impl Settler {
     /// Runs until every sender of verdicts is gone and the last batch is recorded.
     pub(crate) async fn run(mut self) {
         let mut batch = Vec::with_capacity(self.batch);
-        while self.verdicts.recv_many(&mut batch, self.batch).await > 0 {
-            self.settle(&batch).await;
-            batch.clear();
+        loop {
+            tokio::select! {
+                received = self.verdicts.recv_many(&mut batch, self.batch) => {
+                    if received == 0 {
+                        return;
+                    }
+                    self.settle(&batch).await;
+                    batch.clear();
+                }
+                seq = self.cooling.next() => self.intake.registry.release([seq]),
+            }
         }
     }
 
-    async fn settle(&self, batch: &[Verdict]) {
+    async fn settle(&mut self, batch: &[Verdict]) {
         let mut pause = Pause::default();
         loop {
             match self.store.settle(&self.node, batch).await {
@@ -51,17 +70,19 @@ impl Settler {
                     self.settled(batch, &refused, first);
                     return;
                 }
-                Err(error)
-                    if !error.is_temporary() && error.kind() == StoreErrorKind::Unexpected && pause.is_first() =>
-                {
-                    if batch.len() > 1 {
+                Err(error) if error.kind() == StoreErrorKind::Unexpected && pause.is_first() => {
+                    match batch {
+                        [verdict] => match plainer(verdict) {
+                            Some(plain) => Box::pin(self.settle(&[plain])).await,
+                            None => self.unrecordable(verdict.seq, &error).await,
+                        },
                         // One verdict that the database refuses must not keep the others from being recorded.
-                        let (left, right) = batch.split_at(batch.len() / 2);
-                        Box::pin(self.settle(left)).await;
-                        Box::pin(self.settle(right)).await;
-                        return;
+                        _ => {
+                            let (left, right) = batch.split_at(batch.len() / 2);
+                            Box::pin(self.settle(left)).await;
+                            Box::pin(self.settle(right)).await;
+                        }
                     }
-                    self.unrecordable(batch, &error);
                     return;
                 }
                 Err(error) => {
@@ -82,8 +103,10 @@ impl Settler {
     fn settled(&self, batch: &[Verdict], refused: &[i64], first: bool) {
         let refused: HashSet<i64> = refused.iter().copied().collect();
         if !refused.is_empty() && first {
-            tracing::warn!(events = refused.len(), node = %self.node, "verdicts were refused: this node no longer owns the rows, or they changed");
             Counters::add(&self.intake.counters.refused, refused.len() as u64);
+            if let Some(events) = self.complaints.refused.report(refused.len() as u64) {
+                tracing::warn!(events, node = %self.node, "verdicts were refused: this node no longer owns the rows, or they changed");
+            }
         }
         let mut totals = [0_u64; 4];
         let mut soonest = None;
@@ -102,10 +125,11 @@ impl Settler {
             };
             totals[kind] += 1;
         }
-        // One line a batch, so that a broken release cannot fill the disk.
-        if let Some((seq, error)) = dead_example {
+        if let Some((seq, error)) = dead_example
+            && let Some(events) = self.complaints.dead.report(totals[3])
+        {
             tracing::error!(
-                events = totals[3],
+                events,
                 seq,
                 error,
                 "events are DEAD and wait for a replay or a discard; one of them is shown"
@@ -123,11 +147,35 @@ impl Settler {
         }
     }
 
-    /// The row stays pending, so it is delivered again: at least once, and visible in the log and the counters.
-    fn unrecordable(&self, batch: &[Verdict], error: &StoreError) {
-        let seq = batch.first().map(|verdict| verdict.seq);
-        tracing::error!(seq, %error, "the database refuses this verdict; the event is delivered again");
-        Counters::add(&self.intake.counters.refused, batch.len() as u64);
-        self.intake.registry.release(batch.iter().map(|verdict| verdict.seq));
+    /// The row stays pending, so it is delivered again: at least once, not at once.
+    async fn unrecordable(&mut self, seq: i64, error: &StoreError) {
+        Counters::add(&self.intake.counters.refused, 1);
+        if let Some(events) = self.complaints.unrecordable.report(1) {
+            tracing::error!(events, seq, %error, "the database refuses verdicts; their events are delivered again in a minute");
+        }
+        if self.cooling.is_full() {
+            // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
+            let released = self.give_up.run_until_cancelled(self.cooling.next()).await;
+            self.intake.registry.release(released);
+        }
+        self.cooling.add(seq);
     }
+}
+
+/// The verdict with its error in plain ASCII, which every database's encoding can hold; `None` if it is that already.
+fn plainer(verdict: &Verdict) -> Option<Verdict> {
+    let mut plain = verdict.clone();
+    let error = match &mut plain.change {
+        Change::Retry { error: Some(error), .. } | Change::Dead { error, .. } => error,
+        Change::Done | Change::Retry { error: None, .. } => return None,
+    };
+    if error.is_ascii() {
+        return None;
+    }
+    let mut escaped = String::with_capacity(error.len());
+    for c in error.chars() {
+        if c.is_ascii() { escaped.push(c) } else { escaped.extend(c.escape_unicode()) }
+    }
+    *error = clean_error(&escaped);
+    Some(plain)
 }

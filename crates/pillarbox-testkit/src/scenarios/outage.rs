@@ -1,4 +1,7 @@
 use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::write::{Finish as _, insert};
 
 use super::setting::{delivered_once, eager, write};
 use crate::events::events;
@@ -54,4 +57,34 @@ pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &H) -> 
     store.set(Operation::Fetch, Fault::None);
     recorder.wait_for_calls(all.len()).await;
     delivered_once(db, &outbox, &recorder, &all).await
+}
+
+/// It is one row's trouble: the others are recorded, and the row is neither spun nor lost.
+pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Harness>(db: &H) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::new();
+    let all = events(20)?;
+    let mut transaction = db.begin().await?;
+    let seqs = insert(&*db.store(), &mut transaction, all.clone()).await?;
+    transaction.commit().await?;
+    store.refuse_verdict_of(seqs.get(5).copied());
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
+    while db.store().counts().await?.done < 19 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Events that come later pass it as well.
+    let more = events(5)?;
+    outbox.committed(write(db, &outbox, &more).await?);
+    while db.store().counts().await?.done < 24 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(recorder.calls_of(all[5].id()).len(), 1, "it is not spun");
+    outbox.shutdown().await;
+    store.refuse_verdict_of(None);
+    let next = eager(Arc::new(store), &recorder)?.start().await?;
+    recorder.wait_for_calls(26).await;
+    super::setting::settled(&*db.store()).await?;
+    next.shutdown().await;
+    assert_eq!((recorder.calls_of(all[5].id()).len(), recorder.calls().len()), (2, 26), "and it is not lost");
+    Ok(())
 }

@@ -113,6 +113,27 @@ pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db
     delivered_once(db, &outbox, &recorder, &missed).await
 }
 
+/// Written here while another node delivers, reported as committed when this one does: the other has delivered it.
+pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let first = eager(db.store(), &recorder)?.start().await?;
+    let other = db.connect().await?;
+    let second = eager(Arc::clone(&other), &recorder)?.start().await?;
+    let all = events(2)?;
+    let written = write(db, &second, &all[..1]).await?;
+    recorder.wait_for_calls(1).await;
+    first.shutdown().await;
+    assert!(second.wait_for_role(active).await);
+    second.committed(written);
+    // What is reported next comes after it, in whichever way it is delivered.
+    let next = write(db, &second, &all[1..]).await?;
+    second.committed(next);
+    recorder.wait_for_calls(2).await;
+    delivered_once(db, &second, &recorder, &all).await?;
+    other.close().await;
+    Ok(())
+}
+
 /// Everything queued is handled and recorded before it returns, the table is free at once, and again is a no-op.
 pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harness>(db: &H) -> Outcome {
     let permits = Arc::new(Semaphore::new(0));

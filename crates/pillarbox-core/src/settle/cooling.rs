@@ -1,0 +1,54 @@
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// For how long a row is left alone whose verdict the database refused.
+const REST: Duration = Duration::from_secs(60);
+/// How many rows may rest at once.
+const MAX_RESTING: usize = 1000;
+
+/// Rows whose verdict the database refuses, for reasons of its own: a trigger, a constraint, an encoding.
+///
+/// They stay held for a while, since released at once they would be handled again at full speed.
+#[derive(Debug, Default)]
+pub(crate) struct Cooling {
+    resting: VecDeque<(Instant, i64)>,
+}
+
+impl Cooling {
+    pub(super) fn is_full(&self) -> bool {
+        self.resting.len() >= MAX_RESTING
+    }
+
+    pub(super) fn add(&mut self, seq: i64) {
+        self.resting.push_back((Instant::now() + REST, seq));
+    }
+
+    /// Waits for the next row that has rested long enough; for ever while none rests.
+    pub(super) async fn next(&mut self) -> i64 {
+        match self.resting.front() {
+            Some((until, _)) => tokio::time::sleep_until(*until).await,
+            None => std::future::pending().await,
+        }
+        // Nobody else takes from the queue while it is borrowed here.
+        self.resting.pop_front().map_or(i64::MIN, |(_, seq)| seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_rests_for_a_minute() {
+        let mut cooling = Cooling::default();
+        let start = Instant::now();
+        cooling.add(1);
+        tokio::time::advance(REST / 2).await;
+        cooling.add(2);
+        assert_eq!((cooling.next().await, start.elapsed()), (1, REST));
+        assert_eq!((cooling.next().await, start.elapsed()), (2, REST + REST / 2));
+        assert!(tokio::time::timeout(REST, cooling.next()).await.is_err());
+    }
+}
