@@ -105,7 +105,11 @@ async fn an_outbox_takes_every_form_of_a_transaction_and_refuses_another_databas
     let pool = pool().await;
     let store = MemoryStore::new();
     store.migrate().await.expect("migrates");
-    let outbox = Outbox::single_node(store).start().await.expect("starts");
+    let outbox = Outbox::single_node(store)
+        .handle_all(|_: pillarbox_core::handle::Delivery| async {})
+        .start()
+        .await
+        .expect("starts");
     let event = || Envelope::json("order.placed", "{}").expect("valid");
     let mut tx = outbox.begin(&pool).await.expect("begins");
     let refused = [

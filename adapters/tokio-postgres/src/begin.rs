@@ -25,7 +25,7 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
 ///
 /// PostgreSQL answers the COMMIT of such a transaction with ROLLBACK, which the driver takes for success: the outbox
 /// would deliver events that do not exist. A savepoint's release fails by itself.
-const PROBE: &str = "SELECT 1";
+pub(crate) const PROBE: &str = "SELECT 1";
 
 impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;

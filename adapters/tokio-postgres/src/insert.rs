@@ -1,3 +1,4 @@
+use deadpool_postgres::GenericClient;
 use pillarbox_core::write::{Connection, Dialect, Insert, Statement};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
@@ -37,23 +38,26 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
         Some(true)
     }
 
-    /// A statement that comes again is prepared once for each connection.
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
-        let mut seqs = Vec::with_capacity(insert.rows.len());
-        for statement in &insert.statements {
-            let rows = if statement.reusable {
-                let values = values(statement);
-                let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
-                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-                let prepared = self.prepare_typed_cached(&statement.sql, &types).await?;
-                self.query(&prepared, &values).await?
-            } else {
-                query_typed(self, statement).await?
-            };
-            collect(&mut seqs, &rows)?;
-        }
-        Ok(seqs)
+        insert_prepared(self, insert).await
     }
+}
+
+/// A statement that comes again is prepared once for each connection.
+pub(crate) async fn insert_prepared<C: GenericClient>(client: &C, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
+    let mut seqs = Vec::with_capacity(insert.rows.len());
+    for statement in &insert.statements {
+        let values = values(statement);
+        let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+        let prepared = if statement.reusable {
+            client.prepare_typed_cached(&statement.sql, &types).await?
+        } else {
+            client.prepare_typed(&statement.sql, &types).await?
+        };
+        collect(&mut seqs, &client.query(&prepared, &values).await?)?;
+    }
+    Ok(seqs)
 }
 
 async fn query_typed(

@@ -20,8 +20,8 @@
 //! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
 //! with its feature `tokio-postgres` does without.
 //!
-//! Or through the guard, `outbox.begin(client).await?`, which dereferences to the driver's transaction and reports its
-//! commit by itself.
+//! Or through the guard, which dereferences to the driver's transaction and reports its commit by itself:
+//! `outbox.begin(&pool).await?` with deadpool's pool, `outbox.begin(&mut client).await?` with a client of either crate.
 //!
 //! A client outside a transaction is no place to write events, and does not type-check:
 //!
@@ -52,6 +52,9 @@
 mod begin;
 mod bind;
 mod insert;
+mod pooled;
+
+pub use pooled::PooledTransaction;
 
 /// The marker that brings the drivers' transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]

@@ -13,12 +13,15 @@ use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.
-async fn client() -> Client {
+fn pool() -> Pool {
     let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
     let config = url.parse().expect("PILLARBOX_TEST_POSTGRES_URL is a URL");
-    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().expect("a pool");
-    pool.get().await.unwrap_or_else(|error| {
+    Pool::builder(Manager::new(config, NoTls)).max_size(1).build().expect("a pool")
+}
+
+async fn client() -> Client {
+    pool().get().await.unwrap_or_else(|error| {
         panic!(
             "these tests need PostgreSQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
              PILLARBOX_TEST_POSTGRES_URL=postgres://USER@HOST:PORT/DATABASE"
@@ -95,6 +98,41 @@ async fn a_failed_transaction_does_not_seem_to_commit() {
     failed.execute("SELECT 1 / 0", &[]).await.expect_err("divides by zero");
     Finish::commit(failed).await.expect_err("there is nothing to commit");
     assert!(!is_inside_a_transaction(&client).await);
+}
+
+/// The pool's one connection is outside any transaction after each of these, and what was not committed is not there.
+#[tokio::test]
+async fn a_transaction_of_the_pool_gives_its_connection_back_clean() {
+    let pool = pool();
+    let table = format!("pillarbox_pooled_{}", std::process::id());
+    let create = format!("DROP TABLE IF EXISTS {table}; CREATE TABLE {table} (i int)");
+    pool.get().await.expect("connects").batch_execute(&create).await.expect("creates");
+    let count = async || -> i64 {
+        let client = pool.get().await.expect("connects");
+        assert!(!is_inside_a_transaction(&client).await);
+        client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await.expect("selects").get(0)
+    };
+    let insert = format!("INSERT INTO {table} VALUES (1)");
+    let begun = async || {
+        let transaction = (&pool).begin().await.expect("begins");
+        transaction.batch_execute(&insert).await.expect("inserts");
+        transaction
+    };
+    drop(begun().await);
+    assert_eq!(count().await, 0, "dropped");
+    Finish::rollback(begun().await).await.expect("rolls back");
+    assert_eq!(count().await, 0, "rolled back");
+    Finish::commit(begun().await).await.expect("commits");
+    assert_eq!(count().await, 1, "committed");
+    let failed = begun().await;
+    failed.batch_execute("SELECT 1 / 0").await.expect_err("divides by zero");
+    Finish::commit(failed).await.expect_err("there is nothing to commit");
+    assert_eq!(count().await, 1, "failed");
+    for polls in 1..20 {
+        let _ = dropped_after(polls, (&pool).begin()).await;
+        assert_eq!(count().await, 1, "its begin dropped after {polls} polls");
+    }
+    pool.get().await.expect("connects").batch_execute(&format!("DROP TABLE {table}")).await.expect("drops");
 }
 
 /// A dropped future leaves the connection outside any transaction, wherever it was.

@@ -125,6 +125,12 @@ impl Router {
         Ok(())
     }
 
+    /// Whether no handler is registered at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty() && self.catch_all.is_none()
+    }
+
     /// The handler of an event; `None` when nobody takes it.
     #[must_use]
     pub fn find(&self, aggregate_type: &str, event_type: &str) -> Option<&Target> {

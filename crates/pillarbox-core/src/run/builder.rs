@@ -67,8 +67,8 @@ impl SingleNode {
         self
     }
 
-    /// Registers the handler of events known by name: an event type, or a pair of aggregate type and event type. It is
-    /// an `async fn(Delivery)` or an object that implements [`Handler`](crate::handle::Handler).
+    /// Registers the handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`,
+    /// or an event type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or an object that implements [`Handler`](crate::handle::Handler).
     pub fn handle_type<S>(mut self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
         let added = self.router.add(route.into(), Target::One(handler.into_handler()));
         self.check(added.map_err(BuildError::Handlers));
@@ -214,6 +214,10 @@ impl SingleNode {
             None => {}
         }
         self.config.validate()?;
+        if self.router.is_empty() {
+            let remedy = "register one with `handle`, `handle_type` or `handle_all`";
+            return Err(ConfigError::new("handlers", "are missing: every event would go DEAD", remedy).into());
+        }
         self.store.check().await?;
         let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
         let shared = Arc::new(Shared::new(self.store, stamp, self.hooks, self.config.dispatch.hot_capacity));

@@ -9,6 +9,12 @@ use crate::run::Outbox;
 /// Where a transaction can be begun: a driver's pool or connection. Adapter crates implement it.
 ///
 /// `M` is the adapter's marker, as in [`Connection`].
+#[diagnostic::on_unimplemented(
+    message = "a transaction cannot be begun on `{Self}`",
+    label = "not a pool or client that Pillarbox knows",
+    note = "pass a reference to the pool, `outbox.begin(&pool)`, or to a client, `outbox.begin(&mut client)`",
+    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
+)]
 pub trait Begin<M>: Send {
     /// The driver's transaction.
     type Transaction: Connection<M> + Finish<M, Error = Self::Error>;

@@ -1,0 +1,87 @@
+use std::ops::Deref;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use deadpool_postgres::{Client, Pool, PoolError};
+use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert};
+
+use crate::TokioPostgres;
+use crate::begin::PROBE;
+use crate::insert::insert_prepared;
+
+/// A transaction that owns its connection: what `outbox.begin(&pool)` begins.
+///
+/// It dereferences to deadpool's client, whose statements all run in the transaction. Dropped before it was ended, at
+/// whatever await, it rolls back before the connection does anything else.
+#[derive(Debug)]
+pub struct PooledTransaction {
+    client: Client,
+    open: bool,
+}
+
+impl PooledTransaction {
+    async fn end(mut self, sql: &str) -> Result<(), PoolError> {
+        self.client.batch_execute(sql).await?;
+        self.open = false;
+        Ok(())
+    }
+}
+
+impl Deref for PooledTransaction {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Drop for PooledTransaction {
+    fn drop(&mut self) {
+        if self.open {
+            // The driver sends a statement when it is first polled, in the order of the polls, and needs no further one.
+            let mut rollback = pin!(self.client.batch_execute("ROLLBACK"));
+            let _ = rollback.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+}
+
+impl Begin<TokioPostgres> for &Pool {
+    type Transaction = PooledTransaction;
+    type Error = PoolError;
+
+    async fn begin(self) -> Result<PooledTransaction, PoolError> {
+        // Open before `BEGIN` is sent, so that a future dropped in between rolls back what may have begun.
+        let transaction = PooledTransaction { client: self.get().await?, open: true };
+        transaction.batch_execute("BEGIN").await?;
+        Ok(transaction)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl Connection<TokioPostgres> for PooledTransaction {
+    type Error = PoolError;
+
+    const DIALECT: Dialect = Dialect::POSTGRES;
+
+    /// The type says so.
+    fn in_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, PoolError> {
+        Ok(insert_prepared(&self.client, insert).await?)
+    }
+}
+
+impl Finish<TokioPostgres> for PooledTransaction {
+    type Error = PoolError;
+
+    async fn commit(self) -> Result<(), PoolError> {
+        self.batch_execute(PROBE).await?;
+        self.end("COMMIT").await
+    }
+
+    async fn rollback(self) -> Result<(), PoolError> {
+        self.end("ROLLBACK").await
+    }
+}
