@@ -60,6 +60,15 @@ impl Begin<Sqlx> for &PgPool {
 
 impl Finish<Sqlx> for PgTransaction<'_> {
     type Error = sqlx::Error;
+    type Inner = PgConnection;
+
+    fn inner(&self) -> &PgConnection {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut PgConnection {
+        self
+    }
 
     /// Commits, or fails if the transaction cannot be committed because a statement in it has failed.
     async fn commit(mut self) -> Result<(), sqlx::Error> {

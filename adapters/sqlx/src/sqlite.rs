@@ -61,6 +61,15 @@ impl Begin<Sqlx> for &SqlitePool {
 
 impl Finish<Sqlx> for SqliteTransaction<'_> {
     type Error = sqlx::Error;
+    type Inner = SqliteConnection;
+
+    fn inner(&self) -> &SqliteConnection {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut SqliteConnection {
+        self
+    }
 
     async fn commit(self) -> Result<(), sqlx::Error> {
         SqliteTransaction::commit(self).await

@@ -112,11 +112,7 @@ async fn an_outbox_takes_every_form_of_a_transaction_and_refuses_another_databas
         .expect("starts");
     let event = || Envelope::json("order.placed", "{}").expect("valid");
     let mut tx = outbox.begin(&pool).await.expect("begins");
-    let refused = [
-        outbox.write(&mut tx, event()).await,
-        outbox.write(&mut *tx, event()).await,
-        outbox.write(&mut **tx, event()).await,
-    ];
+    let refused = [outbox.write(&mut tx, event()).await, outbox.write(&mut *tx, event()).await];
     for refused in refused {
         assert!(matches!(refused, Err(WriteError::WrongDatabase { .. })), "{refused:?}");
     }

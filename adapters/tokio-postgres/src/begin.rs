@@ -29,6 +29,15 @@ pub(crate) const PROBE: &str = "SELECT 1";
 
 impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut Self {
+        self
+    }
 
     async fn commit(self) -> Result<(), Error> {
         self.batch_execute(PROBE).await?;
@@ -42,6 +51,15 @@ impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
 
 impl Finish<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     type Error = Error;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut Self {
+        self
+    }
 
     async fn commit(self) -> Result<(), Error> {
         self.batch_execute(PROBE).await?;

@@ -75,6 +75,15 @@ impl Connection<TokioPostgres> for PooledTransaction {
 
 impl Finish<TokioPostgres> for PooledTransaction {
     type Error = PoolError;
+    type Inner = Client;
+
+    fn inner(&self) -> &Client {
+        &self.client
+    }
+
+    fn inner_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 
     async fn commit(self) -> Result<(), PoolError> {
         self.batch_execute(PROBE).await?;

@@ -33,6 +33,15 @@ pub trait Finish<M>: Send + Sized {
     /// The driver's error.
     type Error: Error + Send + Sync + 'static;
 
+    /// What the driver runs statements on while the transaction is open; the guard dereferences to it.
+    type Inner: ?Sized;
+
+    /// The driver's side of the transaction.
+    fn inner(&self) -> &Self::Inner;
+
+    /// The driver's side of the transaction.
+    fn inner_mut(&mut self) -> &mut Self::Inner;
+
     /// Commits. After an error the outcome is unknown.
     fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
@@ -42,7 +51,8 @@ pub trait Finish<M>: Send + Sized {
 
 /// A transaction that tells the outbox of its commit, so that its events take the hot path.
 ///
-/// It dereferences to the driver's transaction. Dropped without [`commit`](Self::commit) it rolls back, and its events
+/// It dereferences to what the driver runs statements on, so that `&mut *tx` is the same as with a transaction of the
+/// driver's own. Events are written on the guard itself, `&mut tx`, which is how it learns of them. Dropped without [`commit`](Self::commit) it rolls back, and its events
 /// never existed. Returned by [`Outbox::begin`].
 #[derive(Debug)]
 pub struct Transaction<T, M> {
@@ -83,17 +93,17 @@ impl<T: Finish<M>, M> Transaction<T, M> {
     }
 }
 
-impl<T, M> Deref for Transaction<T, M> {
-    type Target = T;
+impl<T: Finish<M>, M> Deref for Transaction<T, M> {
+    type Target = T::Inner;
 
-    fn deref(&self) -> &T {
-        &self.inner
+    fn deref(&self) -> &T::Inner {
+        self.inner.inner()
     }
 }
 
-impl<T, M> DerefMut for Transaction<T, M> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.inner
+impl<T: Finish<M>, M> DerefMut for Transaction<T, M> {
+    fn deref_mut(&mut self) -> &mut T::Inner {
+        self.inner.inner_mut()
     }
 }
 

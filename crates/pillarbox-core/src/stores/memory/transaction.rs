@@ -88,6 +88,15 @@ impl Begin<Memory> for &MemoryStore {
 
 impl Finish<Memory> for MemoryTransaction {
     type Error = MemoryError;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut Self {
+        self
+    }
 
     async fn commit(self) -> Result<(), MemoryError> {
         Self::commit(self);
