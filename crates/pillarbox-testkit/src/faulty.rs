@@ -139,11 +139,14 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Fetch, "fetch events", self.inner.fetch(fetch)).await
     }
     async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
-        if verdicts.iter().any(|verdict| Some(verdict.seq) == refused) {
-            return Err(StoreError::new(StoreErrorKind::Unexpected, "settle events", "the test's trigger says no"));
-        }
-        self.call(Operation::Settle, "settle events", self.inner.settle(node, verdicts)).await
+        let settle = async {
+            let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
+            if verdicts.iter().any(|verdict| Some(verdict.seq) == refused) {
+                return Err(StoreError::new(StoreErrorKind::Unexpected, "settle events", "the test's trigger says no"));
+            }
+            self.inner.settle(node, verdicts).await
+        };
+        self.call(Operation::Settle, "settle events", settle).await
     }
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.inner.counts().await

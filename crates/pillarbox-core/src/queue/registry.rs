@@ -4,6 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Rows settled while one fetch is under way that are remembered, before that fetch is called off instead.
 const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 
+/// Rows that a fetch is asked to leave out at most.
+const MAX_EXCLUDED: usize = 10_000;
+
 /// Which rows this process has to do with, so that no row is ever in its memory twice.
 ///
 /// ```text
@@ -139,7 +142,15 @@ impl Sight<'_> {
             Entry::Held { timed } if *timed || !timed_only => Some(*seq),
             _ => None,
         });
-        held.collect()
+        let mut held: Vec<i64> = held.collect();
+        drop(entries);
+        // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
+        // would meet first.
+        if held.len() > MAX_EXCLUDED {
+            held.select_nth_unstable(MAX_EXCLUDED);
+            held.truncate(MAX_EXCLUDED);
+        }
+        held
     }
 
     /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
@@ -222,6 +233,16 @@ mod tests {
         registry.clear();
         assert_eq!(registry.held(), 0);
         assert!(!registry.take_announced(3), "another node may have delivered it since");
+    }
+
+    #[test]
+    fn the_list_of_excluded_rows_is_bounded_and_begins_with_the_lowest() {
+        let registry = Registry::default();
+        let rows = i64::try_from(MAX_EXCLUDED).expect("small");
+        registry.sight().admit((0..rows * 2).rev().map(|seq| (seq, false)));
+        let mut excluded = registry.sight().exclude(false);
+        excluded.sort_unstable();
+        assert_eq!(excluded, (0..rows).collect::<Vec<_>>());
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Settler {
                     if received == 0 {
                         return;
                     }
-                    self.settle(&batch).await;
+                    self.settle(&batch, false).await;
                     batch.clear();
                 }
                 seq = self.cooling.next() => self.intake.registry.release([seq]),
@@ -59,28 +59,28 @@ impl Settler {
         }
     }
 
-    async fn settle(&mut self, batch: &[Verdict]) {
+    /// Records a batch. `tried` says that it may have been recorded already, by a try whose answer was lost.
+    async fn settle(&mut self, batch: &[Verdict], mut tried: bool) {
         let mut pause = Pause::default();
         loop {
             match self.store.settle(&self.node, batch).await {
                 Ok(refused) => {
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
-                    let first = !pause.is_over();
-                    self.settled(batch, &refused, first);
+                    self.settled(batch, &refused, !tried);
                     return;
                 }
-                Err(error) if error.kind() == StoreErrorKind::Unexpected && pause.is_first() => {
+                Err(error) if error.kind() == StoreErrorKind::Unexpected => {
                     match batch {
                         [verdict] => match plainer(verdict) {
-                            Some(plain) => Box::pin(self.settle(&[plain])).await,
+                            Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
                             None => self.unrecordable(verdict.seq, &error).await,
                         },
                         // One verdict that the database refuses must not keep the others from being recorded.
                         _ => {
                             let (left, right) = batch.split_at(batch.len() / 2);
-                            Box::pin(self.settle(left)).await;
-                            Box::pin(self.settle(right)).await;
+                            Box::pin(self.settle(left, tried)).await;
+                            Box::pin(self.settle(right, tried)).await;
                         }
                     }
                     return;
@@ -89,6 +89,7 @@ impl Settler {
                     if pause.is_first() {
                         tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
                     }
+                    tried = true;
                     let wait = tokio::time::sleep(pause.next(&*self.random));
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
                         tracing::warn!(events = batch.len(), "verdicts were given up; the events are delivered again");

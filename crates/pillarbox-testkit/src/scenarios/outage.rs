@@ -68,7 +68,11 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     let seqs = insert(&*db.store(), &mut transaction, all.clone()).await?;
     transaction.commit().await?;
     store.refuse_verdict_of(seqs.get(5).copied());
+    // An outage before it must not make the refusal look like a part of the outage.
+    store.set(Operation::Settle, Fault::Unreachable);
     let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
+    store.wait_for_faults(Operation::Settle, 2).await;
+    store.set(Operation::Settle, Fault::None);
     while db.store().counts().await?.done < 19 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
