@@ -65,7 +65,7 @@ impl Claimer {
         }
     }
 
-    /// Fetches once; says whether anything was found.
+    /// Fetches once; says whether anything new was found.
     async fn fetch(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
         let sight = self.intake.registry.sight();
         let exclude = sight.exclude(sweep.cursor().is_some());
@@ -74,17 +74,16 @@ impl Claimer {
         let Fetched { rows, next_due } = self.store.fetch(&fetch).await?;
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
         let full = rows.len() >= limit;
-        let found = !rows.is_empty();
         let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
         sweep.advance(untimed().min().zip(untimed().max()), held, full, Instant::now());
         if let Some(delay) = next_due {
             self.intake.lookout.due_in(delay);
         }
-        if found {
-            let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed())));
-            drop(sight);
-            self.queue(rows, &admitted).await;
-        }
+        let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed())));
+        drop(sight);
+        // Rows that are in memory already are no reason to look again soon.
+        let found = admitted.contains(&true);
+        self.queue(rows, &admitted).await;
         Ok(found)
     }
 
