@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
-use pillarbox_core::ownership::{Acquired, Mode};
+use pillarbox_core::ownership::{Acquired, Mode, Renewal};
 use pillarbox_core::settle::{Change, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Store as _};
-use support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};
+use support::{LEASE, NONE, done, event, events, eventually, fetch, node, owner, seqs, with_db};
 
 /// The ends of the range an event accepts, and an odd microsecond: floating point would lose each of them.
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn waiting(db: &support::Db, table: &str) {
          WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".\"{table}\"%' AND pid <> pg_backend_pid()",
         db.schema
     );
-    support::eventually(&format!("a wait on {table}"), async || db.text(&sql).await.as_deref() != Some("0")).await;
+    eventually(&format!("a wait on {table}"), async || db.text(&sql).await.as_deref() != Some("0")).await;
 }
 
 /// One call, one transaction: what the rows say was recorded together.
@@ -200,6 +200,32 @@ async fn a_closed_store_says_so() {
         let error = store.fetch(&fetch(1)).await.expect_err("it is closed");
         assert!(error.to_string().contains("closed") && !error.is_temporary(), "{error}");
         assert_eq!(event().event_type(), "order.placed");
+    })
+    .await;
+}
+
+/// Statements that wait for the table take every connection for events; the lease has one of its own.
+#[tokio::test]
+async fn a_renewal_waits_for_no_other_statement() {
+    with_db(async |db| {
+        db.store().await;
+        let store = db.options().pool_size(1).connect().await.expect("connects");
+        let node = owner(&store).await;
+        let mut client = db.pool.get().await.expect("a connection");
+        let transaction = client.transaction().await.expect("begins");
+        let lock = format!("LOCK TABLE {}.outbox_event IN ACCESS EXCLUSIVE MODE", db.schema);
+        transaction.batch_execute(&lock).await.expect("locks");
+        let wanted = fetch(1);
+        let fetching = store.fetch(&wanted);
+        let renewing = async {
+            waiting(db, "outbox_event").await;
+            let renewal = store.renew(&node, LEASE).await.expect("renews");
+            transaction.rollback().await.expect("rolls back");
+            renewal
+        };
+        let (fetched, renewal) = futures_util::future::join(fetching, renewing).await;
+        assert_eq!(renewal, Renewal::Renewed);
+        assert!(fetched.expect("fetches").rows.is_empty());
     })
     .await;
 }

@@ -180,3 +180,22 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
     *error = clean_error(&escaped);
     Some(plain)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {
+        let verdict = |error: &str| Verdict {
+            seq: 1,
+            expected_attempts: 0,
+            change: Change::Dead { attempts: 1, error: error.to_owned() },
+        };
+        assert_eq!(plainer(&verdict("a → b")), Some(verdict("a \\u{2192} b")));
+        assert_eq!(plainer(&verdict("a -> b")), None, "what is plain already is not tried again");
+        let long = plainer(&verdict(&"→".repeat(4000))).map(|verdict| verdict.change);
+        assert!(matches!(long, Some(Change::Dead { error, .. }) if error.len() <= 4000 && error.ends_with("...")));
+        assert_eq!(plainer(&Verdict { change: Change::Done, ..verdict("") }), None);
+    }
+}
