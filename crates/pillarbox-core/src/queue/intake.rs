@@ -67,11 +67,12 @@ impl Intake {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
         let Some(lanes) = lanes.as_ref() else { return self.look_for(rows, seqs) };
-        let mut dropped = 0_u64;
+        let (mut taken, mut dropped) = (0_u64, 0_u64);
         for (row, seq) in self.hot_candidates(rows, seqs) {
             if !self.registry.take_announced(seq) {
                 continue;
             }
+            taken += 1;
             if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now()))) {
                 Counters::add(&self.counters.hot, 1);
             } else {
@@ -94,6 +95,8 @@ impl Intake {
             }
         }
         match seqs.first() {
+            // Taken by the cold path, the row is no longer sought; announced before this term, it has to be.
+            Some(_) if delayed == 0 && taken == 0 => {}
             Some(first) if delayed == 0 => self.lookout.found(*first),
             _ => self.look_for(rows, seqs),
         }
