@@ -1,6 +1,6 @@
 //! Writes Pillarbox events in [sqlx](https://docs.rs/sqlx) transactions.
 //!
-//! Features: `postgres`, `sqlite`. Both forms of a transaction work, and so does the guard of
+//! Features: `mysql`, `postgres`, `sqlite`. Both forms of a transaction work, and so does the guard of
 //! [`Outbox::begin`](pillarbox_core::run::Outbox::begin):
 //!
 //! ```text
@@ -14,13 +14,15 @@
 //! were begun through its own `begin` and `begin_with`; one begun by executing the text `BEGIN` is not seen and is refused
 //! too. For a mode of its own, use `begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE")`.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod binds;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod uninterrupted;
 
 #[cfg(feature = "sqlite")]

@@ -33,7 +33,6 @@ pub enum StoreErrorKind {
 ///
 /// It says what happened, during which operation, against which database, and whether the same call may succeed later.
 /// It never contains a password.
-#[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
     operation: &'static str,
@@ -96,6 +95,13 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// What it displays: it is what `fn main() -> Result<…>` and `expect` show a person.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_ref().map(|source| &**source as _)
@@ -103,12 +109,19 @@ impl Error for StoreError {
 }
 
 /// A setting that cannot be used: which one, what is wrong with it, what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting `{field}` {problem}; {remedy}")]
 pub struct ConfigError {
     field: &'static str,
     problem: Cow<'static, str>,
     remedy: Cow<'static, str>,
+}
+
+/// What it displays, as that of [`StoreError`].
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl ConfigError {
@@ -127,10 +140,22 @@ impl ConfigError {
     pub fn field(&self) -> &'static str {
         self.field
     }
+
+    /// What is wrong with it: "is 0", "is missing".
+    #[must_use]
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
 }
 
 /// An outbox could not be started. Nothing runs and nothing was changed in the table.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// A setting is wrong, or two of them contradict each other.
@@ -142,6 +167,13 @@ pub enum StartError {
     /// The database refused, or cannot be reached.
     #[error("the outbox could not be started: {0}")]
     Store(#[from] StoreError),
+}
+
+/// What it displays, as that of [`StoreError`].
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// A write failed. No event of the call was written; `E` is the driver's own error.

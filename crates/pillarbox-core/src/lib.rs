@@ -13,6 +13,7 @@ pub mod clock;
 pub mod error;
 pub mod event;
 pub mod handle;
+pub mod maintain;
 pub mod observe;
 pub mod ownership;
 pub mod retry;

@@ -2,12 +2,16 @@
 //!
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
+mod shared;
 mod table;
+mod upkeep;
+mod wakeup;
 
 pub use table::TableName;
+pub use upkeep::{Backlog, DeadEvent, DeadFilter, NodeStatus, Purge, Purgeable, Purged, Record, Upkeep};
+pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,16 +19,16 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Envelope, EventId, Headers, Payload};
-use crate::ownership::{Acquired, Mode, NodeId, Renewal};
+use crate::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
 use crate::settle::Verdict;
 use crate::write::{Dialect, NewRow, Statement};
 
-/// A database that holds an outbox table.
+/// A database that holds an outbox table: what the engine asks of it. What operators ask is in [`Upkeep`].
 ///
 /// All methods may be called concurrently, and each may be dropped at any await: no lock, no open transaction and no
 /// half-done change may outlive the call. All times that decide anything are the database's own.
 #[async_trait]
-pub trait Store: fmt::Debug + Send + Sync + 'static {
+pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// What this store is and where it is.
     fn info(&self) -> &StoreInfo;
 
@@ -35,6 +39,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - `insert_leaves_unset_columns_to_their_defaults`
     /// - `insert_keeps_payload_bytes_as_written`
     /// - `insert_is_one_statement_for_a_batch_of_a_hundred`
+    /// - `insert_names_the_owner_it_is_given`
     /// - `rolled_back_inserts_leave_nothing`
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
 
@@ -75,6 +80,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - `acquire_takes_over_from_an_expired_node`
     /// - `acquire_by_a_node_that_was_cleared_is_lost`
     /// - `acquire_concurrently_makes_exactly_one_owner`
+    /// - `acquire_says_whether_the_owner_before_had_left`
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError>;
 
     /// Moves the end of a node's lease to `lease` from now, if it has not ended yet.
@@ -84,7 +90,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - `renew_refuses_an_expired_or_cleared_node`
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError>;
 
-    /// Unregisters a node and frees everything it owned, at once. Leaving twice is not an error.
+    /// Unregisters a node and frees the partitions it owned, at once. Leaving twice is not an error. Rows that name it in
+    /// `locked_by` are given back before, by [`release`](Self::release); those that are not wait for a thorough
+    /// [`reclaim`](Self::reclaim).
     ///
     /// # Behavior
     /// - `leave_frees_ownership_at_once`
@@ -112,73 +120,97 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
+    /// Takes pending rows that are due for `node`, which from now on holds them, and returns them: those that nobody
+    /// holds, whose holder died, or that `node` itself holds and does not exclude (it has forgotten them). Rows that
+    /// another node is taking at this moment are passed over, not waited for. Which rows are due and how many are
+    /// returned is as in [`fetch`](Self::fetch).
+    ///
+    /// A row that says `!`, or `node!`, says `node!` from now on: what is known of an attempt that never ended is kept until
+    /// it is counted. [`Row::locked_by`] is what the row said before. A node that is not registered takes nothing.
+    ///
+    /// # Behavior
+    /// - `claim_takes_each_row_for_one_node`
+    /// - `claim_concurrently_takes_each_row_once`
+    /// - `claim_returns_rows_in_seq_order_and_within_the_limit`
+    /// - `claim_waits_for_the_due_time_and_reports_the_next`
+    /// - `claim_takes_back_what_the_node_forgot`
+    /// - `claim_tells_of_a_holder_that_died`
+    /// - `claim_by_an_unregistered_node_takes_nothing`
+    /// - `claim_hands_over_an_undecodable_row_beside_the_others`
+    async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError>;
+
+    /// Gives up rows that `node` holds, so that any node may deliver them: `locked_by` is NULL again, whether an attempt
+    /// was announced (`node!`) or not, since the node lives and has ended it. Other rows are left alone.
+    ///
+    /// # Behavior
+    /// - `release_frees_what_the_node_holds_and_nothing_else`
+    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError>;
+
+    /// Clears away the nodes whose lease has ended, and frees what rows say they are held by a node that is not
+    /// registered, all in one transaction in which no node can join. A freed row says `?` in `locked_by`, or `!` if an
+    /// attempt had begun; see [`Past`](crate::ownership::Past).
+    ///
+    /// Looking at rows costs as much as there are pending ones without a due time, so unless `thorough` it is done only
+    /// if a node was cleared away.
+    ///
+    /// # Behavior
+    /// - `reclaim_frees_the_rows_of_a_dead_node_at_once`
+    /// - `reclaim_leaves_the_rows_of_living_nodes_alone`
+    /// - `reclaim_finds_rows_of_nodes_long_gone_when_thorough`
+    /// - `reclaim_says_whether_the_node_is_registered_and_when_to_look_again`
+    async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError>;
+
+    /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
+    /// the process die the attempt is known to have never ended. If `attempts` is above `expected_attempts`, an earlier attempt
+    /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
+    /// reasons for which a settle is refused.
+    ///
+    /// # Behavior
+    /// - `begin_attempt_marks_the_row_and_counts_the_crashed_one`
+    /// - `begin_attempt_is_refused_as_a_settle_is`
+    async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError>;
+
     /// Records verdicts, in one transaction, and returns the `seq` of those that changed nothing: the row is gone or
-    /// terminal, has other attempts than expected, or `node` is not the owner. The answer is in no order.
+    /// terminal, has other attempts than expected, or is not `node`'s as `fence` sees it; a node that is not registered
+    /// owns nothing, whatever rows say. The answer is in no order.
+    ///
+    /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::settle::Change).
     ///
     /// # Behavior
     /// - `settle_done_is_terminal_and_clears_the_error`
     /// - `settle_retry_sets_attempts_error_and_due_time`
     /// - `settle_dead_keeps_the_error_and_the_attempts`
+    /// - `settle_hold_leaves_the_row_where_it_is`
     /// - `settle_refuses_a_node_that_is_not_the_owner`
+    /// - `settle_refuses_a_row_that_another_node_holds`
     /// - `settle_refuses_terminal_rows`
     /// - `settle_refuses_unexpected_attempts`
     /// - `settle_twice_counts_once`
     /// - `settle_never_inserts`
     /// - `settle_stores_any_error_text`
     /// - `settle_keeps_payload_bytes`
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
+    async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
-    /// Counts rows by state.
-    ///
-    /// # Behavior
-    /// - `counts_match_the_rows`
-    async fn counts(&self) -> Result<Counts, StoreError>;
+    /// How processes wake each other through this database, if it can.
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        None
+    }
 
     /// Closes the store's connections. Calls after it fail; calling it twice is fine.
     async fn close(&self);
 }
 
-#[async_trait]
-impl<S: Store + ?Sized> Store for Arc<S> {
-    fn info(&self) -> &StoreInfo {
-        (**self).info()
-    }
-    fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
-        (**self).insert(rows)
-    }
-    async fn migrate(&self) -> Result<(), StoreError> {
-        (**self).migrate().await
-    }
-    fn migration_sql(&self) -> String {
-        (**self).migration_sql()
-    }
-    async fn check(&self) -> Result<(), StoreError> {
-        (**self).check().await
-    }
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        (**self).join(node, mode, lease).await
-    }
-    async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        (**self).acquire(node).await
-    }
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        (**self).renew(node, lease).await
-    }
-    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        (**self).leave(node).await
-    }
-    async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        (**self).fetch(fetch).await
-    }
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        (**self).settle(node, verdicts).await
-    }
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        (**self).counts().await
-    }
-    async fn close(&self) {
-        (**self).close().await;
-    }
+/// An attempt that is about to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunAttempt {
+    /// Which row.
+    pub seq: i64,
+    /// The attempts the row must hold.
+    pub expected_attempts: u32,
+    /// The attempts it is to hold: one more if an earlier one was found to have crashed.
+    pub attempts: u32,
+    /// What is to be said of the crashed one; `None` leaves what the row holds.
+    pub error: Option<String>,
 }
 
 /// What a store is: for logs, errors and the check that a connection fits.
@@ -289,6 +321,8 @@ pub struct Row {
     pub attempts: u32,
     /// Whether it has a due time: it was delayed, deferred or has failed before.
     pub timed: bool,
+    /// Column `locked_by` before this node took the row; what it means says [`Past`](crate::ownership::Past).
+    pub locked_by: Option<Box<str>>,
     /// When it happened, by the writer's clock. Rows inserted without one take `created_at`.
     pub occurred_at: Timestamp,
     /// When it was inserted, by the database's clock; on the hot path by the writer's.
@@ -312,6 +346,7 @@ impl Row {
             payload: event.payload().clone(),
             attempts: 0,
             timed: event.is_delayed(),
+            locked_by: None,
             occurred_at: event.occurred_at(),
             created_at,
         }

@@ -10,7 +10,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError, Outcome};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::run::{Outbox, SingleNode};
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::Upkeep as _;
 use pillarbox_core::stores::memory::MemoryStore;
 use pillarbox_core::write::insert;
 

@@ -1,5 +1,5 @@
-//! What every store has to do: one test for each behaviour that [`Store`](pillarbox_core::store::Store) lists, and what
-//! the engine promises, tried on that store.
+//! What every store has to do: one test for each behaviour that [`Store`](pillarbox_core::store::Store) and the ports
+//! beside it list, and what the engine promises, tried on that store.
 //!
 //! A backend calls it from a test target with `harness = false`:
 //!
@@ -13,16 +13,23 @@
 //! The usual arguments of a test binary work: a part of a name, `--list`, `--ignored`, `--test-threads`.
 
 mod acquire;
-mod counts;
+mod begin_attempt;
+mod claim;
+mod claim_together;
 mod fetch;
 mod fetch_due;
 mod insert;
+mod insert_owned;
 mod join;
 mod leave;
 mod migrate;
+mod reclaim;
+mod release;
 mod renew;
 mod settle;
 mod settle_refuses;
+mod upkeep;
+mod wake_ups;
 
 use std::process::ExitCode;
 
@@ -31,6 +38,8 @@ use libtest_mimic::Arguments;
 use crate::Harness;
 use crate::run::Case;
 use crate::scenarios;
+
+use upkeep::{backlog, counts, dead, nodes, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -68,6 +77,9 @@ behaviors! {
         insert_is_one_statement_for_a_batch_of_a_hundred needs sql,
         rolled_back_inserts_leave_nothing,
     }
+    insert_owned on migrated tables {
+        insert_names_the_owner_it_is_given,
+    }
     migrate on no tables {
         migrate_twice_changes_nothing,
         migrate_concurrently_succeeds_everywhere,
@@ -86,6 +98,7 @@ behaviors! {
         acquire_takes_over_from_an_expired_node,
         acquire_by_a_node_that_was_cleared_is_lost,
         acquire_concurrently_makes_exactly_one_owner,
+        acquire_says_whether_the_owner_before_had_left,
     }
     renew on migrated tables {
         renew_extends_a_living_lease,
@@ -111,21 +124,76 @@ behaviors! {
         fetch_serves_both_kinds_under_load,
         fetch_reports_the_next_due_time,
     }
+    claim on migrated tables {
+        claim_takes_each_row_for_one_node,
+        claim_returns_rows_in_seq_order_and_within_the_limit,
+        claim_waits_for_the_due_time_and_reports_the_next,
+        claim_takes_back_what_the_node_forgot,
+        claim_tells_of_a_holder_that_died,
+        claim_by_an_unregistered_node_takes_nothing,
+        claim_hands_over_an_undecodable_row_beside_the_others,
+    }
+    claim_together on migrated tables {
+        claim_concurrently_takes_each_row_once,
+    }
+    release on migrated tables {
+        release_frees_what_the_node_holds_and_nothing_else,
+    }
+    reclaim on migrated tables {
+        reclaim_frees_the_rows_of_a_dead_node_at_once,
+        reclaim_leaves_the_rows_of_living_nodes_alone,
+        reclaim_finds_rows_of_nodes_long_gone_when_thorough,
+        reclaim_says_whether_the_node_is_registered_and_when_to_look_again,
+    }
+    begin_attempt on migrated tables {
+        begin_attempt_marks_the_row_and_counts_the_crashed_one,
+        begin_attempt_is_refused_as_a_settle_is,
+    }
     settle on migrated tables {
         settle_done_is_terminal_and_clears_the_error,
         settle_retry_sets_attempts_error_and_due_time,
         settle_dead_keeps_the_error_and_the_attempts,
+        settle_hold_leaves_the_row_where_it_is,
         settle_stores_any_error_text,
         settle_keeps_payload_bytes,
     }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,
+        settle_refuses_a_row_that_another_node_holds,
         settle_refuses_terminal_rows,
         settle_refuses_unexpected_attempts,
         settle_twice_counts_once,
         settle_never_inserts,
     }
+    wake_ups on migrated tables {
+        a_ring_wakes_every_listener needs wake_ups,
+    }
     counts on migrated tables {
         counts_match_the_rows,
+    }
+    backlog on migrated tables {
+        backlog_counts_what_is_pending_and_dead,
+        backlog_knows_the_age_of_the_oldest_due_row,
+    }
+    nodes on migrated tables {
+        nodes_lists_the_registered_and_says_who_owns_the_table,
+    }
+    record on migrated tables {
+        record_shows_every_column_as_stored,
+    }
+    dead on migrated tables {
+        dead_lists_matching_events_page_by_page,
+        count_dead_counts_what_dead_lists,
+    }
+    replay on migrated tables {
+        replay_makes_a_dead_event_new_and_due,
+        replay_leaves_other_states_alone,
+        discard_deletes_dead_events_only,
+    }
+    purge on migrated tables {
+        purge_deletes_ended_rows_older_than_asked,
+        purge_keeps_pending_rows_and_other_states,
+        purge_goes_on_where_it_stopped_and_says_when_it_is_over,
+        purge_of_everything_stops_while_a_node_lives,
     }
 }

@@ -1,8 +1,10 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, InvalidEvent};
-use pillarbox_core::ownership::NodeId;
+use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::{Fetch, FetchedRow, Store};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Store};
+
+use crate::{Columns, Harness};
 
 /// An event whose payload is of no interest.
 pub(crate) fn event() -> Result<Envelope, InvalidEvent> {
@@ -43,21 +45,75 @@ pub(crate) fn some(limit: usize) -> Fetch {
     Fetch { above: 0, exclude: Vec::new(), limit }
 }
 
-/// Records the same change in rows that no attempt has failed on yet; fails if a verdict was refused.
+/// The `seq` of each row, in their order.
+pub(crate) fn seqs_of(fetched: &Fetched) -> Vec<i64> {
+    fetched.rows.iter().map(FetchedRow::seq).collect()
+}
+
+/// Claims, and returns the `seq` of each row, in their order.
+pub(crate) async fn claimed(store: &dyn Store, node: &NodeId, fetch: &Fetch) -> Result<Vec<i64>, BoxError> {
+    Ok(seqs_of(&store.claim(node, fetch).await?))
+}
+
+/// What becomes of one row.
+pub(crate) fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Verdict {
+    Verdict { seq, expected_attempts, change }
+}
+
+/// The first attempt on a row, announced with nothing to say about an earlier one.
+pub(crate) fn first_attempt(seq: i64) -> BegunAttempt {
+    BegunAttempt { seq, expected_attempts: 0, attempts: 0, error: None }
+}
+
+/// The owner of the table records the same change in rows that no attempt has failed on yet; fails if a verdict was
+/// refused.
 pub(crate) async fn settle_all(
     store: &dyn Store,
     node: &NodeId,
     seqs: &[i64],
     change: &Change,
 ) -> Result<(), BoxError> {
-    let verdict = |seq: &i64| Verdict { seq: *seq, expected_attempts: 0, change: change.clone() };
-    let refused = store.settle(node, &seqs.iter().map(verdict).collect::<Vec<_>>()).await?;
+    settle(store, node, Fence::Table, seqs, change).await
+}
+
+/// The same by the node that holds the rows.
+pub(crate) async fn settle_held(
+    store: &dyn Store,
+    node: &NodeId,
+    seqs: &[i64],
+    change: &Change,
+) -> Result<(), BoxError> {
+    settle(store, node, Fence::Row, seqs, change).await
+}
+
+async fn settle(store: &dyn Store, node: &NodeId, fence: Fence, seqs: &[i64], change: &Change) -> Result<(), BoxError> {
+    let verdicts: Vec<_> = seqs.iter().map(|seq| verdict(*seq, 0, change.clone())).collect();
+    let refused = store.settle(node, fence, &verdicts).await?;
     if refused.is_empty() { Ok(()) } else { Err(format!("the verdicts on {refused:?} were refused").into()) }
 }
 
-/// Settles and returns the refused in ascending order; a store may return them in any.
+/// The owner of the table settles; returns the refused in ascending order, since a store may return them in any.
 pub(crate) async fn refused(store: &dyn Store, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, BoxError> {
-    let mut refused = store.settle(node, verdicts).await?;
+    let mut refused = store.settle(node, Fence::Table, verdicts).await?;
     refused.sort_unstable();
     Ok(refused)
+}
+
+/// The row of an event that must be there.
+pub(crate) async fn columns<H: Harness>(db: &H, event: &Envelope) -> Result<Columns, BoxError> {
+    db.columns(event.id().as_str()).await?.ok_or_else(|| format!("event {} is gone", event.id()).into())
+}
+
+/// The rows of events that must be there.
+pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Columns>, BoxError> {
+    let mut rows = Vec::new();
+    for event in events {
+        rows.push(columns(db, event).await?);
+    }
+    Ok(rows)
+}
+
+/// Who holds them, as their rows say.
+pub(crate) async fn holders<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Option<String>>, BoxError> {
+    Ok(rows(db, events).await?.into_iter().map(|row| row.locked_by).collect())
 }

@@ -3,9 +3,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{Counts, Fetch, Fetched, Store, StoreInfo};
+use pillarbox_core::store::{
+    Backlog, BegunAttempt, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, Purge, Purged, Record, Store,
+    StoreInfo, Upkeep, WakeUps,
+};
 use pillarbox_core::write::{NewRow, Statement};
 use tokio::sync::watch;
 
@@ -138,20 +141,64 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
         self.call(Operation::Fetch, "fetch events", self.inner.fetch(fetch)).await
     }
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+    async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         let settle = async {
             let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
             if verdicts.iter().any(|verdict| Some(verdict.seq) == refused) {
                 return Err(StoreError::new(StoreErrorKind::Unexpected, "settle events", "the test's trigger says no"));
             }
-            self.inner.settle(node, verdicts).await
+            self.inner.settle(node, fence, verdicts).await
         };
         self.call(Operation::Settle, "settle events", settle).await
     }
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        self.inner.counts().await
+    async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        self.call(Operation::Fetch, "claim events", self.inner.claim(node, fetch)).await
+    }
+    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
+        self.call(Operation::Leave, "release events", self.inner.release(node, seqs)).await
+    }
+    async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
+        self.call(Operation::Acquire, "reclaim events", self.inner.reclaim(node, thorough)).await
+    }
+    async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
+        self.call(Operation::Settle, "announce an attempt", self.inner.begin_attempt(node, fence, attempt)).await
+    }
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        self.inner.wake_ups()
     }
     async fn close(&self) {
         self.inner.close().await;
+    }
+}
+
+/// What operators ask is not made to fail.
+#[async_trait]
+impl<S: Store> Upkeep for FaultyStore<S> {
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.inner.counts().await
+    }
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.inner.backlog().await
+    }
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.inner.nodes().await
+    }
+    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
+        self.inner.record(event_id).await
+    }
+    async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
+        self.inner.dead(filter, above, limit).await
+    }
+    async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
+        self.inner.count_dead(filter).await
+    }
+    async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.inner.replay(seqs).await
+    }
+    async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.inner.discard(seqs).await
+    }
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.inner.purge(purge).await
     }
 }

@@ -13,12 +13,15 @@ pub struct Capabilities {
     pub sql: bool,
     /// Two writing transactions can be open at the same time.
     pub concurrent_writers: bool,
+    /// Processes can wake each other through it: [`Store::wake_ups`] returns something.
+    pub wake_ups: bool,
 }
 
 /// How the suite reaches one backend. One value is one database of its own: fresh, shared with no other test.
 ///
 /// A backend with SQL implements [`execute`](Self::execute), [`query`](Self::query), [`sql_time`](Self::sql_time) and
-/// [`sql_hex`](Self::sql_hex); the actions below them follow. Any other implements those actions instead.
+/// [`sql_hex`](Self::sql_hex); the actions below them follow, once [`quote`](Self::quote) and
+/// [`sql_text`](Self::sql_text) fit its SQL. Any other implements those actions instead.
 pub trait Harness: Sized + Send + Sync + 'static {
     /// The adapter's marker, as in [`Connection`].
     type Marker: 'static;
@@ -63,6 +66,16 @@ pub trait Harness: Sized + Send + Sync + 'static {
     /// SQL for the bytes in a column as lower-case hexadecimal text.
     fn sql_hex(_column: &str) -> String {
         String::new()
+    }
+
+    /// SQL for a column as text.
+    fn sql_text(column: &str) -> String {
+        format!("CAST({column} AS text)")
+    }
+
+    /// An identifier, quoted for SQL.
+    fn quote(identifier: &str) -> String {
+        format!("\"{identifier}\"")
     }
 
     /// Begins a user's transaction.
@@ -120,6 +133,19 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Makes every row that is there look created this many seconds ago and, if it has ended, ended then too.
+    ///
+    /// A harness may let its database's clock jump instead, so tests age a database once, and by less than the hour that
+    /// their leases and delays last.
+    fn age(&self, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let then = Self::sql_time(-seconds);
+        let sql = format!(
+            "UPDATE {} SET created_at = {then}, done_at = CASE WHEN done_at IS NULL THEN NULL ELSE {then} END",
+            self.table("event")
+        );
+        async move { self.execute(&sql).await }
+    }
+
     /// Claims that the tables were migrated by a much later release.
     fn set_newer_schema(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
         let sql = format!("UPDATE {} SET version = version + 1000", self.table("migration"));
@@ -144,14 +170,20 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Removes a node from the register and leaves everything else, so that its rows name a node that nobody knows.
+    fn forget(&self, node: &NodeId) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("DELETE FROM {} WHERE node_id = '{node}'", self.table("node"));
+        async move { self.execute(&sql).await }
+    }
+
     /// One of the outbox's tables, quoted for SQL: `event`, `node`, `partition`, `migration`.
     fn table(&self, role: &str) -> String {
         let configured = self.store().info().table.clone();
         let Ok(name) = TableName::parse(&configured) else { return configured };
         let table = if role == "event" { name.event().to_owned() } else { name.beside(role) };
         match name.schema() {
-            Some(schema) => format!("\"{schema}\".\"{table}\""),
-            None => format!("\"{table}\""),
+            Some(schema) => format!("{}.{}", Self::quote(schema), Self::quote(&table)),
+            None => Self::quote(&table),
         }
     }
 }
@@ -177,11 +209,12 @@ pub struct Columns {
     /// Whether `done_at` is set.
     pub ended: bool,
     pub last_error: Option<String>,
+    pub locked_by: Option<String>,
 }
 
 /// The columns as text, in the order in which [`Columns::parse`] takes them.
 fn columns<H: Harness>() -> String {
-    let text = |column: &str| format!("CAST({column} AS text)");
+    let text = H::sql_text;
     let mut list = vec![text("seq"), "event_type".to_owned()];
     list.extend(["aggregate_type", "aggregate_id", "tenant_id", "ordering_key"].map(str::to_owned));
     list.extend([text("payload"), H::sql_hex("payload_bytes"), "content_type".to_owned(), text("headers")]);
@@ -189,16 +222,17 @@ fn columns<H: Harness>() -> String {
     list.extend(
         ["available_at", "done_at"].map(|column| format!("CASE WHEN {column} IS NULL THEN NULL ELSE 'set' END")),
     );
-    list.push("last_error".to_owned());
+    list.extend(["last_error", "locked_by"].map(str::to_owned));
     list.join(", ")
 }
 
 impl Columns {
     fn parse(row: Vec<Option<String>>) -> Result<Self, BoxError> {
-        let row: [Option<String>; 15] =
-            row.try_into().map_err(|row: Vec<_>| format!("expected 15 columns, not {}", row.len()))?;
+        let row: [Option<String>; 16] =
+            row.try_into().map_err(|row: Vec<_>| format!("expected 16 columns, not {}", row.len()))?;
         let [seq, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, rest @ ..] = row;
-        let [payload, bytes, content_type, headers, status, attempts, available_at, done_at, last_error] = rest;
+        let [payload, bytes, content_type, headers, status, attempts, available_at, done_at, last_error, locked_by] =
+            rest;
         let set = |column: Option<String>| column.ok_or("a column that must not be NULL is");
         Ok(Self {
             seq: set(seq)?.parse()?,
@@ -216,6 +250,7 @@ impl Columns {
             timed: available_at.is_some(),
             ended: done_at.is_some(),
             last_error,
+            locked_by,
         })
     }
 }

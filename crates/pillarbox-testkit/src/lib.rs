@@ -1,12 +1,21 @@
 //! For those who test with Pillarbox or write a backend for it.
 //!
+//! To test code that uses Pillarbox:
+//!
+//! - [`TestOutbox`] is an outbox in memory with a clock that the test moves, [`FakeClock`]; [`wait_until_idle`] waits for
+//!   deliveries on any store.
+//! - [`Recorder`] is a handler that counts its calls, [`RecordingHook`] remembers what was written.
+//!
+//! To test a backend:
+//!
 //! - [`conformance`] proves that a store keeps to its port, one test for each behaviour the port lists, and that the
 //!   engine keeps its promises on it. A backend writes a [`Harness`] and no test; [`MemoryHarness`] is an example.
-//! - [`Recorder`] is a handler that counts its calls, [`FaultyStore`] a store whose database fails when told to.
+//! - [`FaultyStore`] is a store whose database fails when told to.
 //! - [`invariants`] names what must hold whatever happens.
 
 pub mod conformance;
 mod events;
+mod fake_clock;
 mod faulty;
 mod harness;
 pub mod invariants;
@@ -14,10 +23,15 @@ mod memory;
 mod nodes;
 mod payloads;
 mod recorder;
+mod recording_hook;
 mod run;
 mod scenarios;
+mod test_outbox;
 
+pub use fake_clock::FakeClock;
 pub use faulty::{Fault, FaultyStore, Operation};
 pub use harness::{Capabilities, Columns, Harness};
 pub use memory::MemoryHarness;
 pub use recorder::{Call, Ending, Recorder};
+pub use recording_hook::RecordingHook;
+pub use test_outbox::{TestOutbox, wait_until_idle};

@@ -1,6 +1,7 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
+use pillarbox_core::clock::{Clock, SystemClock, Timestamp};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::NodeId;
@@ -13,6 +14,23 @@ use crate::{Capabilities, Columns, Harness};
 #[derive(Debug)]
 pub struct MemoryHarness {
     store: MemoryStore,
+    clock: Arc<JumpingClock>,
+}
+
+/// The operating system's clock, but for the seconds it was put forward.
+#[derive(Debug, Default)]
+struct JumpingClock {
+    ahead: AtomicI64,
+}
+
+impl Clock for JumpingClock {
+    fn now(&self) -> Timestamp {
+        seconds_after(SystemClock.now(), self.ahead.load(Ordering::SeqCst))
+    }
+}
+
+fn seconds_after(time: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_micros(time.as_micros() + seconds * 1_000_000)
 }
 
 impl MemoryHarness {
@@ -27,10 +45,11 @@ impl Harness for MemoryHarness {
     type Transaction = MemoryTransaction;
     type Source<'a> = &'a MemoryStore;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: false, concurrent_writers: true };
+    const CAPABILITIES: Capabilities = Capabilities { sql: false, concurrent_writers: true, wake_ups: true };
 
     async fn create() -> Result<Self, BoxError> {
-        Ok(Self { store: MemoryStore::new() })
+        let clock = Arc::new(JumpingClock::default());
+        Ok(Self { store: MemoryStore::with_clock(clock.clone()), clock })
     }
 
     async fn destroy(self) -> Result<(), BoxError> {
@@ -67,14 +86,23 @@ impl Harness for MemoryHarness {
         found(self.store.inspect().make_due(row.seq))
     }
 
+    async fn age(&self, seconds: i64) -> Result<(), BoxError> {
+        self.clock.ahead.fetch_add(seconds, Ordering::SeqCst);
+        Ok(())
+    }
+
     async fn register(&self, node: &NodeId, mode: &str, lease: i64) -> Result<(), BoxError> {
-        let expires_at = Timestamp::from_micros(SystemClock.now().as_micros() + lease * 1_000_000);
-        self.store.inspect().register(node, mode, expires_at);
+        self.store.inspect().register(node, mode, seconds_after(self.clock.now(), lease));
         Ok(())
     }
 
     async fn expire(&self, node: &NodeId) -> Result<(), BoxError> {
         found(self.store.inspect().expire(node))
+    }
+
+    /// In memory a node that leaves touches no row either.
+    async fn forget(&self, node: &NodeId) -> Result<(), BoxError> {
+        Ok(self.store.leave(node).await?)
     }
 }
 
@@ -102,5 +130,6 @@ fn columns(row: MemoryRow) -> Columns {
         timed: row.available_at.is_some(),
         ended: row.done_at.is_some(),
         last_error: row.last_error,
+        locked_by: row.locked_by,
     }
 }

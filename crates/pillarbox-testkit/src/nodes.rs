@@ -17,6 +17,13 @@ pub(crate) async fn member(store: &dyn Store) -> Result<NodeId, BoxError> {
     Ok(node)
 }
 
+/// One of several nodes that deliver side by side, each the rows it holds.
+pub(crate) async fn peer(store: &dyn Store) -> Result<NodeId, BoxError> {
+    let node = stranger()?;
+    store.join(&node, Mode::MultiNode, HOUR).await?;
+    Ok(node)
+}
+
 /// A member that owns the partitions.
 pub(crate) async fn owner(store: &dyn Store) -> Result<NodeId, BoxError> {
     let node = member(store).await?;

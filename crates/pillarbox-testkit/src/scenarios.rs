@@ -1,12 +1,16 @@
 //! What the engine promises, tried on a store: the second half of the suite.
 
 mod cancellation;
+mod crash;
 mod delivery;
 mod failure;
+mod in_order;
+mod many_nodes;
 mod outage;
 mod ownership;
 mod queueing;
 mod setting;
+mod upkeep;
 
 use crate::Harness;
 use crate::run::Case;
@@ -57,8 +61,44 @@ scenarios! {
         a_standby_takes_over_when_the_owner_is_cut_off,
         a_node_that_was_cut_off_comes_back_as_another,
         a_receipt_from_before_another_owner_is_not_delivered_again,
+        a_node_whose_registration_is_gone_notices_at_the_first_refusal,
         shutdown_finishes_what_is_queued_and_frees_the_table,
         shutdown_leaves_what_does_not_end_to_the_next_owner,
+    }
+    many_nodes {
+        nodes_share_a_backlog_without_a_second_call,
+        a_guarded_commit_is_delivered_from_memory_by_its_writer,
+        a_reported_commit_of_the_users_own_is_claimed_at_once,
+        what_memory_has_no_room_for_is_claimed,
+        what_a_node_forgot_it_finds_again,
+        the_rows_of_a_dead_node_are_delivered_by_another,
+        the_verdict_of_a_node_that_was_cut_off_is_refused,
+        a_handler_longer_than_the_lease_runs_once,
+        a_clean_stop_gives_back_what_it_holds,
+        modes_that_cannot_coexist_refuse_to_start,
+        clocks_minutes_apart_change_nothing,
+        a_full_hot_queue_leaves_the_rest_to_others,
+        a_lost_lease_is_no_crash,
+    }
+    in_order {
+        events_are_delivered_in_the_order_of_the_table,
+        a_commit_is_delivered_in_order_without_polling,
+        a_failing_head_holds_up_those_behind_it,
+        a_deferred_head_holds_up_those_behind_it,
+        a_failing_head_goes_dead_and_the_rest_go_on,
+        a_standby_goes_on_with_the_failing_head,
+        a_batch_handler_is_called_for_one_event_at_a_time,
+    }
+    crash {
+        an_event_that_kills_its_process_goes_dead,
+        an_event_that_kills_its_process_goes_dead_on_many_nodes,
+        an_event_that_kills_its_process_goes_dead_in_order,
+    }
+    upkeep {
+        replayed_events_are_delivered_again,
+        a_running_node_purges_what_is_over,
+        a_writer_purges_by_age,
+        interceptors_run_around_the_handler,
     }
     outage {
         an_outage_while_settling_costs_no_attempt_and_no_second_call,

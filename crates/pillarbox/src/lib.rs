@@ -3,8 +3,8 @@
 //!
 //! # Quickstart
 //!
-//! On SQLite, with the default features. For PostgreSQL take [`PostgresStore`] and a pool of your driver; all else is the
-//! same.
+//! On SQLite, with the default features. For PostgreSQL take [`PostgresStore`], for MySQL and MariaDB [`MysqlStore`], and a
+//! pool of your driver; all else is the same.
 //!
 #![cfg_attr(all(feature = "macros", feature = "sqlite"), doc = "```no_run")]
 #![cfg_attr(not(all(feature = "macros", feature = "sqlite")), doc = "```ignore")]
@@ -74,9 +74,13 @@
 //! | `macros` | yes | `#[derive(Event)]` |
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
 //! | `postgres` | | [`PostgresStore`] |
+//! | `config` | | [`config`]: settings from a file and the environment |
+//! | `mysql` | | [`MysqlStore`], for MySQL and MariaDB |
 //! | `sqlx-sqlite` | | [`Outbox::write`] and [`Outbox::begin`] on sqlx's SQLite transactions and pools |
 //! | `sqlx-postgres` | | the same on sqlx's PostgreSQL transactions and pools |
+//! | `sqlx-mysql` | | the same on sqlx's MySQL transactions and pools |
 //! | `tokio-postgres` | | the same on tokio-postgres and deadpool-postgres |
+//! | `mysql-async` | | the same on mysql_async |
 //!
 //! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
 //! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
@@ -84,22 +88,29 @@
 //! # Where things are
 //!
 //! What a service needs daily is here at the root. The modules hold the rest, by stage: [`event`], [`write`](mod@write),
-//! [`handle`], [`retry`], and [`run`] for settings; [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
+//! [`handle`], [`retry`], and [`run`] for modes and settings; [`maintain`], [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
 //! [`clock`] for those who bring their own; [`error`] for what can go wrong.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without a feature its links have no target; the documentation is built with all of them.
-#![cfg_attr(not(all(feature = "sqlite", feature = "postgres")), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(
+    not(all(feature = "config", feature = "mysql", feature = "sqlite", feature = "postgres")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 pub use pillarbox_core::event::{Envelope, Event, EventId};
-pub use pillarbox_core::handle::{Delivery, HandlerError, Outcome, blocking};
+pub use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome, blocking};
 pub use pillarbox_core::run::Outbox;
-pub use pillarbox_core::store::Store;
+pub use pillarbox_core::store::{Store, Upkeep};
 pub use pillarbox_core::stores::memory::MemoryStore;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use pillarbox_macros::Event;
+
+#[cfg(feature = "mysql")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
+pub use pillarbox_mysql::{MysqlOptions, MysqlStore};
 
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
@@ -109,8 +120,12 @@ pub use pillarbox_postgres::{PostgresOptions, PostgresStore};
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 
+#[cfg(feature = "config")]
+#[cfg_attr(docsrs, doc(cfg(feature = "config")))]
+pub use pillarbox_config as config;
+
 pub use pillarbox_core::stores::memory;
-pub use pillarbox_core::{clock, error, handle, observe, ownership, retry, run, settle, store, write};
+pub use pillarbox_core::{clock, error, handle, maintain, observe, ownership, retry, run, settle, store, write};
 
 /// What a service writes: the event, its identity, its limits.
 pub mod event {
@@ -124,8 +139,12 @@ pub mod event {
 /// The drivers on whose transactions events can be written. Enabling a feature is enough; there is nothing to import for
 /// [`Outbox::write`] and [`Outbox::begin`].
 pub mod adapters {
-    #[cfg(any(feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
-    #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlx-postgres", feature = "sqlx-sqlite"))))]
+    #[cfg(feature = "mysql-async")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "mysql-async")))]
+    pub use pillarbox_mysql_async as mysql_async;
+
+    #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
+    #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))))]
     pub use pillarbox_sqlx as sqlx;
 
     #[cfg(feature = "tokio-postgres")]

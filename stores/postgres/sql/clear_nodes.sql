@@ -1,2 +1,2 @@
--- Rows need no clearing: while one node owns all partitions, they do not name their owner.
-DELETE FROM {node} WHERE "expires_at" <= clock_timestamp()
+-- What a node owned beyond its row is freed by the statements that follow this one in the same transaction.
+DELETE FROM {node} WHERE "expires_at" <= clock_timestamp() RETURNING 1

@@ -12,7 +12,7 @@ WITH due AS MATERIALIZED (
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at"
+        "created_at", "locked_by"
     FROM (
         SELECT * FROM {event}
         WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $1::bigint
@@ -26,12 +26,12 @@ UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
     "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-    "created_at"
+    "created_at", "locked_by"
 FROM due
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
-    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now()
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL
     FROM {event}
     WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()
     ORDER BY "available_at", "seq"

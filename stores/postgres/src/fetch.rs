@@ -10,11 +10,7 @@ use crate::store::Inner;
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
-    // Zero means from the lowest pending row, wherever that is.
-    let above = if fetch.above == 0 { i64::MIN } else { fetch.above };
-    let limit = i64::try_from(fetch.limit).unwrap_or(i64::MAX);
-    let reserved = i64::try_from(reserved_for_ready(fetch.limit)).unwrap_or(i64::MAX);
-
+    let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
     let session = store.sessions.session().await?;
     let found = session
         .query(
@@ -41,10 +37,20 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
 
 /// What rows without a due time get of the limit at least, however many are due: a third. Of a limit of one, nothing:
 /// due rows run out sooner.
-fn reserved_for_ready(limit: usize) -> usize {
+pub(crate) fn reserved_for_ready(limit: usize) -> usize {
     if limit == 1 { 0 } else { limit.div_ceil(3) }
 }
 
-fn wait(due: Micros, now: Micros) -> Duration {
-    Timestamp::from_micros(due.0).since(Timestamp::from_micros(now.0))
+/// Zero means from the lowest row, wherever that is.
+pub(crate) fn from(above: i64) -> i64 {
+    if above == 0 { i64::MIN } else { above }
+}
+
+/// A number of rows for SQL.
+pub(crate) fn size(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn wait(due: Micros, now: Micros) -> Duration {
+    Timestamp::from(due).since(now.into())
 }

@@ -30,6 +30,7 @@ fn one(row: &NewRow) -> Vec<Bind<'_>> {
         Bind::Text(row.headers()),
         Bind::Int(row.available_at().map(|time| time.as_micros())),
         Bind::Int(Some(event.occurred_at().as_micros())),
+        Bind::Text(row.locked_by()),
     ]
 }
 
@@ -49,6 +50,7 @@ fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
         texts(rows, NewRow::headers),
         ints(rows, |row| row.available_at().map(|time| time.as_micros())),
         ints(rows, |row| Some(row.envelope().occurred_at().as_micros())),
+        texts(rows, NewRow::locked_by),
     ]
 }
 

@@ -22,6 +22,8 @@
 //! it is trusted, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
 //! port's methods.
 
+mod adopt;
+mod claim;
 mod error;
 mod fetch;
 mod insert;
@@ -29,6 +31,7 @@ mod options;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod reclaim;
 mod row;
 mod schema;
 mod session;
@@ -36,7 +39,9 @@ mod settle;
 mod sql;
 mod store;
 mod tls;
+mod upkeep;
 mod url;
+mod wakeup;
 
 pub use options::PostgresOptions;
 pub use store::PostgresStore;

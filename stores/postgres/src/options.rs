@@ -59,14 +59,15 @@ impl PostgresOptions {
     }
 
     /// Whether the URL leads to a pooler in transaction mode, such as PgBouncer. Default: what `pgbouncer=` in the URL
-    /// says, else no. It works without prepared statements and session settings then, for some more work per call.
+    /// says, else no. It works without prepared statements and session settings then, for some more work per call, and
+    /// without [wake-ups](pillarbox_core::store::WakeUps), which such a pooler does not pass on.
     pub fn pooler(mut self, pooler: bool) -> Self {
         self.target.pooler = pooler;
         self
     }
 
     /// How many connections the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
-    /// is one more for the lease, which waits for none of them.
+    /// is one more for the lease, which waits for none of them, and one for each listener.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self

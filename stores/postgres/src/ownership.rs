@@ -22,13 +22,13 @@
 use std::time::Duration;
 
 use deadpool_postgres::Transaction;
-use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::{Failure, migrate_remedy};
+use crate::fetch::wait;
 use crate::row::Micros;
 use crate::session::Session;
 use crate::settle::micros;
@@ -70,14 +70,15 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
 
     let transaction = locked(store, &mut session).await?;
     transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    // Who left has freed its own, so what is freed here belonged to a node that was cleared away.
+    let freed = transaction.query_typed(&store.sql.free_partitions, &[]).await?;
     let rows = transaction.query_typed(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
     let found = Probe::read(&rows)?;
     let answer = match found.answer() {
         Some(answer) => answer,
         None => {
             transaction.query_typed(&store.sql.take_partitions, &[(&id, Type::TEXT)]).await?;
-            Acquired::Owner { epoch: found.epoch + 1 }
+            Acquired::Owner { epoch: found.epoch + 1, unclean: !freed.is_empty() }
         }
     };
     transaction.commit().await?;
@@ -104,7 +105,7 @@ pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
 }
 
 /// Begins a transaction that is alone in changing membership and ownership.
-async fn locked<'a>(store: &Inner, session: &'a mut Session) -> Result<Transaction<'a>, Failure> {
+pub(crate) async fn locked<'a>(store: &Inner, session: &'a mut Session) -> Result<Transaction<'a>, Failure> {
     let transaction = session.transaction().await?;
     if transaction.query_typed(&store.sql.lock, &[]).await?.is_empty() {
         return Err(no_partitions());
@@ -135,13 +136,12 @@ impl Probe {
         }
         let owner: Option<&str> = row.try_get(5)?;
         let (expires_at, now): (Option<Micros>, Micros) = (row.try_get(6)?, row.try_get(7)?);
-        let left = |end: Micros| Timestamp::from_micros(end.0).since(Timestamp::from_micros(now.0));
         Ok(Self {
             alive: row.try_get(0)?,
             expired_nodes: row.try_get(1)?,
             owns_all: owned == partitions,
             epoch: row.try_get(4)?,
-            owner: owner.zip(expires_at).map(|(owner, end)| (NodeId::from_stored(owner), left(end))),
+            owner: owner.zip(expires_at).map(|(owner, end)| (NodeId::from_stored(owner), wait(end, now))),
         })
     }
 
@@ -151,7 +151,7 @@ impl Probe {
             return Some(Acquired::Lost);
         }
         if self.owns_all {
-            return Some(Acquired::Owner { epoch: self.epoch });
+            return Some(Acquired::Owner { epoch: self.epoch, unclean: false });
         }
         let (owner, expires_in) = self.owner.clone()?;
         Some(Acquired::Standby { owner, expires_in })

@@ -6,9 +6,9 @@ use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
 use pillarbox_core::store::{BrokenRow, FetchedRow, Row};
 use tokio_postgres::types::{FromSql, Type, accepts};
 
-// The columns of `fetch.sql` by position: a look-up by name would compare strings for every value of every row.
+// The columns of `fetch.sql` and `claim.sql` by position: a look-up by name would compare strings for every value of every row.
 pub(crate) const SEQ: usize = 0;
-const EVENT_ID: usize = 1;
+pub(crate) const EVENT_ID: usize = 1;
 const EVENT_TYPE: usize = 2;
 const AGGREGATE_TYPE: usize = 3;
 const AGGREGATE_ID: usize = 4;
@@ -22,6 +22,7 @@ const ATTEMPTS: usize = 11;
 pub(crate) const AVAILABLE_AT: usize = 12;
 const OCCURRED_AT: usize = 13;
 pub(crate) const CREATED_AT: usize = 14;
+pub(crate) const LOCKED_BY: usize = 15;
 
 /// Reads a row. What makes no event is handed over as broken, so that it does not stop its neighbours.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
@@ -53,6 +54,7 @@ fn event(seq: i64, row: &tokio_postgres::Row, attempts: u32, timed: bool) -> Res
         payload: payload(row)?,
         attempts,
         timed,
+        locked_by: text(row, LOCKED_BY)?.map(Into::into),
         occurred_at: time(row, OCCURRED_AT)?.unwrap_or(created_at),
         created_at,
     })
@@ -85,7 +87,7 @@ fn text(row: &tokio_postgres::Row, index: usize) -> Result<Option<&str>, String>
 }
 
 fn time(row: &tokio_postgres::Row, index: usize) -> Result<Option<Timestamp>, String> {
-    Ok(column::<Option<Micros>>(row, index)?.map(|micros| Timestamp::from_micros(micros.0)))
+    Ok(column::<Option<Micros>>(row, index)?.map(Into::into))
 }
 
 fn column<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Result<T, String> {
@@ -97,8 +99,14 @@ fn column<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Res
 }
 
 /// A `timestamptz` as microseconds since 1970, exact and without a limit: `infinity` is the end of time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Micros(pub(crate) i64);
+
+impl From<Micros> for Timestamp {
+    fn from(micros: Micros) -> Self {
+        Self::from_micros(micros.0)
+    }
+}
 
 /// PostgreSQL counts from the year 2000.
 const EPOCH_2000: i64 = 946_684_800_000_000;

@@ -3,12 +3,14 @@ use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::TableName;
 use tokio_postgres::types::Type;
 
+use crate::adopt;
 use crate::error::{Failure, migrate_remedy};
 use crate::sql::{qualified, render};
 use crate::store::Inner;
 
 /// What each version added. The position in the list is the version, from 1; a released file never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_outbox.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_outbox.sql"), include_str!("../migrations/0002_dead_events.sql")];
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const TABLE_EXISTS: &str = include_str!("../sql/table_exists.sql");
 
@@ -19,6 +21,20 @@ fn latest() -> i32 {
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i32) -> String {
+    compose(table, applied, MIGRATIONS[0])
+}
+
+/// The same for an event table that is there already: `adopt` brings it to what version 1 creates, and the rest of
+/// version 1 follows.
+fn adoption(table: &TableName, adopt: &str) -> String {
+    let (_, rest) = MIGRATIONS[0].split_once(AFTER_THE_EVENT_TABLE).unwrap_or_default();
+    compose(table, 0, &format!("{adopt}{AFTER_THE_EVENT_TABLE}{rest}"))
+}
+
+/// Where version 1 goes on to indexes and the other tables.
+const AFTER_THE_EVENT_TABLE: &str = "CREATE INDEX {ready_index}";
+
+fn compose(table: &TableName, applied: i32, first: &str) -> String {
     let mut script = String::new();
     if applied == 0 {
         if let Some(schema) = table.schema() {
@@ -26,7 +42,8 @@ pub(crate) fn script(table: &TableName, applied: i32) -> String {
         }
         script.push_str(MIGRATION_TABLE);
     }
-    for (version, migration) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > applied) {
+    let migrations = std::iter::once(first).chain(MIGRATIONS.into_iter().skip(1));
+    for (version, migration) in (1..).zip(migrations).filter(|(version, _)| *version > applied) {
         script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
         script.push_str(&format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n"));
     }
@@ -37,7 +54,7 @@ fn create_schema(schema: &str) -> String {
     format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n")
 }
 
-/// Runs what is missing in one transaction, one process at a time.
+/// Runs what is missing in one transaction, one process at a time. An outbox-java table is adopted.
 ///
 /// The lock is the transaction's, so it cannot outlive it. Where nothing is missing nothing is locked or written, and no
 /// privilege to create tables is needed.
@@ -53,7 +70,11 @@ pub(crate) async fn migrate(store: &Inner) -> Result<(), Failure> {
         // Another process may have done it while this one waited.
         let applied = applied(&transaction, &store.table).await?;
         if applied < latest() {
-            let mut script = script(&store.table, applied);
+            let adopt = if applied == 0 { adopt::script(&transaction, &store.table).await? } else { None };
+            let mut script = match adopt {
+                Some(adopt) => adoption(&store.table, &adopt),
+                None => script(&store.table, applied),
+            };
             if let Some(schema) = store.table.schema() {
                 script = without_existing_schema(&transaction, schema, script).await?;
             }
@@ -127,6 +148,15 @@ async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i32
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_adoption_creates_all_but_the_event_table() {
+        let table = TableName::default();
+        let (whole, adopted) = (script(&table, 0), adoption(&table, "-- Adopted.\n"));
+        let created = |sql: &str| sql.lines().filter(|line| line.starts_with("CREATE")).count();
+        assert_eq!(created(&adopted), created(&whole) - 1, "{adopted}");
+        assert!(adopted.contains("-- Adopted.") && !adopted.contains("CREATE TABLE \"outbox_event\" ("), "{adopted}");
+    }
 
     #[test]
     fn the_script_names_the_configured_table_and_records_each_version() {

@@ -1,13 +1,18 @@
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Transaction,
+};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, IsolationLevel, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::Failure;
 use crate::url::Target;
+use crate::wakeup::Wire;
 
 /// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -17,15 +22,28 @@ const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
 /// A value to bind with its type: told the types, the server needs no round trip to infer them.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// Within a transaction, what the engine's own sessions say anyway and those of a pooler do not: a table most of which is
+/// pending looks worth reading as a whole, but is not known to be still like that.
+pub(crate) const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off";
+
 /// The store's connections.
-#[derive(Debug)]
 pub(crate) struct Sessions {
     pool: Pool,
     /// One connection for what keeps the lease: a renewal must never wait behind statements that read or settle events.
     lease: Pool,
     /// Whether a pooler in transaction mode stands in between, to which a prepared statement means nothing.
     pooler: bool,
+    /// For the connections that listen.
+    config: Config,
+    connector: MakeRustlsConnect,
+    create_timeout: Duration,
     address: String,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("address", &self.address).field("pooler", &self.pooler).finish_non_exhaustive()
+    }
 }
 
 impl Sessions {
@@ -49,7 +67,16 @@ impl Sessions {
                 .build()
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
-        Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, pooler: target.pooler, address })
+        let (events, lease) = (pool(pool_size)?, pool(1)?);
+        Ok(Self {
+            pool: events,
+            lease,
+            pooler: target.pooler,
+            config: target.config,
+            connector,
+            create_timeout,
+            address,
+        })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -96,23 +123,42 @@ impl Sessions {
         Ok(Session { client: Some(self.lease.get().await?), pooler: self.pooler })
     }
 
+    /// Opens a connection beside the pool. Nothing moves on it but what the caller polls.
+    pub(crate) async fn connect(&self) -> Result<(Client, Wire), Failure> {
+        let connecting = self.config.connect(self.connector.clone());
+        match tokio::time::timeout(self.create_timeout, connecting).await {
+            Ok(connected) => Ok(connected?),
+            Err(_) => Err(PoolError::Timeout(TimeoutType::Create).into()),
+        }
+    }
+
+    /// Whether a pooler in transaction mode stands in between.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pooler
+    }
+
     pub(crate) fn close(&self) {
         self.pool.close();
         self.lease.close();
     }
 }
 
-/// Planner settings of the engine's own sessions, followed by the user's, which win.
+/// How long a transaction may wait for this side before the server ends it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Settings of the engine's own sessions, followed by the user's, which win.
 ///
 /// Statements are planned for their values each time, since a generic plan guesses at the limit. Sorting and reading the
 /// whole table are what a queue's statistics, always out of date, would talk the planner into. `off` forbids neither
-/// where nothing else is possible. The server ends by itself what this side has given up on.
+/// where nothing else is possible. Claims pass over rows that others have changed meanwhile, which stricter isolation
+/// makes an error. The server ends by itself what this side has given up on, and soon the transaction of a process that
+/// stands still, whose locks would stop the others.
 fn session_options(user: Option<&str>) -> String {
-    let deadline = DEADLINE.as_millis();
+    let (deadline, pause) = (DEADLINE.as_millis(), LONGEST_PAUSE.as_millis());
     let ours = format!(
         "-c plan_cache_mode=force_custom_plan -c max_parallel_workers_per_gather=0 -c jit=off -c enable_seqscan=off \
-         -c enable_bitmapscan=off -c enable_sort=off -c statement_timeout={deadline} \
-         -c idle_in_transaction_session_timeout={deadline}"
+         -c enable_bitmapscan=off -c enable_sort=off -c default_transaction_isolation=read\\ committed \
+         -c statement_timeout={deadline} -c idle_in_transaction_session_timeout={pause}"
     );
     match user {
         Some(user) => format!("{ours} {user}"),
@@ -145,8 +191,12 @@ impl Session {
     }
 
     /// Begins a transaction. Its statements are rare, so they are not prepared.
+    ///
+    /// Each of them sees what was committed before it began: one that waited for a lock would otherwise decide by the
+    /// state of things before the wait.
     pub(crate) async fn transaction(&mut self) -> Result<Transaction<'_>, Failure> {
-        Ok(self.client.as_mut().ok_or_else(ended)?.transaction().await?)
+        let client = self.client.as_mut().ok_or_else(ended)?;
+        Ok(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?)
     }
 
     /// Gives the connection back for the next call.

@@ -2,8 +2,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pillarbox_core::ownership::NodeId;
+use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::BegunAttempt;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
@@ -11,7 +12,12 @@ use crate::session::Param;
 use crate::store::Inner;
 
 /// Records verdicts in one statement, which is one transaction and one round trip, and returns those that were refused.
-pub(crate) async fn settle(store: &Inner, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, Failure> {
+pub(crate) async fn settle(
+    store: &Inner,
+    node: &NodeId,
+    fence: Fence,
+    verdicts: &[Verdict],
+) -> Result<Vec<i64>, Failure> {
     if verdicts.is_empty() {
         return Ok(Vec::new());
     }
@@ -21,10 +27,10 @@ pub(crate) async fn settle(store: &Inner, node: &NodeId, verdicts: &[Verdict]) -
     let mut params: Vec<Param<'_>> =
         vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL), (&done, Type::INT8_ARRAY)];
     let sql = if others.seqs.is_empty() {
-        &store.sql.settle_done
+        store.sql.settle_done.of(fence)
     } else {
         others.bind(&mut params);
-        &store.sql.settle_mixed
+        store.sql.settle_mixed.of(fence)
     };
 
     let session = store.sessions.session().await?;
@@ -37,6 +43,29 @@ pub(crate) async fn settle(store: &Inner, node: &NodeId, verdicts: &[Verdict]) -
     }
     let applied: HashSet<i64> = applied.into_iter().collect();
     Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| !applied.contains(seq)).collect())
+}
+
+/// Announces that an attempt begins; false if that changed nothing.
+pub(crate) async fn begin_attempt(
+    store: &Inner,
+    node: &NodeId,
+    fence: Fence,
+    attempt: &BegunAttempt,
+) -> Result<bool, Failure> {
+    let node = node.as_str();
+    let (expected, attempts) = (count(attempt.expected_attempts), count(attempt.attempts));
+    let error = attempt.error.as_deref().map(storable);
+    let params: [Param<'_>; 5] = [
+        (&node, Type::TEXT),
+        (&attempt.seq, Type::INT8),
+        (&expected, Type::INT4),
+        (&attempts, Type::INT4),
+        (&error, Type::TEXT),
+    ];
+    let session = store.sessions.session().await?;
+    let begun = session.query(store.sql.begin_attempt.of(fence), &params).await?;
+    session.finish();
+    Ok(!begun.is_empty())
 }
 
 /// Splits off the rows that succeeded at once, for which their numbers say everything. Both halves ascend by `seq`, so
@@ -57,7 +86,8 @@ struct Columns<'a> {
     expected: Vec<i32>,
     states: Vec<i16>,
     attempts: Vec<i32>,
-    delays: Vec<i64>,
+    /// Of retries; one that has none is held.
+    delays: Vec<Option<i64>>,
     errors: Vec<Option<Cow<'a, str>>>,
 }
 
@@ -66,15 +96,17 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for verdict in verdicts {
             let (attempts, delay, error) = match &verdict.change {
-                Change::Done => (verdict.expected_attempts, Duration::ZERO, None),
-                Change::Retry { attempts, delay, error } => (*attempts, *delay, error.as_deref()),
-                Change::Dead { attempts, error } => (*attempts, Duration::ZERO, Some(&**error)),
+                Change::Done => (verdict.expected_attempts, None, None),
+                Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
+                Change::Hold { attempts, error } | Change::Dead { attempts, error } => {
+                    (*attempts, None, Some(&**error))
+                }
             };
             columns.seqs.push(verdict.seq);
             columns.expected.push(count(verdict.expected_attempts));
             columns.states.push(verdict.change.status().code());
             columns.attempts.push(count(attempts));
-            columns.delays.push(micros(delay));
+            columns.delays.push(delay.map(micros));
             columns.errors.push(error.map(storable));
         }
         columns

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::TableName;
 
 /// Every statement of the store, with the names of its tables filled in.
@@ -8,9 +9,11 @@ pub(crate) struct Sql {
     pub(crate) insert_one: Arc<str>,
     pub(crate) insert_many: Arc<str>,
     pub(crate) fetch: String,
-    pub(crate) settle_done: String,
-    pub(crate) settle_mixed: String,
-    pub(crate) counts: String,
+    pub(crate) claim: String,
+    pub(crate) release: String,
+    pub(crate) begin_attempt: Fenced,
+    pub(crate) settle_done: Fenced,
+    pub(crate) settle_mixed: Fenced,
     pub(crate) lock: String,
     pub(crate) live_nodes: String,
     pub(crate) join: String,
@@ -20,18 +23,61 @@ pub(crate) struct Sql {
     pub(crate) clear_nodes: String,
     pub(crate) free_partitions: String,
     pub(crate) take_partitions: String,
+    pub(crate) membership: String,
+    pub(crate) free_rows: String,
+    pub(crate) counts: String,
+    pub(crate) backlog: String,
+    pub(crate) nodes: String,
+    pub(crate) record: String,
+    pub(crate) dead: String,
+    pub(crate) count_dead: String,
+    pub(crate) replay: String,
+    pub(crate) discard: String,
+    pub(crate) purge: String,
+    pub(crate) channel: String,
+    pub(crate) ring: String,
 }
+
+/// A statement that changes rows only if they are the node's, as either fence sees it.
+#[derive(Debug)]
+pub(crate) struct Fenced {
+    table: String,
+    row: String,
+}
+
+impl Fenced {
+    pub(crate) fn of(&self, fence: Fence) -> &str {
+        match fence {
+            Fence::Table => &self.table,
+            Fence::Row => &self.row,
+        }
+    }
+}
+
+/// What is asked of the node under [`Fence::Table`], and of the row under [`Fence::Row`].
+const OWNS_THE_TABLE: &str =
+    "\n      AND EXISTS (SELECT FROM {partition} WHERE \"partition\" = 0 AND \"node_id\" = $1::text)";
+const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text || '!')";
 
 impl Sql {
     pub(crate) fn new(table: &TableName) -> Self {
         let verb = |text: &str| render(&without_comments(text), table);
+        let fenced = |text: &str| {
+            let under = |of_the_node, of_the_row| {
+                let text = text.replace("{and_owns_the_table}", of_the_node);
+                verb(&text.replace("{and_holds_the_row}", of_the_row))
+            };
+            Fenced { table: under(OWNS_THE_TABLE, ""), row: under("", HOLDS_THE_ROW) }
+        };
         Self {
             insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
             insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
             fetch: verb(include_str!("../sql/fetch.sql")),
-            settle_done: verb(include_str!("../sql/settle_done.sql")),
-            settle_mixed: verb(include_str!("../sql/settle_mixed.sql")),
-            counts: verb(include_str!("../sql/counts.sql")),
+            claim: verb(include_str!("../sql/claim.sql")),
+            release: verb(include_str!("../sql/release.sql")),
+            begin_attempt: fenced(include_str!("../sql/begin_attempt.sql")),
+            settle_done: fenced(include_str!("../sql/settle_done.sql")),
+            settle_mixed: fenced(include_str!("../sql/settle_mixed.sql")),
             lock: verb(include_str!("../sql/lock.sql")),
             live_nodes: verb(include_str!("../sql/live_nodes.sql")),
             join: verb(include_str!("../sql/join.sql")),
@@ -41,6 +87,19 @@ impl Sql {
             clear_nodes: verb(include_str!("../sql/clear_nodes.sql")),
             free_partitions: verb(include_str!("../sql/free_partitions.sql")),
             take_partitions: verb(include_str!("../sql/take_partitions.sql")),
+            membership: verb(include_str!("../sql/membership.sql")),
+            free_rows: verb(include_str!("../sql/free_rows.sql")),
+            counts: verb(include_str!("../sql/counts.sql")),
+            backlog: verb(include_str!("../sql/backlog.sql")),
+            nodes: verb(include_str!("../sql/nodes.sql")),
+            record: verb(include_str!("../sql/record.sql")),
+            dead: verb(include_str!("../sql/dead.sql")),
+            count_dead: verb(include_str!("../sql/count_dead.sql")),
+            replay: verb(include_str!("../sql/replay.sql")),
+            discard: verb(include_str!("../sql/discard.sql")),
+            purge: verb(include_str!("../sql/purge.sql")),
+            channel: verb(include_str!("../sql/channel.sql")),
+            ring: verb(include_str!("../sql/ring.sql")),
         }
     }
 }
@@ -66,6 +125,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{event_id_key}", &on_event("event_id_key"))
         .replace("{ready_index}", &on_event("ready_idx"))
         .replace("{due_index}", &on_event("due_idx"))
+        .replace("{dead_index}", &on_event("dead_idx"))
+        .replace("{seq_key}", &on_event("seq_key"))
 }
 
 /// Comments are for readers; behind a pooler the text travels with every call.
@@ -82,7 +143,9 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        assert!(!sql.contains("{event") && !sql.contains("{node") && !sql.contains("{partition"), "{sql}");
+        for placeholder in ["{event", "{node", "{partition", "{and_"] {
+            assert!(!sql.contains(placeholder), "{sql}");
+        }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");
     }
 }

@@ -3,15 +3,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
-use pillarbox_core::settle::{Status, Verdict};
-use pillarbox_core::store::{Counts, Fetch, Fetched, Store, StoreInfo, TableName};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use pillarbox_core::settle::Verdict;
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, WakeUps};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 
-use crate::error::Failure;
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::{PostgresOptions, fetch, insert, ownership, schema, settle};
+use crate::{PostgresOptions, claim, fetch, insert, ownership, reclaim, schema, settle};
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -44,7 +43,6 @@ impl PostgresStore {
     }
 }
 
-#[cfg(test)]
 impl PostgresStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
@@ -93,38 +91,33 @@ impl Store for PostgresStore {
         self.inner.sessions.call("fetch events", fetch::fetch(&self.inner, fetch)).await
     }
 
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        self.inner.sessions.call("settle events", settle::settle(&self.inner, node, verdicts)).await
+    async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        self.inner.sessions.call("claim events", claim::claim(&self.inner, node, fetch)).await
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        self.inner.sessions.call("count events", counts(&self.inner)).await
+    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
+        self.inner.sessions.call("release events", claim::release(&self.inner, node, seqs)).await
+    }
+
+    async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
+        self.inner.sessions.call("reclaim events", reclaim::reclaim(&self.inner, node, thorough)).await
+    }
+
+    async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
+        let begin = settle::begin_attempt(&self.inner, node, fence, attempt);
+        self.inner.sessions.call("announce an attempt", begin).await
+    }
+
+    async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+        self.inner.sessions.call("settle events", settle::settle(&self.inner, node, fence, verdicts)).await
+    }
+
+    /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        if self.inner.sessions.is_pooled() { None } else { Some(self) }
     }
 
     async fn close(&self) {
         self.inner.sessions.close();
     }
-}
-
-async fn counts(store: &Inner) -> Result<Counts, Failure> {
-    let mut session = store.sessions.session().await?;
-    let transaction = session.transaction().await?;
-    // The one statement that does read the whole table.
-    transaction.batch_execute("SET LOCAL enable_seqscan = on").await?;
-    let rows = transaction.query_typed(&store.sql.counts, &[]).await?;
-    transaction.commit().await?;
-    session.finish();
-    let mut counts = Counts::default();
-    for row in rows {
-        let (status, count): (i16, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let count = u64::try_from(count).unwrap_or(0);
-        match Status::ALL.into_iter().find(|known| known.code() == status) {
-            Some(Status::New) => counts.new = count,
-            Some(Status::Done) => counts.done = count,
-            Some(Status::Retry) => counts.retry = count,
-            Some(Status::Dead) => counts.dead = count,
-            None => {}
-        }
-    }
-    Ok(counts)
 }

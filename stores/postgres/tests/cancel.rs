@@ -5,8 +5,8 @@ mod support;
 use std::future::Future;
 use std::time::Duration;
 
-use pillarbox_core::ownership::Mode;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use support::{LEASE, done, events, eventually, fetch, node, random, unique, with_db};
 
 /// Runs a call for a random while, at most about as long as it takes, and drops it.
@@ -29,7 +29,7 @@ async fn dropped_calls_leave_nothing_behind() {
             cut_short(store.join(&other, Mode::SingleNode, LEASE)).await;
             cut_short(store.acquire(&other)).await;
             cut_short(store.fetch(&fetch(100))).await;
-            cut_short(store.settle(&owner, &verdicts[round * 2..round * 2 + 2])).await;
+            cut_short(store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
             cut_short(store.renew(&owner, LEASE)).await;
             cut_short(store.leave(&other)).await;
             cut_short(store.migrate()).await;
@@ -49,7 +49,7 @@ async fn dropped_calls_leave_nothing_behind() {
         );
         assert_eq!(db.text(&locks).await.as_deref(), Some("0"));
         // What was cut short either happened or did not; all of it can be completed.
-        store.settle(&owner, &verdicts).await.expect("settles");
+        store.settle(&owner, Fence::Table, &verdicts).await.expect("settles");
         let counts = store.counts().await.expect("counts");
         assert_eq!((counts.new, counts.done), (0, 300));
     })

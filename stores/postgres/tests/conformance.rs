@@ -32,7 +32,7 @@ impl Harness for PostgresHarness {
     type Transaction = PgTransaction<'static>;
     type Source<'a> = &'a PgPool;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: true };
+    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: true, wake_ups: true };
 
     async fn create() -> Result<Self, BoxError> {
         let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::Mode;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use support::{Db, LEASE, url, with_db};
 use tokio::net::TcpListener;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
-use pillarbox_core::ownership::{Acquired, Mode, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::{Fetch, FetchedRow, Store as _};
-use support::{LEASE, NONE, done, event, events, eventually, fetch, node, owner, seqs, with_db};
+use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
+use support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};
 
 /// The ends of the range an event accepts, and an odd microsecond: floating point would lose each of them.
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn odd_rows_are_broken_one_by_one() {
         assert_eq!(row.payload, Payload::Json("{\"a\": 1}".into()));
 
         // All of them can be put aside, so none is fetched for ever.
-        assert_eq!(store.settle(&node, &verdicts).await.expect("settles"), NONE);
+        assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), NONE);
         assert_eq!(seqs(&store.fetch(&fetch(100)).await.expect("fetches").rows), [-5, 8, 10]);
     })
     .await;
@@ -107,37 +107,27 @@ async fn a_takeover_and_a_settle_exclude_each_other() {
         let lock = format!("SELECT FROM {}.outbox_event WHERE seq = {} FOR UPDATE", db.schema, written[0]);
         holder.execute(&lock, &[]).await.expect("locks");
         let first = done(&written[..1]);
-        let settle = store.settle(&old, &first);
+        let settle = store.settle(&old, Fence::Table, &first);
         let takeover = async {
-            waiting(db, "outbox_event").await;
+            db.waiting("outbox_event").await;
             db.execute(&format!("UPDATE {}.outbox_node SET expires_at = now() WHERE node_id = '{old}'", db.schema))
                 .await;
             let acquire = store.acquire(&new);
             let release = async {
-                waiting(db, "outbox_node").await;
+                db.waiting("outbox_node").await;
                 holder.commit().await.expect("commits");
             };
             tokio::join!(acquire, release).0.expect("acquires")
         };
         let (refused, acquired) = tokio::join!(settle, takeover);
         assert_eq!(refused.expect("settles"), NONE, "the settle came first");
-        assert!(matches!(acquired, Acquired::Owner { epoch: 2 }), "{acquired:?}");
+        assert!(matches!(acquired, Acquired::Owner { epoch: 2, .. }), "{acquired:?}");
 
         let late = done(&written[1..]);
-        assert_eq!(store.settle(&old, &late).await.expect("settles"), written[1..], "its owner is gone");
-        assert_eq!(store.settle(&new, &late).await.expect("settles"), NONE);
+        assert_eq!(store.settle(&old, Fence::Table, &late).await.expect("settles"), written[1..], "its owner is gone");
+        assert_eq!(store.settle(&new, Fence::Table, &late).await.expect("settles"), NONE);
     })
     .await;
-}
-
-/// Until a statement on that table of this schema waits for a lock.
-async fn waiting(db: &support::Db, table: &str) {
-    let sql = format!(
-        "SELECT count(*) FROM pg_stat_activity
-         WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".\"{table}\"%' AND pid <> pg_backend_pid()",
-        db.schema
-    );
-    eventually(&format!("a wait on {table}"), async || db.text(&sql).await.as_deref() != Some("0")).await;
 }
 
 /// One call, one transaction: what the rows say was recorded together.
@@ -155,7 +145,7 @@ async fn a_mixed_settle_is_one_transaction() {
             Verdict { seq: seqs[2], expected_attempts: 7, change: Change::Done },
             verdict(i64::MAX, Change::Done),
         ];
-        assert_eq!(store.settle(&node, &verdicts).await.expect("settles"), [seqs[2], i64::MAX]);
+        assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), [seqs[2], i64::MAX]);
         let transactions =
             format!("SELECT count(DISTINCT xmin::text) FROM {}.outbox_event WHERE status IN (1, 2, 3)", db.schema);
         assert_eq!(db.text(&transactions).await.as_deref(), Some("1"));
@@ -177,7 +167,7 @@ async fn a_fetch_shares_its_limit() {
         let again = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
         let verdicts: Vec<_> =
             due.iter().map(|seq| Verdict { seq: *seq, expected_attempts: 0, change: again.clone() }).collect();
-        assert_eq!(store.settle(&node, &verdicts).await.expect("settles"), NONE);
+        assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), NONE);
         let ready = db.write(&store, events(10)).await;
         for (limit, ready_share) in [(1, 0), (2, 1), (3, 1), (9, 3), (15, 5), (20, 10), (30, 10)] {
             let found = seqs(&store.fetch(&fetch(limit)).await.expect("fetches").rows);
@@ -218,7 +208,7 @@ async fn a_renewal_waits_for_no_other_statement() {
         let wanted = fetch(1);
         let fetching = store.fetch(&wanted);
         let renewing = async {
-            waiting(db, "outbox_event").await;
+            db.waiting("outbox_event").await;
             let renewal = store.renew(&node, LEASE).await.expect("renews");
             transaction.rollback().await.expect("rolls back");
             renewal

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Renewal};
-use pillarbox_core::store::{FetchedRow, Store as _};
+use pillarbox_core::ownership::{Acquired, Fence, Renewal};
+use pillarbox_core::store::{BegunAttempt, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::PostgresStore;
 use support::{LEASE, NONE, done, events, fetch, seqs, with_db};
@@ -120,7 +120,7 @@ async fn a_whole_life_in_transaction_mode() {
                 let found = store.fetch(&fetch(7)).await.expect("fetches");
                 assert!(found.rows.iter().all(|row| matches!(row, FetchedRow::Row(_))), "{:?}", found.rows);
                 let batch = seqs(&found.rows);
-                assert_eq!(store.settle(&node, &done(&batch)).await.expect("settles"), NONE);
+                assert_eq!(store.settle(&node, Fence::Table, &done(&batch)).await.expect("settles"), NONE);
                 assert_eq!(store.renew(&node, LEASE).await.expect("renews"), Renewal::Renewed);
                 assert!(matches!(store.acquire(&node).await.expect("acquires"), Acquired::Owner { .. }));
                 handled.extend(batch);
@@ -133,6 +133,23 @@ async fn a_whole_life_in_transaction_mode() {
         handled.sort_unstable();
         assert_eq!(handled, written);
         assert_eq!(store.counts().await.expect("counts").done, 400);
+        store.leave(&node).await.expect("leaves");
+
+        // The statements of the other modes, and those of operators.
+        let node = support::claimer(&store, "claimer").await;
+        let written = write(5).await;
+        let claimed = seqs(&store.claim(&node, &fetch(19)).await.expect("claims").rows);
+        assert_eq!(claimed, written[..19]);
+        let begun = BegunAttempt { seq: claimed[0], expected_attempts: 0, attempts: 0, error: None };
+        assert!(store.begin_attempt(&node, Fence::Row, &begun).await.expect("begins"));
+        assert_eq!(store.settle(&node, Fence::Row, &done(&claimed[..10])).await.expect("settles"), NONE);
+        store.release(&node, &claimed[10..]).await.expect("releases");
+        assert_eq!(store.reclaim(&node, true).await.expect("reclaims").freed, 0);
+        let backlog = store.backlog().await.expect("counts");
+        assert_eq!((backlog.due, backlog.delayed, backlog.dead), (10, 0, 0));
+        assert_eq!(store.nodes().await.expect("lists").len(), 1);
+        let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1000 };
+        assert_eq!(store.purge(&purge).await.expect("purges").removed, 410);
         store.leave(&node).await.expect("leaves");
         store.close().await;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool, RecyclingMethod};
 use pillarbox_core::run::Outbox;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresOptions;
 use pillarbox_testkit::Recorder;
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 SELECT {columns}
 FROM {event} INDEXED BY {event_ready}
-WHERE status IN (0, 2) AND available_at IS NULL AND seq > ?1
-  AND seq NOT IN (SELECT value FROM json_each(?2))
+WHERE status IN (0, 2) AND available_at IS NULL AND seq > ?3
+  AND seq NOT IN (SELECT value FROM json_each(?2)) AND {free}
 ORDER BY seq
-LIMIT ?3
+LIMIT ?4

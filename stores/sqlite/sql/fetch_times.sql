@@ -3,5 +3,6 @@ SELECT clock.now,
        (SELECT min(available_at) FROM {event} INDEXED BY {event_due}
         WHERE status IN (0, 2) AND available_at IS NOT NULL),
        (SELECT min(available_at) FROM {event} INDEXED BY {event_due}
-        WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at > clock.now)
+        WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at > clock.now
+          AND seq NOT IN (SELECT value FROM json_each(?2)) AND {free})
 FROM (SELECT {now} AS now) AS clock

@@ -5,7 +5,7 @@ use pillarbox_core::write::{Bind, NewRow, Statement};
 
 use crate::sql::render;
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "event_id",
     "event_type",
     "aggregate_type",
@@ -19,6 +19,7 @@ const COLUMNS: [&str; 13] = [
     "headers",
     "available_at",
     "occurred_at",
+    "locked_by",
 ];
 
 /// SQLite takes 32,766 values in one statement.
@@ -79,6 +80,7 @@ fn binds(row: &NewRow) -> [Bind<'_>; COLUMNS.len()] {
         Bind::Text(row.headers()),
         Bind::Int(row.available_at().map(|time| time.as_micros())),
         Bind::Int(Some(event.occurred_at().as_micros())),
+        Bind::Text(row.locked_by()),
     ]
 }
 
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn two_rows_are_one_statement() {
         let sql = text("INSERT INTO t (…) VALUES", 2);
-        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         assert_eq!(*sql, format!("INSERT INTO t (…) VALUES\n{row},\n{row}\nRETURNING seq"));
     }
 }

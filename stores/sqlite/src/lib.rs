@@ -19,6 +19,7 @@
 //!
 //! A pool of the service's own on the same file works too; it then competes with the store for the lock.
 
+mod claim;
 mod database;
 mod error;
 mod fetch;
@@ -30,10 +31,13 @@ mod options;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod reclaim;
 mod row;
 mod settle;
 mod sql;
+mod statistics;
 mod store;
+mod upkeep;
 
 pub use options::SqliteOptions;
 pub use store::SqliteStore;

@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
-use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar, raw_sql};
+use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
 
 use crate::sql::{Sql, render};
+use crate::statistics;
 
 /// The steps from an empty database to the present schema; a step that was released is never changed.
 const STEPS: &[&str] = &[include_str!("../migrations/0001_outbox.sql")];
@@ -30,6 +31,9 @@ pub(crate) async fn migrate(
     table: &TableName,
     sql: &Sql,
 ) -> Result<Result<(), StoreError>, sqlx::Error> {
+    if let Some(error) = foreign(connection, table, sql).await? {
+        return Ok(Err(error));
+    }
     raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *connection).await?;
     let present = version(connection, sql).await?;
     if present > latest() {
@@ -38,7 +42,39 @@ pub(crate) async fn migrate(
     for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > present) {
         raw_sql(AssertSqlSafe(render_step(table, version, step))).execute(&mut *connection).await?;
     }
+    statistics::forget_small(connection, table, sql).await?;
     Ok(Ok(()))
+}
+
+/// The error for something of a name this outbox takes that it did not make. It is not for us to use, let alone to change.
+async fn foreign(
+    connection: &mut SqliteConnection,
+    table: &TableName,
+    sql: &Sql,
+) -> Result<Option<StoreError>, sqlx::Error> {
+    let ours = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_ours))).bind(table.beside("migration"));
+    let ours = ours.fetch_one(&mut *connection).await?;
+    if ours && version(connection, sql).await? > 0 {
+        return Ok(None);
+    }
+    let event = table.event();
+    let mut names: Vec<String> = ["ready", "due", "dead"].iter().map(|index| format!("{event}_{index}")).collect();
+    names.extend(["node", "partition"].map(|role| table.beside(role)));
+    names.push(event.to_owned());
+    if !ours {
+        names.push(table.beside("migration"));
+    }
+    // The names are identifiers by their type, so they need no escaping.
+    let names = format!("[\"{}\"]", names.join("\",\""));
+    let taken: Option<(String, String)> =
+        query_as(AssertSqlSafe(Arc::clone(&sql.migration_names))).bind(names).fetch_optional(connection).await?;
+    Ok(taken.map(|(kind, name)| {
+        let message = format!(
+            "there is a {kind} `{name}` that Pillarbox did not make; rename that {kind}, or choose another name \
+             for the event table"
+        );
+        StoreError::new(StoreErrorKind::Schema, "migrate", message)
+    }))
 }
 
 /// Verifies that the schema is the one this release needs.

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId};
-use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as};
+use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
 
 use crate::fetch::micros;
 use crate::sql::Sql;
@@ -75,14 +75,41 @@ pub(crate) async fn acquire(
     sql: &Sql,
     node: &NodeId,
 ) -> Result<Acquired, sqlx::Error> {
-    query(AssertSqlSafe(Arc::clone(&sql.node_expire))).execute(&mut *connection).await?;
-    query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(&mut *connection).await?;
+    let cleared = clear_expired(connection, sql).await?;
     let seen = Seen::read(connection, sql, node).await?;
     if let Some(answer) = seen.answer(node) {
         return Ok(answer);
     }
     query(AssertSqlSafe(Arc::clone(&sql.owner_take))).bind(node.as_str()).execute(connection).await?;
-    Ok(Acquired::Owner { epoch: seen.epoch + 1 })
+    // One that left has freed its partitions itself.
+    Ok(Acquired::Owner { epoch: seen.epoch + 1, unclean: cleared.owner })
+}
+
+/// What was cleared away: how many nodes, and whether one that owned partitions was gone without having freed them.
+pub(crate) struct Cleared {
+    pub(crate) nodes: u64,
+    pub(crate) owner: bool,
+}
+
+/// Removes the nodes whose lease has ended and frees their partitions.
+pub(crate) async fn clear_expired(connection: &mut SqliteConnection, sql: &Sql) -> Result<Cleared, sqlx::Error> {
+    let nodes = query(AssertSqlSafe(Arc::clone(&sql.node_expire))).execute(&mut *connection).await?.rows_affected();
+    let partitions = query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?.rows_affected();
+    Ok(Cleared { nodes, owner: partitions > 0 })
+}
+
+/// Whether the node is registered: it has not been cleared away, though its lease may have ended.
+pub(crate) async fn is_registered(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    node: &NodeId,
+) -> Result<bool, sqlx::Error> {
+    query_scalar(AssertSqlSafe(Arc::clone(&sql.node_registered))).bind(node.as_str()).fetch_one(connection).await
+}
+
+/// Whether the node owns the partitions.
+pub(crate) async fn is_owner(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<bool, sqlx::Error> {
+    query_scalar(AssertSqlSafe(Arc::clone(&sql.owner_is))).bind(node.as_str()).fetch_one(connection).await
 }
 
 /// Who owns the partitions, as one statement sees it. In single-node mode partition 0 stands for all.
@@ -113,7 +140,7 @@ impl Seen {
         }
         let owner = self.owner.as_deref()?;
         if owner == node.as_str() {
-            return Some(Acquired::Owner { epoch: self.epoch });
+            return Some(Acquired::Owner { epoch: self.epoch, unclean: false });
         }
         let expires_in = micros(self.expires_in.unwrap_or(0));
         Some(Acquired::Standby { owner: NodeId::from_stored(owner), expires_in })

@@ -36,6 +36,7 @@ fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, S
         payload: payload(row)?,
         attempts,
         timed,
+        locked_by: text(row, 14)?,
         occurred_at: Timestamp::from_micros(column::<Option<i64>>(row, 12)?.unwrap_or(created_at)),
         created_at: Timestamp::from_micros(created_at),
     })

@@ -1,34 +1,66 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use pillarbox_core::ownership::NodeId;
+use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::BegunAttempt;
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
 
 use crate::json;
-use crate::ownership::span;
+use crate::ownership::{is_owner, is_registered, span};
 use crate::sql::Sql;
 
-/// Records verdicts inside the open transaction and returns the `seq` of those that changed nothing.
+/// Checks the fence and returns whom a row must name as its holder, if its word is what counts. `None` if the node has no
+/// right to any row.
 ///
-/// The transaction holds the write lock, so that ownership cannot change between the fence and the updates.
+/// The open transaction holds the write lock, so that ownership cannot change between the fence and the updates.
+async fn fence<'n>(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    node: &'n NodeId,
+    fence: Fence,
+) -> Result<Option<Option<&'n str>>, sqlx::Error> {
+    Ok(match fence {
+        Fence::Table => is_owner(connection, sql, node).await?.then_some(None),
+        Fence::Row => is_registered(connection, sql, node).await?.then_some(Some(node.as_str())),
+    })
+}
+
+/// Announces an attempt inside the open transaction and returns whether the row was still the node's.
+pub(crate) async fn begin_attempt(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    node: &NodeId,
+    by: Fence,
+    attempt: &BegunAttempt,
+) -> Result<bool, sqlx::Error> {
+    let Some(holder) = fence(connection, sql, node, by).await? else { return Ok(false) };
+    let begin = query(AssertSqlSafe(Arc::clone(&sql.attempt_begin)))
+        .bind(holder)
+        .bind(node.as_str())
+        .bind(attempt.seq)
+        .bind(attempt.expected_attempts)
+        .bind(attempt.attempts)
+        .bind(attempt.error.as_deref());
+    Ok(begin.execute(connection).await?.rows_affected() > 0)
+}
+
+/// Records verdicts inside the open transaction and returns the `seq` of those that changed nothing.
 pub(crate) async fn settle(
     connection: &mut SqliteConnection,
     sql: &Sql,
     node: &NodeId,
+    by: Fence,
     verdicts: &[Verdict],
 ) -> Result<Vec<i64>, sqlx::Error> {
-    let owner: bool = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_fence)))
-        .bind(node.as_str())
-        .fetch_one(&mut *connection)
-        .await?;
-    if !owner {
+    let Some(holder) = fence(connection, sql, node, by).await? else {
         return Ok(verdicts.iter().map(|verdict| verdict.seq).collect());
-    }
+    };
     let mut refused = HashSet::new();
     let mut done: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for verdict in verdicts {
-        let bound = |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(verdict.seq).bind(verdict.expected_attempts);
+        let bound =
+            |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(holder).bind(verdict.seq).bind(verdict.expected_attempts);
         let update = match &verdict.change {
             Change::Done => {
                 done.entry(verdict.expected_attempts).or_default().push(verdict.seq);
@@ -37,6 +69,7 @@ pub(crate) async fn settle(
             Change::Retry { attempts, delay, error } => {
                 bound(&sql.settle_retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
             }
+            Change::Hold { attempts, error } => bound(&sql.settle_hold).bind(*attempts).bind(error.as_str()),
             Change::Dead { attempts, error } => bound(&sql.settle_dead).bind(*attempts).bind(error.as_str()),
         };
         if update.execute(&mut *connection).await?.rows_affected() == 0 {
@@ -45,7 +78,7 @@ pub(crate) async fn settle(
     }
     // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures.
     for (attempts, seqs) in done {
-        refused.extend(delivered(connection, sql, attempts, seqs).await?);
+        refused.extend(delivered(connection, sql, holder, attempts, seqs).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| refused.contains(seq)).collect())
 }
@@ -54,13 +87,15 @@ pub(crate) async fn settle(
 async fn delivered(
     connection: &mut SqliteConnection,
     sql: &Sql,
+    holder: Option<&str>,
     attempts: u32,
     seqs: Vec<i64>,
 ) -> Result<Vec<i64>, sqlx::Error> {
     let seqs = json::array(seqs);
     // Asked beforehand, because it is nearly always none: `RETURNING` would hand over every row that was changed instead.
-    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_refused))).bind(seqs.as_str()).bind(attempts);
-    let refused = refused.fetch_all(&mut *connection).await?;
-    query(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(seqs).bind(attempts).execute(connection).await?;
+    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_refused))).bind(holder);
+    let refused = refused.bind(seqs.as_str()).bind(attempts).fetch_all(&mut *connection).await?;
+    let done = query(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(holder);
+    done.bind(seqs).bind(attempts).execute(connection).await?;
     Ok(refused)
 }

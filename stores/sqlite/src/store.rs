@@ -6,19 +6,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::join;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{Counts, Fetch, Fetched, Store, StoreInfo, TableName};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, SqliteTransaction, query_as, query_scalar};
+use sqlx::{Sqlite, SqlitePool, SqliteTransaction, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::store_error;
 use crate::insert::Inserts;
 use crate::sql::Sql;
-use crate::{SqliteOptions, database, fetch, migrate, ownership, settle};
+use crate::{SqliteOptions, claim, database, fetch, migrate, ownership, reclaim, settle};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -100,16 +100,24 @@ impl SqliteStore {
         Ok(())
     }
 
-    async fn begin(&self, operation: &'static str) -> Result<SqliteTransaction<'static>, StoreError> {
+    pub(crate) fn sql(&self) -> &Sql {
+        &self.inner.sql
+    }
+
+    pub(crate) async fn begin(&self, operation: &'static str) -> Result<SqliteTransaction<'static>, StoreError> {
         begin_immediate(&self.inner.writer).await.map_err(self.failed(operation))
     }
 
-    async fn reader(&self, operation: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
+    pub(crate) async fn reader(&self, operation: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
         self.inner.readers.acquire().await.map_err(self.failed(operation))
     }
 
-    fn failed(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
+    pub(crate) fn failed(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
         move |error| store_error(operation, &self.inner.info.address, error)
+    }
+
+    pub(crate) fn at(&self, error: StoreError) -> StoreError {
+        error.at(&*self.inner.info.address)
     }
 }
 
@@ -148,10 +156,7 @@ impl Store for SqliteStore {
     async fn migrate(&self) -> Result<(), StoreError> {
         let failed = self.failed("migrate");
         let mut tx = self.begin("migrate").await?;
-        migrate::migrate(&mut tx, &self.inner.table, &self.inner.sql)
-            .await
-            .map_err(&failed)?
-            .map_err(|e| self.at(e))?;
+        migrate::migrate(&mut tx, &self.inner.table, self.sql()).await.map_err(&failed)?.map_err(|e| self.at(e))?;
         tx.commit().await.map_err(failed)
     }
 
@@ -161,7 +166,7 @@ impl Store for SqliteStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         let mut connection = self.reader("check the schema").await?;
-        match migrate::check(&mut connection, &self.inner.sql).await.map_err(self.failed("check the schema")) {
+        match migrate::check(&mut connection, self.sql()).await.map_err(self.failed("check the schema")) {
             Err(error) if error.kind() == StoreErrorKind::Schema => {
                 let missing = migrate::missing(&self.inner.table).with_source(error);
                 Err(self.at(missing))
@@ -173,22 +178,22 @@ impl Store for SqliteStore {
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
         let failed = self.failed("join the outbox");
         let mut tx = self.begin("join the outbox").await?;
-        if let Some(error) = ownership::check_mode(&mut tx, &self.inner.sql, node, mode).await.map_err(&failed)? {
+        if let Some(error) = ownership::check_mode(&mut tx, self.sql(), node, mode).await.map_err(&failed)? {
             return Err(self.at(error));
         }
-        ownership::join(&mut tx, &self.inner.sql, node, mode, lease).await.map_err(&failed)?;
+        ownership::join(&mut tx, self.sql(), node, mode, lease).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
         let failed = self.failed("acquire ownership");
         let mut connection = self.reader("acquire ownership").await?;
-        if let Some(answer) = ownership::probe(&mut connection, &self.inner.sql, node).await.map_err(&failed)? {
+        if let Some(answer) = ownership::probe(&mut connection, self.sql(), node).await.map_err(&failed)? {
             return Ok(answer);
         }
         drop(connection);
         let mut tx = self.begin("acquire ownership").await?;
-        let acquired = ownership::acquire(&mut tx, &self.inner.sql, node).await.map_err(&failed)?;
+        let acquired = ownership::acquire(&mut tx, self.sql(), node).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(acquired)
     }
@@ -196,7 +201,7 @@ impl Store for SqliteStore {
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         let failed = self.failed("renew the lease");
         let mut tx = self.begin("renew the lease").await?;
-        let renewed = ownership::renew(&mut tx, &self.inner.sql, node, lease).await.map_err(&failed)?;
+        let renewed = ownership::renew(&mut tx, self.sql(), node, lease).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(if renewed { Renewal::Renewed } else { Renewal::Lost })
     }
@@ -204,39 +209,67 @@ impl Store for SqliteStore {
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let failed = self.failed("leave the outbox");
         let mut tx = self.begin("leave the outbox").await?;
-        ownership::leave(&mut tx, &self.inner.sql, node).await.map_err(&failed)?;
+        ownership::leave(&mut tx, self.sql(), node).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
         let mut connection = self.reader("fetch events").await?;
-        fetch::fetch(&mut connection, &self.inner.sql, fetch).await.map_err(self.failed("fetch events"))
+        fetch::fetch(&mut connection, self.sql(), None, fetch).await.map_err(self.failed("fetch events"))
     }
 
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+    async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        let failed = self.failed("claim events");
+        let mut connection = self.reader("claim events").await?;
+        if let Some(nothing) = claim::probe(&mut connection, self.sql(), node, fetch).await.map_err(&failed)? {
+            return Ok(nothing);
+        }
+        drop(connection);
+        let mut tx = self.begin("claim events").await?;
+        let claimed = claim::claim(&mut tx, self.sql(), node, fetch).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(claimed)
+    }
+
+    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
+        let failed = self.failed("release events");
+        let mut tx = self.begin("release events").await?;
+        claim::release(&mut tx, self.sql(), node, seqs).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
+        let failed = self.failed("reclaim events");
+        let mut connection = self.reader("reclaim events").await?;
+        if let Some(answer) = reclaim::probe(&mut connection, self.sql(), node, thorough).await.map_err(&failed)? {
+            return Ok(answer);
+        }
+        drop(connection);
+        let mut tx = self.begin("reclaim events").await?;
+        let reclaimed = reclaim::reclaim(&mut tx, self.sql(), node, thorough).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(reclaimed)
+    }
+
+    async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
+        let failed = self.failed("announce an attempt");
+        let mut tx = self.begin("announce an attempt").await?;
+        let begun = settle::begin_attempt(&mut tx, self.sql(), node, fence, attempt).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(begun)
+    }
+
+    async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         let failed = self.failed("record verdicts");
         let mut tx = self.begin("record verdicts").await?;
-        let refused = settle::settle(&mut tx, &self.inner.sql, node, verdicts).await.map_err(&failed)?;
+        let refused = settle::settle(&mut tx, self.sql(), node, fence, verdicts).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(refused)
-    }
-
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        let mut connection = self.reader("count events").await?;
-        let counts = query_as(AssertSqlSafe(Arc::clone(&self.inner.sql.counts))).fetch_one(&mut *connection).await;
-        let (new, retry, dead, all): (u64, u64, u64, u64) = counts.map_err(self.failed("count events"))?;
-        Ok(Counts { new, retry, dead, done: all.saturating_sub(new + retry + dead) })
     }
 
     async fn close(&self) {
         // A transaction that the service still holds keeps its connection open; the others close at once.
         let closed = join(self.inner.writer.close(), self.inner.readers.close());
         let _ = timeout(self.inner.busy_timeout, closed).await;
-    }
-}
-
-impl SqliteStore {
-    fn at(&self, error: StoreError) -> StoreError {
-        error.at(&*self.inner.info.address)
     }
 }

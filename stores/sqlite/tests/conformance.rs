@@ -35,7 +35,7 @@ impl Harness for SqliteHarness {
     type Transaction = SqliteTransaction<'static>;
     type Source<'a> = &'a SqlitePool;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: false };
+    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: false, wake_ups: false };
 
     async fn create() -> Result<Self, BoxError> {
         let directory = std::env::temp_dir().join(format!("pillarbox-conformance-{}", Stamp::system().next_id()));

@@ -3,16 +3,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::sweep::Sweep;
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::observe::Counters;
+use crate::ownership::{Fence, Mode, Past, Tenure};
 use crate::queue::{Intake, Lanes};
 use crate::retry::{Pause, jittered};
 use crate::run::ClaimConfig;
 use crate::settle::{Change, Verdict, clean_error};
-use crate::store::{BrokenRow, Fetch, Fetched, FetchedRow, Store};
+use crate::store::{BrokenRow, Fetch, Fetched, FetchedRow, Row, Store};
 
 /// Reads pending rows into the cold lane, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ pub(crate) struct Claimer {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) config: ClaimConfig,
+    pub(crate) tenure: Tenure,
+    /// Rows still to be read that the owner before may have died of.
+    pub(crate) suspects: usize,
     /// Where rows that make no event get their verdict.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
@@ -29,14 +34,14 @@ pub(crate) struct Claimer {
 
 impl Claimer {
     /// Runs until it is told to stop. Dropping a fetch half-way is safe: it holds nothing in the database.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
         stop.run_until_cancelled(self.claim_for_ever()).await;
     }
 
-    async fn claim_for_ever(&self) {
+    async fn claim_for_ever(&mut self) {
         // A term begins with a look: whatever the owner before left behind is due now.
-        let mut sweep = Sweep::new();
+        let mut sweep = if self.tenure.mode == Mode::Ordered { Sweep::in_order() } else { Sweep::new() };
         sweep.begin(None, true, Instant::now());
         let mut interval = self.config.min_interval;
         let mut pause = Pause::default();
@@ -66,12 +71,25 @@ impl Claimer {
     }
 
     /// Fetches once; says whether anything new was found.
-    async fn fetch(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
-        let sight = self.intake.registry.sight();
-        let exclude = sight.exclude(sweep.cursor().is_some());
+    async fn fetch(&mut self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
+        let intake = Arc::clone(&self.intake);
+        let sight = intake.registry.sight();
+        // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
+        // memory are its own as well.
+        let fence = self.tenure.fence();
+        let exclude = sight.exclude(sweep.cursor().is_some() && fence == Fence::Table);
         let held = exclude.iter().min().copied();
         let fetch = Fetch { above: sweep.above(), exclude, limit };
-        let Fetched { rows, next_due } = self.store.fetch(&fetch).await?;
+        let call = match fence {
+            Fence::Table => self.store.fetch(&fetch),
+            Fence::Row => self.store.claim(&self.tenure.node, &fetch),
+        };
+        let span = tracing::debug_span!("claim", above = fetch.above, limit);
+        let call = intake.meters.claim.measure(call.instrument(span), |fetched| fetched.rows.len());
+        let Fetched { mut rows, next_due } = call.await?;
+        if self.tenure.mode == Mode::Ordered {
+            rows.sort_unstable_by_key(FetchedRow::seq);
+        }
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
         let full = rows.len() >= limit;
         let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
@@ -87,13 +105,16 @@ impl Claimer {
         Ok(found)
     }
 
-    async fn queue(&self, rows: Vec<FetchedRow>, admitted: &[bool]) {
+    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool]) {
         let mut good = Vec::with_capacity(rows.len());
         for (row, admitted) in rows.into_iter().zip(admitted) {
             self.intake.lookout.found(row.seq());
             match row {
                 _ if !admitted => {}
-                FetchedRow::Row(row) => good.push(row),
+                FetchedRow::Row(row) => {
+                    let past = self.past(&row);
+                    good.push((row, past));
+                }
                 // The channel closes only when the term is over; the row then stays as it is.
                 FetchedRow::Broken(broken) => drop(self.verdicts.send(condemn(&broken)).await),
             }
@@ -101,6 +122,18 @@ impl Claimer {
         Counters::add(&self.intake.counters.cold, good.len() as u64);
         // Closed lanes mean that the term ends, which gives up everything that is held.
         self.lanes.push_cold(good);
+    }
+}
+
+impl Claimer {
+    /// After an owner died, the first rows read are suspected of having killed it: as many as it can have had in memory.
+    fn past(&mut self, row: &Row) -> Past {
+        let past = Past::read(row.locked_by.as_deref(), &self.tenure.node);
+        if self.suspects == 0 {
+            return past;
+        }
+        self.suspects -= 1;
+        if past == Past::Clean { Past::Suspect } else { past }
     }
 }
 

@@ -73,6 +73,9 @@ pub(crate) struct Look {
 }
 
 impl Lookout {
+    /// Below every row: what was freed or written elsewhere may be anywhere.
+    pub(crate) const ANY: i64 = 0;
+
     /// Wakes the cold path if it would otherwise sleep past `at`. While it is busy it needs no waking.
     fn ring(&self, state: MutexGuard<'_, State>, at: Instant) {
         let sleeps_past = state.alarm.is_some_and(|alarm| at < alarm);

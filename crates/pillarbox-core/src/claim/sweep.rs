@@ -18,6 +18,7 @@ pub(crate) struct Sweep {
     bottom_at: Option<Instant>,
     /// The sweep under way.
     current: Option<Current>,
+    in_order: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,11 +32,20 @@ struct Current {
 
 impl Sweep {
     pub(crate) fn new() -> Self {
-        Self { low_water: 0, bottom_at: None, current: None }
+        Self { low_water: 0, bottom_at: None, current: None, in_order: false }
+    }
+
+    /// A sweep whose every fetch begins at the bottom. A row that commits late, below the cursor, may have been committed
+    /// before a row above it was written; reading on from the cursor would deliver the two in the wrong order.
+    pub(crate) fn in_order() -> Self {
+        Self { in_order: true, ..Self::new() }
     }
 
     /// Whether a sweep is under way and has read something, so that the next fetch goes on behind its cursor.
     pub(crate) fn cursor(&self) -> Option<i64> {
+        if self.in_order {
+            return None;
+        }
         self.current.and_then(|current| current.cursor)
     }
 
@@ -58,6 +68,9 @@ impl Sweep {
 
     /// The lower bound of the next fetch, exclusive.
     pub(crate) fn above(&self) -> i64 {
+        if self.in_order {
+            return 0;
+        }
         self.cursor().unwrap_or(self.low_water)
     }
 

@@ -1,5 +1,7 @@
 //! From the queue to the handler: workers, each with one event at a time.
 
+mod suspects;
 mod worker;
 
+pub(crate) use suspects::Suspects;
 pub(crate) use worker::Worker;

@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
+use super::Suspects;
 use crate::clock::Random;
-use crate::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Router, Target, Unroutable};
-use crate::ownership::NodeId;
+use crate::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Interceptors, Router, Target, Unroutable};
+use crate::observe::Meters;
+use crate::ownership::{Mode, Past, Tenure};
 use crate::queue::{Item, Lanes};
 use crate::retry::{ExponentialBackoff, RetryPolicy};
-use crate::settle::{Attempt, Change, Rules, Verdict, decide};
-use crate::store::Row;
+use crate::settle::{Attempt, Change, Rules, Verdict, clean_error, decide};
+use crate::store::{BegunAttempt, Row};
 
 /// What all workers of a term share.
 #[derive(Debug)]
@@ -23,8 +27,13 @@ pub(crate) struct Worker {
     pub(crate) policy: Arc<dyn RetryPolicy>,
     pub(crate) max_attempts: u32,
     pub(crate) unroutable: Unroutable,
-    pub(crate) node: NodeId,
+    pub(crate) interceptors: Interceptors,
+    pub(crate) tenure: Tenure,
     pub(crate) verdicts: mpsc::Sender<Verdict>,
+    pub(crate) suspects: Arc<Suspects>,
+    pub(crate) meters: Arc<Meters>,
+    /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
+    pub(crate) ending: CancellationToken,
     /// Cancelled when this node may no longer deliver: handlers are told.
     pub(crate) lost: CancellationToken,
     /// Cancelled when time is up: running handlers are dropped.
@@ -35,9 +44,15 @@ impl Worker {
     /// Handles events until the lanes are closed and empty.
     pub(crate) async fn run(self: Arc<Self>) {
         while let Some(item) = self.lanes.pop().await {
-            let Some(verdicts) = self.abandon.run_until_cancelled(self.deliver(item)).await else { return };
+            let delivering = async {
+                match self.tenure.mode {
+                    Mode::Ordered => self.deliver_in_place(item).await,
+                    _ => Some(self.deliver(item).await),
+                }
+            };
+            let Some(Some(verdicts)) = self.abandon.run_until_cancelled(delivering).await else { return };
             // Settling holds back: with too many verdicts waiting to be recorded, no further event is begun.
-            for verdict in verdicts {
+            for verdict in verdicts.filter(|verdict| self.stands(verdict)) {
                 if self.verdicts.send(verdict).await.is_err() {
                     return;
                 }
@@ -45,52 +60,168 @@ impl Worker {
         }
     }
 
+    /// Whether a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next
+    /// owner delivers the event.
+    fn stands(&self, verdict: &Verdict) -> bool {
+        verdict.change == Change::Done || !self.lost.is_cancelled()
+    }
+
     /// Handles an event, and where its handler takes batches, what waits right behind it for the same handler.
     async fn deliver(&self, item: Item) -> Verdicts {
+        if item.past != Past::Clean {
+            return self.deliver_suspect(item).await;
+        }
+        // In order, each event is called alone: the next may begin only when this one's fate is known.
+        let alone = self.tenure.mode == Mode::Ordered;
         match self.router.find(&item.row.aggregate_type, &item.row.event_type) {
-            None => Verdicts::one(self.verdict(&item.row, Attempt::Unroutable)),
-            Some(Target::One(handler)) => {
-                let handling = guarded(|| handler.handle(self.delivery(&item)));
-                let attempt = match handling.await {
-                    Ok(result) => Attempt::Ended(result),
-                    Err(panic) => Attempt::Panicked(panic),
-                };
-                Verdicts::one(self.verdict(&item.row, attempt))
-            }
-            Some(Target::Batch { handler, max }) => {
+            Some(Target::Batch { handler, max }) if !alone => {
                 let row = Arc::clone(&item.row);
-                let same =
-                    |other: &Row| other.event_type == row.event_type && other.aggregate_type == row.aggregate_type;
+                let same = |other: &Item| {
+                    other.past == Past::Clean
+                        && other.row.event_type == row.event_type
+                        && other.row.aggregate_type == row.aggregate_type
+                };
                 let mut items = vec![item];
                 items.extend(self.lanes.pop_more(max - 1, same));
-                self.deliver_batch(&**handler, &items).await
+                let attempts = self.attempt_batch(&**handler, &items).await;
+                let verdicts = items.iter().zip(attempts).map(|(item, attempt)| self.verdict(&item.row, attempt));
+                Verdicts { first: None, rest: verdicts.collect::<Vec<_>>().into_iter() }
+            }
+            _ => Verdicts::one(self.verdict(&item.row, self.attempt(&item).await)),
+        }
+    }
+
+    /// Handles an event that its last node may have died of. The attempt is announced in the table first; if an announced
+    /// one never ended, it counts.
+    async fn deliver_suspect(&self, item: Item) -> Verdicts {
+        let crashed = item.past == Past::Crashed;
+        let attempts = item.row.attempts.saturating_add(u32::from(crashed));
+        let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
+        if let Some(error) = error.as_ref().filter(|_| attempts >= self.max_attempts) {
+            let change = Change::Dead { attempts, error: clean_error(error) };
+            return Verdicts::one(Verdict { seq: item.row.seq, expected_attempts: item.row.attempts, change });
+        }
+        // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
+        let _alone = if attempts > 0 { Some(self.suspects.alone.lock().await) } else { None };
+        let announced = BegunAttempt { seq: item.row.seq, expected_attempts: item.row.attempts, attempts, error };
+        if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
+            return Verdicts::none();
+        }
+        let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
+        let item = Item { row, ..item };
+        Verdicts::one(self.verdict(&item.row, self.attempt(&item).await))
+    }
+
+    /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
+    /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
+    async fn deliver_in_place(&self, mut item: Item) -> Option<Verdicts> {
+        loop {
+            let mut verdicts = self.deliver(Item { row: Arc::clone(&item.row), ..item }).await;
+            let Some(verdict) = verdicts.next() else { return Some(verdicts) };
+            let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Verdicts::one(verdict)) };
+            if let Some(error) = error.filter(|_| attempts > verdict.expected_attempts) {
+                let hold = Verdict { change: Change::Hold { attempts, error }, ..verdict };
+                if self.stands(&hold) {
+                    self.verdicts.send(hold).await.ok()?;
+                }
+            }
+            if item.past != Past::Clean {
+                // While it waits it is not being attempted: a crash now would not be its doing.
+                self.suspects.withdraw(&self.tenure, &[verdict.seq]).await;
+            }
+            let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
+            self.ending.run_until_cancelled(tokio::time::sleep(delay)).await?;
+            item = Item { row, since: Instant::now(), past: Past::Clean, ..item };
+        }
+    }
+
+    /// Calls the handler of one event, with the interceptors around it.
+    async fn attempt(&self, item: &Item) -> Attempt {
+        match self.router.find(&item.row.aggregate_type, &item.row.event_type) {
+            None => Attempt::Unroutable,
+            Some(Target::One(handler)) => {
+                let delivery = self.delivery(item);
+                let (ran, before) = self.interceptors.before(&delivery).await;
+                let kept = (ran > 0).then(|| delivery.clone());
+                let attempt = match before {
+                    Err(error) => Attempt::Ended(Err(error)),
+                    Ok(()) => match self.handling(std::slice::from_ref(item), || handler.handle(delivery)).await {
+                        Ok(result) => Attempt::Ended(result),
+                        Err(panic) => Attempt::Panicked(panic),
+                    },
+                };
+                self.after(ran, kept.as_ref(), &attempt).await;
+                attempt
+            }
+            Some(Target::Batch { handler, .. }) => {
+                let attempts = self.attempt_batch(&**handler, std::slice::from_ref(item)).await;
+                attempts.into_iter().next().unwrap_or(Attempt::Unroutable)
             }
         }
     }
 
-    async fn deliver_batch(&self, handler: &dyn BatchHandler, items: &[Item]) -> Verdicts {
-        let handling = guarded(|| handler.handle(items.iter().map(|item| self.delivery(item)).collect()));
-        let (mut answers, panic) = match handling.await {
-            Ok(answers) => (answers.into_iter(), None),
-            Err(panic) => (Vec::new().into_iter(), Some(panic)),
+    /// Calls a batch handler with the events whose interceptors let them pass, and finds an attempt for each.
+    async fn attempt_batch(&self, handler: &dyn BatchHandler, items: &[Item]) -> Vec<Attempt> {
+        let mut passed = Vec::with_capacity(items.len());
+        let mut entries = Vec::with_capacity(items.len());
+        for item in items {
+            let delivery = self.delivery(item);
+            let (ran, before) = self.interceptors.before(&delivery).await;
+            let kept = (ran > 0).then(|| delivery.clone());
+            if before.is_ok() {
+                passed.push(delivery);
+            }
+            entries.push((kept, ran, before));
+        }
+        let asked = passed.len();
+        let (mut answers, panic) = if asked == 0 {
+            (Vec::new().into_iter(), None)
+        } else {
+            match self.handling(items, || handler.handle(passed)).await {
+                Ok(answers) => (answers.into_iter(), None),
+                Err(panic) => (Vec::new().into_iter(), Some(panic)),
+            }
         };
         let answered = answers.len();
-        let verdicts = items.iter().map(|item| {
-            let attempt = match (answers.next(), &panic) {
-                (Some(result), _) => Attempt::Ended(result),
-                (None, Some(panic)) => Attempt::Panicked(panic.clone()),
-                (None, None) => {
-                    let problem = format!("the batch handler answered for {answered} of {} events", items.len());
-                    Attempt::Ended(Err(HandlerError::retryable(problem)))
-                }
+        let mut attempts = Vec::with_capacity(items.len());
+        for (kept, ran, before) in entries {
+            let attempt = match before.map(|()| answers.next()) {
+                Err(error) => Attempt::Ended(Err(error)),
+                Ok(Some(result)) => Attempt::Ended(result),
+                Ok(None) => match &panic {
+                    Some(panic) => Attempt::Panicked(panic.clone()),
+                    None => {
+                        let problem = format!("the batch handler answered for {answered} of {asked} events");
+                        Attempt::Ended(Err(HandlerError::retryable(problem)))
+                    }
+                },
             };
-            self.verdict(&item.row, attempt)
-        });
-        Verdicts { first: None, rest: verdicts.collect::<Vec<_>>().into_iter() }
+            self.after(ran, kept.as_ref(), &attempt).await;
+            attempts.push(attempt);
+        }
+        attempts
+    }
+
+    /// Calls a handler with `items`: guarded, measured, and in a span.
+    async fn handling<'a, T>(&self, items: &[Item], call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
+        self.meters.handling(items, guarded(call).instrument(span(items))).await
+    }
+
+    /// Runs what is left of the interceptors; the delivery was kept for them if any ran.
+    async fn after(&self, ran: usize, delivery: Option<&Delivery>, attempt: &Attempt) {
+        let Some(delivery) = delivery else { return };
+        match attempt {
+            Attempt::Ended(ended) => self.interceptors.after(ran, delivery, ended.as_ref()).await,
+            Attempt::Panicked(panic) => {
+                let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
+                self.interceptors.after(ran, delivery, Err(&error)).await;
+            }
+            Attempt::Unroutable => {}
+        }
     }
 
     fn delivery(&self, item: &Item) -> Delivery {
-        Delivery::new(Arc::clone(&item.row), item.path, self.node.clone(), self.lost.clone())
+        Delivery::new(Arc::clone(&item.row), item.path, self.tenure.node.clone(), self.lost.clone())
     }
 
     fn verdict(&self, row: &Row, attempt: Attempt) -> Verdict {
@@ -123,7 +254,11 @@ struct Verdicts {
 
 impl Verdicts {
     fn one(verdict: Verdict) -> Self {
-        Self { first: Some(verdict), rest: Vec::new().into_iter() }
+        Self { first: Some(verdict), ..Self::none() }
+    }
+
+    fn none() -> Self {
+        Self { first: None, rest: Vec::new().into_iter() }
     }
 }
 
@@ -133,6 +268,19 @@ impl Iterator for Verdicts {
     fn next(&mut self) -> Option<Verdict> {
         self.first.take().or_else(|| self.rest.next())
     }
+}
+
+/// The span of a handler call. Of a batch it names the first event and how many there are.
+fn span(items: &[Item]) -> tracing::Span {
+    let Some(Item { row, path, .. }) = items.first() else { return tracing::Span::none() };
+    tracing::debug_span!(
+        "handle",
+        event_id = %row.event_id,
+        event_type = &*row.event_type,
+        attempt = row.attempts.saturating_add(1),
+        path = path.name(),
+        events = items.len(),
+    )
 }
 
 /// Calls a handler and waits for it; a panic, of the call or of its future, comes back as what it said.

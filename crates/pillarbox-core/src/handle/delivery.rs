@@ -17,6 +17,17 @@ pub enum Path {
     Cold,
 }
 
+impl Path {
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Cold => "cold",
+        }
+    }
+}
+
 /// An event handed to a handler, with its metadata. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Delivery {

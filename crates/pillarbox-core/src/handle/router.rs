@@ -131,6 +131,11 @@ impl Router {
         self.routes.is_empty() && self.catch_all.is_none()
     }
 
+    /// The event types that handlers are registered for; one of several aggregate types comes several times.
+    pub fn event_types(&self) -> impl Iterator<Item = &str> {
+        self.routes.values().flat_map(HashMap::keys).map(|event_type| &**event_type)
+    }
+
     /// The handler of an event; `None` when nobody takes it.
     #[must_use]
     pub fn find(&self, aggregate_type: &str, event_type: &str) -> Option<&Target> {

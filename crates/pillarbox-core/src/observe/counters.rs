@@ -1,27 +1,66 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Registrar;
+
+/// A number that only grows, counted for [`Stats`] and for the metric of it at once, so that the two never differ.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    total: AtomicU64,
+    metric: metrics::Counter,
+}
+
+impl From<metrics::Counter> for Tally {
+    fn from(metric: metrics::Counter) -> Self {
+        Self { total: AtomicU64::new(0), metric }
+    }
+}
+
 /// What an outbox has done since it was started. Each number counts events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counters {
-    pub(crate) hot: AtomicU64,
-    pub(crate) hot_dropped: AtomicU64,
-    pub(crate) hot_skipped_delayed: AtomicU64,
-    pub(crate) cold: AtomicU64,
-    pub(crate) done: AtomicU64,
-    pub(crate) retried: AtomicU64,
-    pub(crate) deferred: AtomicU64,
-    pub(crate) dead: AtomicU64,
-    pub(crate) refused: AtomicU64,
+    pub(crate) hot: Tally,
+    pub(crate) hot_dropped: Tally,
+    pub(crate) hot_skipped_delayed: Tally,
+    pub(crate) cold: Tally,
+    pub(crate) done: Tally,
+    pub(crate) retried: Tally,
+    pub(crate) deferred: Tally,
+    pub(crate) dead: Tally,
+    pub(crate) refused: Tally,
+    pub(crate) purged: Tally,
 }
 
 impl Counters {
-    pub(crate) fn add(counter: &AtomicU64, events: u64) {
+    pub(crate) fn new(registrar: &Registrar<'_>) -> Self {
+        let tally = |name, help| Tally::from(registrar.counter(name, help));
+        Self {
+            hot: tally("enqueue.hot", "Events queued from memory after their commit."),
+            hot_dropped: tally("enqueue.hot.dropped", "Events left to the table because the hot queue was full."),
+            hot_skipped_delayed: tally(
+                "enqueue.hot.skipped.delayed",
+                "Events left to the table because they were delayed.",
+            ),
+            cold: tally("enqueue.cold", "Events queued from the table."),
+            done: tally("dispatch.success", "Events recorded as DONE."),
+            retried: tally("dispatch.failure", "Failed attempts after which the event is tried again."),
+            deferred: tally("dispatch.deferred", "Events deferred or parked without counting an attempt."),
+            dead: tally("dispatch.dead", "Events recorded as DEAD."),
+            refused: tally(
+                "settle.refused",
+                "Verdicts that changed nothing: ownership was lost, or the row had changed.",
+            ),
+            purged: tally("purge.removed", "Events deleted because they were over."),
+        }
+    }
+
+    pub(crate) fn add(tally: &Tally, events: u64) {
         // The counters order nothing; each is read on its own.
-        counter.fetch_add(events, Ordering::Relaxed);
+        tally.total.fetch_add(events, Ordering::Relaxed);
+        tally.metric.increment(events);
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |tally: &Tally| tally.total.load(Ordering::Relaxed);
         Stats {
             hot: read(&self.hot),
             hot_dropped: read(&self.hot_dropped),
@@ -32,6 +71,7 @@ impl Counters {
             deferred: read(&self.deferred),
             dead: read(&self.dead),
             refused: read(&self.refused),
+            purged: read(&self.purged),
             hot_depth: 0,
             cold_depth: 0,
             held: 0,
@@ -61,6 +101,8 @@ pub struct Stats {
     pub dead: u64,
     /// Verdicts that changed nothing: ownership was lost, or the row had changed.
     pub refused: u64,
+    /// Deleted by this process because they were over.
+    pub purged: u64,
     /// Waiting in the hot queue.
     pub hot_depth: usize,
     /// Waiting in the cold queue.

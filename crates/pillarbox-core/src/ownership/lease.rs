@@ -27,6 +27,8 @@ pub(crate) struct Lease {
     pub(crate) node: NodeId,
     pub(crate) length: Duration,
     pub(crate) random: Arc<dyn Random>,
+    /// Counts the renewals that fail.
+    pub(crate) failed: metrics::Counter,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
 }
@@ -61,12 +63,16 @@ impl Lease {
                 }
                 Ok(Ok(Renewal::Lost)) => break,
                 Ok(Err(error)) => {
+                    self.failed.increment(1);
                     if pause.is_first() {
                         tracing::warn!(%error, node = %self.node, "the lease could not be renewed; trying again");
                     }
                     next = Instant::now() + pause.next(&*self.random).min(self.length / 10);
                 }
-                Err(_elapsed) => break,
+                Err(_elapsed) => {
+                    self.failed.increment(1);
+                    break;
+                }
             }
         }
         tracing::warn!(node = %self.node, "the lease is lost; this node stops delivering and joins anew");
@@ -88,7 +94,8 @@ mod tests {
         let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
         store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
         let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
-        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), lost }
+        let failed = metrics::Counter::noop();
+        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), failed, lost }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,12 +1,18 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::Fence;
+
 /// Who may deliver a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
     /// The one node that owns all partitions; further nodes wait as standbys.
     SingleNode,
+    /// Any number of nodes; each row is delivered by the node that claimed it. No order.
+    MultiNode,
+    /// One node with one worker, in the order of the table; further nodes wait as standbys.
+    Ordered,
 }
 
 impl Mode {
@@ -15,6 +21,17 @@ impl Mode {
     pub const fn name(self) -> &'static str {
         match self {
             Self::SingleNode => "single_node",
+            Self::MultiNode => "multi_node",
+            Self::Ordered => "ordered",
+        }
+    }
+
+    /// What its nodes' right to a row rests on.
+    #[must_use]
+    pub const fn fence(self) -> Fence {
+        match self {
+            Self::SingleNode | Self::Ordered => Fence::Table,
+            Self::MultiNode => Fence::Row,
         }
     }
 
@@ -37,6 +54,8 @@ impl FromStr for Mode {
     fn from_str(name: &str) -> Result<Self, UnknownMode> {
         match name {
             "single_node" => Ok(Self::SingleNode),
+            "multi_node" => Ok(Self::MultiNode),
+            "ordered" => Ok(Self::Ordered),
             _ => Err(UnknownMode(name.to_owned())),
         }
     }

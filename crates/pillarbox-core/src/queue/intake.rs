@@ -1,13 +1,37 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::claim::Lookout;
 use crate::event::Stamp;
-use crate::observe::{Counters, Throttle};
+use crate::observe::{Counters, Meters, Throttle};
+use crate::ownership::{Mode, NodeId};
 use crate::store::Row;
 use crate::write::NewRow;
 
-use super::{Lanes, Registry};
+use super::{Herald, Lanes, Overflow, Registry};
+
+/// Which committed events are delivered from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HotPath {
+    /// All: while this node delivers, every row is its own.
+    All,
+    /// Those whose rows were inserted as this node's own; any other may have been claimed by another node.
+    Owned,
+    /// None: the order of the table is the order of delivery, or nobody delivers here.
+    Off,
+}
+
+impl HotPath {
+    pub(crate) fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::SingleNode => Self::All,
+            Mode::MultiNode => Self::Owned,
+            Mode::Ordered => Self::Off,
+        }
+    }
+}
 
 /// What the writing side knows of the delivering side: where committed events go.
 #[derive(Debug)]
@@ -15,40 +39,84 @@ pub(crate) struct Intake {
     pub(crate) registry: Registry,
     pub(crate) lookout: Lookout,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) meters: Arc<Meters>,
     pub(crate) stamp: Arc<Stamp>,
+    pub(crate) herald: Herald,
+    pub(crate) overflow: Overflow,
+    hot_path: HotPath,
     hot_capacity: usize,
     dropping: Throttle,
-    /// The lanes of the term under way; `None` while this node owns nothing.
-    lanes: RwLock<Option<Arc<Lanes>>>,
+    /// The term under way; `None` while this node owns nothing.
+    term: RwLock<Option<Open>>,
+}
+
+/// The open side of a term.
+#[derive(Debug)]
+struct Open {
+    lanes: Arc<Lanes>,
+    node: NodeId,
 }
 
 impl Intake {
-    pub(crate) fn new(hot_capacity: usize, counters: Arc<Counters>, stamp: Arc<Stamp>) -> Self {
+    pub(crate) fn new(
+        hot_path: HotPath,
+        hot_capacity: usize,
+        wakes_others: bool,
+        stamp: Arc<Stamp>,
+        counters: Counters,
+        meters: Meters,
+    ) -> Self {
         Self {
             registry: Registry::default(),
             lookout: Lookout::default(),
-            counters,
+            counters: Arc::new(counters),
+            meters: Arc::new(meters),
             stamp,
+            herald: Herald::new(wakes_others),
+            overflow: Overflow::default(),
+            hot_path,
             hot_capacity,
             dropping: Throttle::default(),
-            lanes: RwLock::new(None),
+            term: RwLock::new(None),
         }
     }
 
-    /// A term begins: events committed from now on may enter its lanes.
-    pub(crate) fn open(&self, lanes: Arc<Lanes>) {
-        let mut current = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+    /// A term of `node` begins: events committed from now on may enter its lanes.
+    pub(crate) fn open(&self, lanes: Arc<Lanes>, node: NodeId) {
+        let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
-        *current = Some(lanes);
+        self.overflow.clear();
+        *term = Some(Open { lanes, node });
     }
 
     /// A term ends: no event enters its lanes after this returns.
     pub(crate) fn close(&self) {
-        *self.lanes.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {
-        self.lanes.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or((0, 0), |lanes| lanes.depths())
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        term.as_ref().map_or((0, 0), |open| open.lanes.depths())
+    }
+
+    /// Makes rows this node's own before they are inserted, as many as the hot lane could take, where that is what lets
+    /// them be delivered from memory. Only for a transaction whose end will be reported.
+    pub(crate) fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow> {
+        if self.hot_path != HotPath::Owned {
+            return rows;
+        }
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { node, lanes }) = term.as_ref() else { return rows };
+        // What the lane has no room for now is left for whichever node claims it first.
+        let mut room = self.hot_capacity.saturating_sub(lanes.depths().0);
+        let own = |row: NewRow| {
+            if row.available_at().is_some() || room == 0 {
+                return row;
+            }
+            room -= 1;
+            row.owned_by(node)
+        };
+        rows.into_iter().map(own).collect()
     }
 
     /// Rows were written in an open transaction. More than the hot lane could ever take are not worth remembering.
@@ -64,28 +132,42 @@ impl Intake {
     /// These rows are committed: those that are not delayed take the hot path as far as there is room.
     pub(crate) fn committed(&self, rows: &[NewRow], seqs: &[i64]) {
         // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
-        let Some(lanes) = lanes.as_ref() else { return self.look_for(rows, seqs) };
+        let Some(Open { lanes, node }) = term.as_ref() else {
+            self.herald.committed();
+            return self.seek(rows, seqs);
+        };
         let (mut taken, mut dropped) = (0_u64, 0_u64);
+        let since = Instant::now();
         for (row, seq) in self.hot_candidates(rows, seqs) {
-            if !self.registry.take_announced(seq) {
+            // A row that names an earlier incarnation of this node is not its own any more.
+            let named = row.locked_by().is_none_or(|holder| holder == node.as_str());
+            if !named || !self.registry.take_announced(seq) {
                 continue;
             }
             taken += 1;
-            if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now()))) {
+            if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now())), since) {
                 Counters::add(&self.counters.hot, 1);
             } else {
                 self.registry.release([seq]);
-                self.lookout.wake_for(seq);
+                if row.locked_by().is_some() {
+                    self.overflow.push(seq);
+                } else {
+                    self.lookout.wake_for(seq);
+                }
                 dropped += 1;
             }
         }
         let delayed = rows.iter().filter(|row| row.available_at().is_some()).count();
         Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
+        // What could not be a candidate is in the table for anybody who claims it, which may be this node, at once.
+        let candidates = self.hot_candidates(rows, seqs).count();
         let immediate = rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_none());
-        if let Some((_, seq)) = immediate.clone().nth(self.hot_capacity) {
-            dropped += immediate.skip(self.hot_capacity).count() as u64;
+        if let Some((_, seq)) = immediate.clone().nth(candidates) {
+            if self.hot_path == HotPath::All {
+                dropped += immediate.skip(candidates).count() as u64;
+            }
             self.lookout.wake_for(*seq);
         }
         if dropped > 0 {
@@ -98,12 +180,19 @@ impl Intake {
             // Taken by the cold path, the row is no longer sought; announced before this term, it has to be.
             Some(_) if delayed == 0 && taken == 0 => {}
             Some(first) if delayed == 0 => self.lookout.found(*first),
-            _ => self.look_for(rows, seqs),
+            _ => self.seek(rows, seqs),
         }
     }
 
     /// These rows may be committed at any time without anybody saying so.
     pub(crate) fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
+        self.seek(rows, seqs);
+        if self.term.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            self.herald.wrote();
+        }
+    }
+
+    fn seek(&self, rows: &[NewRow], seqs: &[i64]) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
         let now = rows.iter().position(|row| row.available_at().is_none());
         if let Some(seq) = now.and_then(|index| seqs.get(index)) {
@@ -120,7 +209,12 @@ impl Intake {
         rows: &'a [NewRow],
         seqs: &'a [i64],
     ) -> impl Iterator<Item = (&'a NewRow, i64)> + use<'a> {
-        let immediate = rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| row.available_at().is_none());
-        immediate.take(self.hot_capacity)
+        let hot_path = self.hot_path;
+        let may = move |row: &NewRow| match hot_path {
+            HotPath::All => row.available_at().is_none(),
+            HotPath::Owned => row.locked_by().is_some(),
+            HotPath::Off => false,
+        };
+        rows.iter().zip(seqs.iter().copied()).filter(move |(row, _)| may(row)).take(self.hot_capacity)
     }
 }

@@ -2,8 +2,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::handle::Path;
+use crate::ownership::Past;
 use crate::store::Row;
 
 /// An event waiting for a worker.
@@ -11,6 +13,10 @@ use crate::store::Row;
 pub(crate) struct Item {
     pub(crate) row: Arc<Row>,
     pub(crate) path: Path,
+    /// When it was committed (hot) or had been read (cold).
+    pub(crate) since: Instant,
+    /// What the table knew of earlier deliveries.
+    pub(crate) past: Past,
 }
 
 /// The two bounded queues between the paths and the workers.
@@ -63,25 +69,27 @@ impl Lanes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a hot event; false if the lane is full or closed.
-    pub(crate) fn push_hot(&self, row: Arc<Row>) -> bool {
+    /// Queues a hot event that was committed at `since`; false if the lane is full or closed.
+    pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
         let mut state = self.lock();
         if state.closed || state.hot.len() >= self.hot_capacity {
             return false;
         }
-        state.hot.push_back(Item { row, path: Path::Hot });
+        state.hot.push_back(Item { row, path: Path::Hot, since, past: Past::Clean });
         drop(state);
         self.items.notify_one();
         true
     }
 
     /// Queues cold events, no more than [`cold_room`](Self::cold_room) said; false if the lane is closed.
-    pub(crate) fn push_cold(&self, rows: impl IntoIterator<Item = Row>) -> bool {
+    pub(crate) fn push_cold(&self, rows: impl IntoIterator<Item = (Row, Past)>) -> bool {
         let mut state = self.lock();
         if state.closed {
             return false;
         }
-        state.cold.extend(rows.into_iter().map(|row| Item { row: Arc::new(row), path: Path::Cold }));
+        let since = Instant::now();
+        let item = |(row, past)| Item { row: Arc::new(row), path: Path::Cold, since, past };
+        state.cold.extend(rows.into_iter().map(item));
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
         self.items.notify_one();
@@ -118,13 +126,13 @@ impl Lanes {
     }
 
     /// The events at the heads of the lanes, as long as they are `wanted` and up to `max` of them.
-    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Row) -> bool) -> Vec<Item> {
+    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
         let state = &mut *state;
         let queued = state.cold.len();
         let mut items = Vec::new();
         for lane in [&mut state.hot, &mut state.cold] {
-            while items.len() < max && lane.front().is_some_and(|item| wanted(&item.row)) {
+            while items.len() < max && lane.front().is_some_and(&wanted) {
                 items.extend(lane.pop_front());
             }
         }

@@ -2,10 +2,14 @@
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
+mod herald;
 mod intake;
 mod lanes;
+mod overflow;
 mod registry;
 
-pub(crate) use intake::Intake;
+pub(crate) use herald::Herald;
+pub(crate) use intake::{HotPath, Intake};
 pub(crate) use lanes::{Item, Lanes};
+pub(crate) use overflow::Overflow;
 pub(crate) use registry::Registry;

@@ -111,6 +111,13 @@ impl Registry {
         entries.settled.clear();
     }
 
+    /// The rows that are held.
+    pub(crate) fn held_rows(&self) -> Vec<i64> {
+        let entries = self.lock();
+        let held = entries.rows.iter().filter(|(_, entry)| matches!(entry, Entry::Held { .. }));
+        held.map(|(seq, _)| *seq).collect()
+    }
+
     /// How many rows are held.
     pub(crate) fn held(&self) -> usize {
         self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::handle::Unroutable;
-use crate::ownership::NodeName;
+use crate::ownership::{Mode, NodeName};
 use crate::retry::{ExponentialBackoff, RetryPolicy};
 
 /// All settings of an outbox, one struct per stage. The defaults are meant for production.
@@ -19,8 +19,14 @@ pub struct Config {
     pub settle: SettleConfig,
     /// Being a node.
     pub ownership: OwnershipConfig,
+    /// Deleting what is over.
+    pub purge: PurgeConfig,
     /// Stopping.
     pub shutdown: ShutdownConfig,
+    /// Waking other processes, and being woken by them.
+    pub wake_up: WakeUpConfig,
+    /// Being watched.
+    pub metrics: MetricsConfig,
 }
 
 /// Reading the table.
@@ -68,11 +74,23 @@ pub struct RetryConfig {
     pub max_attempts: u32,
     /// How long to wait between them. Default: exponential from 200 ms to 60 s.
     pub policy: Arc<dyn RetryPolicy>,
+    /// What becomes of the events behind one that fails. Mode `ordered` only. Default: they wait.
+    pub failing_head: FailingHead,
+}
+
+/// In mode `ordered`, what becomes of the events behind one that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailingHead {
+    /// They wait while it is tried again, until it is delivered or DEAD.
+    #[default]
+    RetryInPlace,
+    /// It goes DEAD at its first failure, and they go on.
+    DeadAndContinue,
 }
 
 impl Default for RetryConfig {
     fn default() -> Self {
-        Self { max_attempts: 10, policy: Arc::new(ExponentialBackoff::default()) }
+        Self { max_attempts: 10, policy: Arc::new(ExponentialBackoff::default()), failing_head: FailingHead::default() }
     }
 }
 
@@ -125,7 +143,53 @@ impl Default for ShutdownConfig {
     }
 }
 
+/// Deleting what is over.
+#[derive(Debug, Clone)]
+pub struct PurgeConfig {
+    /// How long DONE events are kept, up to 100 years. `None` keeps them for ever. Default 7 days.
+    pub done_after: Option<Duration>,
+    /// How long DEAD events are kept, up to 100 years. `None`, the default, keeps them until they are replayed or discarded.
+    pub dead_after: Option<Duration>,
+    /// How often to look for events that are over, one second to one day. Default one hour.
+    pub interval: Duration,
+    /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
+    pub batch: usize,
+}
+
+impl Default for PurgeConfig {
+    fn default() -> Self {
+        Self { done_after: Some(7 * 24 * HOUR), dead_after: None, interval: HOUR, batch: 500 }
+    }
+}
+
+/// Waking other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WakeUpConfig {
+    /// Whether processes on the same table wake each other, so that events committed by another one are delivered within
+    /// milliseconds and not at the next look. Off by default. PostgreSQL only (`NOTIFY`, outside of the writers'
+    /// transactions); every process that writes or delivers has to turn it on.
+    pub enabled: bool,
+}
+
+/// Being watched. What is measured is listed in `docs/metrics.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// What the names of metrics begin with, before a dot: 1 to 64 letters, digits, underscores and dots, of which the first is a
+    /// letter. Default `pillarbox`.
+    pub prefix: String,
+    /// How often the gauges are brought up to date, for which a node that delivers counts the pending rows; one second to
+    /// one hour, shortened by up to a quarter at random. Default 15 s. Raise it with a backlog of many millions of rows.
+    pub interval: Duration,
+}
+
+impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self { prefix: "pillarbox".to_owned(), interval: Duration::from_secs(15) }
+    }
+}
+
 const HOUR: Duration = Duration::from_secs(3600);
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Config {
     /// Checks every setting.
@@ -133,7 +197,12 @@ impl Config {
     /// # Errors
     /// The first one that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let Self { claim, dispatch, retry, settle, ownership, shutdown } = self;
+        let Self { claim, dispatch, retry, settle, ownership, purge, shutdown, wake_up: _, metrics } = self;
+        count("purge.batch", purge.batch, 10_000)?;
+        duration("purge.interval", purge.interval, Duration::from_secs(1), 24 * HOUR)?;
+        for (field, kept) in [("purge.done_after", purge.done_after), ("purge.dead_after", purge.dead_after)] {
+            duration(field, kept.unwrap_or_default(), Duration::ZERO, CENTURY)?;
+        }
         count("claim.batch", claim.batch, 10_000)?;
         count("settle.batch", settle.batch, 10_000)?;
         count("dispatch.workers", dispatch.workers, 10_000)?;
@@ -145,6 +214,8 @@ impl Config {
         let minute = Duration::from_secs(60);
         duration("ownership.standby_interval", ownership.standby_interval, Duration::from_millis(10), minute)?;
         duration("shutdown.drain_timeout", shutdown.drain_timeout, Duration::ZERO, HOUR)?;
+        duration("metrics.interval", metrics.interval, Duration::from_secs(1), HOUR)?;
+        prefix("metrics.prefix", &metrics.prefix)?;
         if let Unroutable::Park(delay) = dispatch.unroutable {
             duration("dispatch.unroutable", delay, Duration::from_millis(1), 365 * 24 * HOUR)?;
         }
@@ -152,6 +223,32 @@ impl Config {
             return Err(ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts"));
         }
         Ok(())
+    }
+}
+
+impl Config {
+    /// Checks every setting, and that none was changed that `mode` would ignore.
+    ///
+    /// # Errors
+    /// The first one that is out of its range or does not apply.
+    pub fn validate_for(&self, mode: Mode) -> Result<(), ConfigError> {
+        self.validate()?;
+        let ignored = match mode {
+            Mode::Ordered => {
+                let default = DispatchConfig::default();
+                [
+                    ("dispatch.workers", self.dispatch.workers != default.workers),
+                    ("dispatch.hot_capacity", self.dispatch.hot_capacity != default.hot_capacity),
+                ]
+            }
+            _ => [("retry.failing_head", self.retry.failing_head != FailingHead::default()), ("", false)],
+        };
+        match ignored.into_iter().find(|(_, changed)| *changed) {
+            Some((field, _)) => {
+                Err(ConfigError::new(field, format!("does not apply to mode {mode}"), "leave it at its default"))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -169,6 +266,15 @@ fn duration(field: &'static str, value: Duration, min: Duration, max: Duration) 
     Err(ConfigError::new(field, format!("is {value:?}"), format!("set a duration from {min:?} to {max:?}")))
 }
 
+fn prefix(field: &'static str, value: &str) -> Result<(), ConfigError> {
+    let may_follow = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    if value.len() <= 64 && value.starts_with(|c: char| c.is_ascii_alphabetic()) && value.chars().all(may_follow) {
+        return Ok(());
+    }
+    let remedy = "set 1 to 64 letters, digits, underscores and dots, beginning with a letter";
+    Err(ConfigError::new(field, format!("is {value:?}"), remedy))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +288,7 @@ mod tests {
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
         type Spoil = fn(&mut Config);
-        let table: [(&str, Spoil); 12] = [
+        let table: [(&str, Spoil); 15] = [
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
             ("dispatch.workers", |c| c.dispatch.workers = 0),
@@ -195,6 +301,9 @@ mod tests {
             ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = Duration::MAX),
             ("dispatch.unroutable", |c| c.dispatch.unroutable = Unroutable::Park(Duration::ZERO)),
             ("retry.max_attempts", |c| c.retry.max_attempts = 0),
+            ("metrics.interval", |c| c.metrics.interval = Duration::ZERO),
+            ("metrics.prefix", |c| c.metrics.prefix.clear()),
+            ("metrics.prefix", |c| c.metrics.prefix = "shop outbox".to_owned()),
         ];
         for (field, spoil) in table {
             let mut config = Config::default();

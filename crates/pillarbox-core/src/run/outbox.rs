@@ -3,14 +3,19 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::supervisor::{Membership, Supervisor};
-use super::{Role, SingleNode};
+use super::{Config, OutboxBuilder, Role, kind};
+use crate::claim::listen;
+use crate::clock::Random;
 use crate::error::WriteError;
 use crate::event::{IntoEnvelope, Stamp};
-use crate::observe::{Counters, Stats};
+use crate::handle::Router;
+use crate::maintain::{DeadEvents, Purger};
+use crate::observe::{Counters, Meters, Registrar, Stats, Surveyor};
 use crate::ownership::Acquired;
-use crate::queue::Intake;
+use crate::queue::{HotPath, Intake};
 use crate::store::Store;
 use crate::write::{Begin, Connection, NewRow, Transaction, WriterHooks, Written, insert_rows};
 
@@ -34,8 +39,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(store: Arc<dyn Store>, stamp: Arc<Stamp>, hooks: WriterHooks, hot_capacity: usize) -> Self {
-        let intake = Intake::new(hot_capacity, Arc::new(Counters::default()), Arc::clone(&stamp));
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        stamp: Arc<Stamp>,
+        hooks: WriterHooks,
+        hot_path: HotPath,
+        config: &Config,
+        router: &Router,
+    ) -> Self {
+        let registrar = Registrar::new(&config.metrics.prefix, store.info());
+        let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
+        let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
+        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters);
         Self { store, stamp, hooks, intake: Arc::new(intake) }
     }
 }
@@ -50,18 +65,58 @@ struct Running {
 }
 
 impl Outbox {
-    /// An outbox of which one node delivers at a time.
+    /// An outbox of which one node delivers at a time; further nodes on the same table wait as standbys.
     ///
     /// A store is cheap to clone: keep a copy to query it yourself.
-    pub fn single_node(store: impl Store) -> SingleNode {
-        SingleNode::new(Arc::new(store))
+    pub fn single_node(store: impl Store) -> OutboxBuilder<kind::SingleNode> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox of which any number of nodes deliver, each the rows it has claimed.
+    pub fn multi_node(store: impl Store) -> OutboxBuilder<kind::MultiNode> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox of which one node delivers, one event after the other, in the order of the table.
+    pub fn ordered(store: impl Store) -> OutboxBuilder<kind::Ordered> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox that only writes: its events are delivered elsewhere.
+    pub fn writer_only(store: impl Store) -> OutboxBuilder<kind::WriterOnly> {
+        OutboxBuilder::new(Arc::new(store))
     }
 
     pub(super) fn launch(shared: Arc<Shared>, supervisor: Supervisor, first: Membership, acquired: Acquired) -> Self {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
         let stop = supervisor.stop.clone();
+        wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
+        let surveyor = Surveyor {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&shared.intake),
+            random: Arc::clone(&supervisor.random),
+            interval: supervisor.config.metrics.interval,
+        };
+        tasks.spawn(surveyor.run(role.clone()));
         tasks.spawn(supervisor.run(first, acquired));
+        tasks.close();
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop };
+        Self { shared, running: Arc::new(running) }
+    }
+
+    pub(super) fn launch_writer(shared: Arc<Shared>, purger: Option<Purger>, random: &Arc<dyn Random>) -> Self {
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (told, role) = watch::channel(Role::Writing);
+        wake_each_other(&shared, random, &tasks, &stop, false);
+        if let Some(purger) = purger {
+            tasks.spawn(Purger { stop: stop.clone(), ..purger }.run());
+        }
+        let stopped = stop.clone();
+        tasks.spawn(async move {
+            stopped.cancelled().await;
+            told.send_replace(Role::Stopped);
+        });
         tasks.close();
         let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop };
         Self { shared, running: Arc::new(running) }
@@ -98,8 +153,12 @@ impl Outbox {
         let Shared { store, stamp, hooks, intake } = &*self.shared;
         let events = events.into_iter().map(|event| event.into_envelope(stamp)).collect::<Result<Vec<_>, _>>()?;
         let events = hooks.before_write(events).map_err(WriteError::Hook)?;
-        let rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
-        let seqs = insert_rows(&**store, connection, &rows).await?;
+        let mut rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
+        if C::REPORTS_COMMIT {
+            rows = intake.claim_for_memory(rows);
+        }
+        let span = tracing::debug_span!("write", table = store.info().table, events = rows.len());
+        let seqs = insert_rows(&**store, connection, &rows).instrument(span).await?;
         let written = Written::new(rows, seqs, Arc::clone(intake));
         if !connection.wrote(&written) {
             written.look_for();
@@ -118,6 +177,9 @@ impl Outbox {
 
     /// Says that the transaction of a write has committed: its events take the hot path.
     ///
+    /// In mode `multi_node` they are claimed from the table at once instead: until then their rows are nobody's, and another
+    /// node may have them. There only the guard of [`begin`](Self::begin) gives events to memory.
+    ///
     /// Call it after the commit has succeeded, never before: it takes the caller's word. Calling it twice, or not at all,
     /// delivers no event twice and loses none.
     ///
@@ -132,6 +194,12 @@ impl Outbox {
 
     pub(crate) fn rolled_back(&self, written: &Written) {
         self.shared.hooks.after("after_rollback", written, |hook, events| hook.after_rollback(events));
+    }
+
+    /// The events that were given up: to look at, to deliver again, to throw away.
+    #[must_use]
+    pub fn dead_events(&self) -> DeadEvents<'_, dyn Store> {
+        DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
     /// What this outbox is doing: delivering, standing by, joining, or nothing any more.
@@ -166,5 +234,36 @@ impl Outbox {
     pub async fn shutdown(&self) {
         self.running.stop.cancel();
         self.running.tasks.wait().await;
+    }
+}
+
+/// Starts what wakes other processes and, where this one delivers, what lets them wake it.
+fn wake_each_other(
+    shared: &Arc<Shared>,
+    random: &Arc<dyn Random>,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+    delivers: bool,
+) {
+    if !shared.intake.herald.is_enabled() {
+        return;
+    }
+    let (ours, theirs) = (
+        (Arc::clone(shared), Arc::clone(random), stop.clone()),
+        (Arc::clone(shared), Arc::clone(random), stop.clone()),
+    );
+    tasks.spawn(async move {
+        let (shared, random, stop) = ours;
+        if let Some(wake_ups) = shared.store.wake_ups() {
+            stop.run_until_cancelled(shared.intake.herald.run(wake_ups, &*random)).await;
+        }
+    });
+    if delivers {
+        tasks.spawn(async move {
+            let (shared, random, stop) = theirs;
+            if let Some(wake_ups) = shared.store.wake_ups() {
+                stop.run_until_cancelled(listen(wake_ups, &shared.intake, &*random)).await;
+            }
+        });
     }
 }

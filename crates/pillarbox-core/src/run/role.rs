@@ -15,6 +15,8 @@ pub enum Role {
         /// Its id in the database.
         node: NodeId,
     },
+    /// It writes and does not deliver: mode `writer_only`.
+    Writing,
     /// It was shut down. Writing still works; delivering does not.
     Stopped,
 }

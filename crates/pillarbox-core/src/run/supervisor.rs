@@ -9,8 +9,8 @@ use super::term::{Ended, Term};
 use super::{Config, Role, Shared};
 use crate::clock::Random;
 use crate::error::StoreError;
-use crate::handle::Router;
-use crate::ownership::{Acquired, Lease, Mode, NodeId};
+use crate::handle::{Interceptors, Router};
+use crate::ownership::{Acquired, Fence, Lease, Mode, NodeId, Tenure};
 use crate::retry::{Pause, jittered};
 
 /// How long leaving may take when the database does not answer. Without it the lease just ends by itself.
@@ -22,11 +22,19 @@ pub(super) struct Supervisor {
     pub(super) shared: Arc<Shared>,
     pub(super) config: Config,
     pub(super) router: Arc<Router>,
+    pub(super) interceptors: Interceptors,
     pub(super) random: Arc<dyn Random>,
     pub(super) tasks: TaskTracker,
     pub(super) role: watch::Sender<Role>,
     pub(super) stop: CancellationToken,
     mode: Mode,
+}
+
+/// The user's code: handlers and what runs around them.
+#[derive(Debug, Default)]
+pub(super) struct Handling {
+    pub(super) router: Router,
+    pub(super) interceptors: Interceptors,
 }
 
 /// A registration in the database.
@@ -42,13 +50,14 @@ impl Supervisor {
         shared: &Arc<Shared>,
         mode: Mode,
         config: Config,
-        router: Router,
+        handling: Handling,
         random: Arc<dyn Random>,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             config,
-            router: Arc::new(router),
+            router: Arc::new(handling.router),
+            interceptors: handling.interceptors,
             random,
             tasks: TaskTracker::new(),
             role: watch::Sender::new(Role::Joining),
@@ -65,7 +74,12 @@ impl Supervisor {
         Ok(node)
     }
 
+    /// Tries to get the right to deliver. Where rows are claimed one by one, being registered is enough.
     pub(super) async fn acquire(&self, membership: &Membership) -> Result<Acquired, StoreError> {
+        if self.mode.fence() == Fence::Row {
+            self.role.send_replace(Role::Active { node: membership.node.clone() });
+            return Ok(Acquired::Owner { epoch: 0, unclean: false });
+        }
         let acquired = self.shared.store.acquire(&membership.node).await?;
         self.role.send_replace(match &acquired {
             Acquired::Owner { .. } => Role::Active { node: membership.node.clone() },
@@ -95,6 +109,7 @@ impl Supervisor {
             node: member.node.clone(),
             length: self.config.ownership.lease,
             random: Arc::clone(&self.random),
+            failed: self.shared.intake.meters.renewals_failed.clone(),
             lost: lost.clone(),
         };
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
@@ -105,11 +120,11 @@ impl Supervisor {
         let ended = ended.drop_guard();
         let turn = tokio::select! {
             turn = self.wait_for_turn(member, acquired) => turn,
-            () = lost.cancelled() => false,
-            () = self.stop.cancelled() => false,
+            () = lost.cancelled() => None,
+            () = self.stop.cancelled() => None,
         };
-        if turn {
-            let term = Term::begin(self, &member.node, lost.clone());
+        if let Some(tenure) = turn {
+            let term = Term::begin(self, tenure, lost.clone());
             // Seen from outside, a node whose lease is lost no longer delivers, whatever it still has to end.
             let told = async {
                 lost.cancelled().await;
@@ -128,8 +143,8 @@ impl Supervisor {
         drop(ended);
     }
 
-    /// Waits until this node is the owner; false if its registration is gone.
-    async fn wait_for_turn(&self, member: &Membership, mut acquired: Option<Acquired>) -> bool {
+    /// Waits until this node is the owner; `None` if its registration is gone.
+    async fn wait_for_turn(&self, member: &Membership, mut acquired: Option<Acquired>) -> Option<Tenure> {
         let mut pause = Pause::default();
         loop {
             let answer = match acquired.take() {
@@ -137,11 +152,11 @@ impl Supervisor {
                 None => self.acquire(member).await,
             };
             let wait = match answer {
-                Ok(Acquired::Owner { epoch }) => {
-                    tracing::info!(node = %member.node, epoch, mode = %self.mode, "this node delivers");
-                    return true;
+                Ok(Acquired::Owner { epoch, unclean }) => {
+                    tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
+                    return Some(Tenure { node: member.node.clone(), mode: self.mode, unclean });
                 }
-                Ok(Acquired::Lost) => return false,
+                Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, .. }) => {
                     pause.is_over();
                     tracing::debug!(node = %member.node, %owner, "standing by");

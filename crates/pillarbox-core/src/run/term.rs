@@ -8,10 +8,12 @@ use tokio_util::task::TaskTracker;
 
 use super::supervisor::Supervisor;
 use crate::claim::Claimer;
-use crate::dispatch::Worker;
-use crate::ownership::NodeId;
+use crate::dispatch::{Suspects, Worker};
+use crate::maintain::{Purger, Task};
+use crate::ownership::{Caretaker, Fence, Tenure};
 use crate::queue::{Intake, Lanes};
 use crate::settle::{Complaints, Cooling, Settler};
+use crate::store::{Purgeable, Store};
 
 /// How long the last verdicts may take to be recorded once the handlers have ended.
 const LAST_SETTLE: Duration = Duration::from_secs(2);
@@ -38,6 +40,9 @@ pub(super) enum Ended {
 /// records what is left. Nothing of a term outlives it.
 #[derive(Debug)]
 pub(super) struct Term {
+    store: Arc<dyn Store>,
+    tenure: Tenure,
+    suspects: Arc<Suspects>,
     intake: Arc<Intake>,
     lanes: Arc<Lanes>,
     drain_timeout: Duration,
@@ -56,8 +61,8 @@ pub(super) struct Term {
 
 impl Term {
     /// Opens the queues and starts the tasks.
-    pub(super) fn begin(supervisor: &Supervisor, node: &NodeId, lost: CancellationToken) -> Self {
-        let Supervisor { shared, config, router, random, .. } = supervisor;
+    pub(super) fn begin(supervisor: &Supervisor, tenure: Tenure, lost: CancellationToken) -> Self {
+        let Supervisor { shared, config, router, interceptors, random, .. } = supervisor;
         let intake = Arc::clone(&shared.intake);
         let lanes = Arc::new(Lanes::new(config.dispatch.hot_capacity, config.dispatch.cold_capacity));
         // Two batches: one accumulates while the other is being recorded.
@@ -71,9 +76,12 @@ impl Term {
             lanes: Arc::clone(&lanes),
             random: Arc::clone(random),
             config: config.claim.clone(),
+            suspects: if tenure.unclean { config.dispatch.cold_capacity } else { 0 },
+            tenure: tenure.clone(),
             verdicts: sender.clone(),
             stop: stop_claiming.clone(),
         };
+        let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(&intake)));
         let worker = Arc::new(Worker {
             lanes: Arc::clone(&lanes),
             router: Arc::clone(router),
@@ -81,8 +89,12 @@ impl Term {
             policy: Arc::clone(&config.retry.policy),
             max_attempts: config.retry.max_attempts,
             unroutable: config.dispatch.unroutable,
-            node: node.clone(),
+            interceptors: interceptors.clone(),
+            tenure: tenure.clone(),
             verdicts: sender,
+            suspects: Arc::clone(&suspects),
+            meters: Arc::clone(&intake.meters),
+            ending: stop_claiming.clone(),
             lost: lost.clone(),
             abandon: abandon.clone(),
         });
@@ -90,22 +102,46 @@ impl Term {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&intake),
             random: Arc::clone(random),
-            node: node.clone(),
+            tenure: tenure.clone(),
             batch: config.settle.batch,
             verdicts: receiver,
             give_up: give_up.clone(),
+            lost: lost.clone(),
             cooling: Cooling::default(),
             complaints: Complaints::default(),
         };
         // Before any task runs: opening forgets what was known before this term.
-        intake.open(Arc::clone(&lanes));
+        intake.open(Arc::clone(&lanes), tenure.node.clone());
         let settling = settler.spawn(settle.run()).abort_handle();
         for _ in 0..config.dispatch.workers {
             deliverers.spawn(Arc::clone(&worker).run());
         }
         deliverers.spawn(claimer.run());
+        if let Some(purger) = purger(supervisor, stop_claiming.clone()) {
+            deliverers.spawn(purger.run());
+        }
+        if tenure.fence() == Fence::Row {
+            let caretaker = Caretaker {
+                store: Arc::clone(&shared.store),
+                node: tenure.node.clone(),
+                lease: config.ownership.lease,
+                random: Arc::clone(random),
+                intake: Arc::clone(&intake),
+                lost: lost.clone(),
+                stop: stop_claiming.clone(),
+            };
+            deliverers.spawn(caretaker.run());
+            let (store, intake, node) = (Arc::clone(&shared.store), Arc::clone(&intake), tenure.node.clone());
+            let (random, stop) = (Arc::clone(random), stop_claiming.clone());
+            deliverers.spawn(async move {
+                stop.run_until_cancelled(intake.overflow.give_back(&*store, &node, &intake.lookout, &*random)).await;
+            });
+        }
 
         Self {
+            store: Arc::clone(&shared.store),
+            tenure,
+            suspects,
             intake,
             lanes,
             drain_timeout: config.shutdown.drain_timeout,
@@ -139,14 +175,25 @@ impl Term {
             self.drain_timeout
         };
         self.deliverers.close();
-        let drained = tokio::select! {
-            drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
-            // A lease lost while draining: nothing more may begin.
-            () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
+        let drain = async {
+            tokio::select! {
+                drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
+                // A lease lost while draining: nothing more may begin.
+                () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
+            }
         };
+        // A lease that is lost is no crash: the next owner must not take the attempts under way for such.
+        let withdraw = async {
+            if matches!(ended, Ended::LeaseLost) {
+                let under_way = self.suspects.under_way();
+                let withdrawn = timeout(LAST_SETTLE, self.suspects.withdraw(&self.tenure, &under_way)).await;
+                drop(withdrawn);
+            }
+        };
+        let (drained, ()) = tokio::join!(drain, withdraw);
         if !drained {
             let queued = self.lanes.abandon();
-            tracing::warn!(queued, "time is up for what is queued and running; it is left to the next owner");
+            tracing::info!(queued, "time is up for what is queued and running; it is left to the next owner");
             self.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
@@ -158,7 +205,45 @@ impl Term {
             self.give_up.cancel();
             self.settling.abort();
         }
+        if matches!(ended, Ended::Stopped) {
+            self.release().await;
+        }
         self.intake.registry.clear();
         ended
     }
+
+    /// Gives back what is still held, so that another node delivers it at once and does not take this one for dead.
+    async fn release(&self) {
+        let held = match self.tenure.fence() {
+            Fence::Table => self.suspects.under_way(),
+            Fence::Row => [self.intake.registry.held_rows(), self.intake.overflow.all()].concat(),
+        };
+        if held.is_empty() {
+            return;
+        }
+        match timeout(LAST_SETTLE, self.store.release(&self.tenure.node, &held)).await {
+            Ok(Ok(())) => tracing::info!(events = held.len(), "gave back what was not delivered"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "what was not delivered could not be given back; it is freed by others");
+            }
+            Err(_elapsed) => tracing::warn!("giving back what was not delivered took too long; it is freed by others"),
+        }
+    }
+}
+
+/// Who deletes what is over, if anything is to be deleted.
+fn purger(supervisor: &Supervisor, stop: CancellationToken) -> Option<Purger> {
+    let config = &supervisor.config.purge;
+    let kinds = [(Purgeable::Done, config.done_after), (Purgeable::Dead, config.dead_after)];
+    let task = |(what, after): (Purgeable, Option<Duration>)| after.map(|older_than| Task { what, older_than });
+    let tasks: Vec<Task> = kinds.into_iter().filter_map(task).collect();
+    (!tasks.is_empty()).then(|| Purger {
+        store: Arc::clone(&supervisor.shared.store),
+        tasks,
+        interval: config.interval,
+        batch: config.batch,
+        random: Arc::clone(&supervisor.random),
+        counters: Arc::clone(&supervisor.shared.intake.counters),
+        stop,
+    })
 }

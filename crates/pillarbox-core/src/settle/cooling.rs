@@ -21,8 +21,14 @@ impl Cooling {
         self.resting.len() >= MAX_RESTING
     }
 
-    pub(super) fn add(&mut self, seq: i64) {
+    /// Lets a row rest; false if so many do that it cannot.
+    #[must_use]
+    pub(super) fn add(&mut self, seq: i64) -> bool {
+        if self.is_full() {
+            return false;
+        }
         self.resting.push_back((Instant::now() + REST, seq));
+        true
     }
 
     /// Waits for the next row that has rested long enough; for ever while none rests.
@@ -44,9 +50,9 @@ mod tests {
     async fn a_row_rests_for_a_minute() {
         let mut cooling = Cooling::default();
         let start = Instant::now();
-        cooling.add(1);
+        assert!(cooling.add(1));
         tokio::time::advance(REST / 2).await;
-        cooling.add(2);
+        assert!(cooling.add(2));
         assert_eq!((cooling.next().await, start.elapsed()), (1, REST));
         assert_eq!((cooling.next().await, start.elapsed()), (2, REST + REST / 2));
         assert!(tokio::time::timeout(REST, cooling.next()).await.is_err());

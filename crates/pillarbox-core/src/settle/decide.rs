@@ -98,6 +98,7 @@ mod tests {
             payload: Payload::Json("{}".into()),
             attempts,
             timed: false,
+            locked_by: None,
             occurred_at: Timestamp::from_micros(0),
             created_at: Timestamp::from_micros(0),
         }

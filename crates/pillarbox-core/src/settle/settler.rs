@@ -3,13 +3,14 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::cooling::Cooling;
 use super::{Change, Verdict, clean_error};
 use crate::clock::Random;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::observe::{Counters, Throttle};
-use crate::ownership::NodeId;
+use crate::ownership::{Acquired, Fence, Tenure};
 use crate::queue::Intake;
 use crate::retry::Pause;
 use crate::store::Store;
@@ -24,11 +25,13 @@ pub(crate) struct Settler {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) node: NodeId,
+    pub(crate) tenure: Tenure,
     pub(crate) batch: usize,
     pub(crate) verdicts: mpsc::Receiver<Verdict>,
     /// Cancelled when repeating is pointless: the lease is lost, or the time for shutting down is up.
     pub(crate) give_up: CancellationToken,
+    /// Cancelled when this node turns out not to be the owner any more.
+    pub(crate) lost: CancellationToken,
     pub(crate) cooling: Cooling,
     pub(crate) complaints: Complaints,
 }
@@ -51,7 +54,12 @@ impl Settler {
                     if received == 0 {
                         return;
                     }
-                    self.settle(&batch, false).await;
+                    let mut rest = &batch[..];
+                    while !rest.is_empty() {
+                        let (once, later) = rest.split_at(until_repeated(rest));
+                        self.settle(once, false).await;
+                        rest = later;
+                    }
                     batch.clear();
                 }
                 seq = self.cooling.next() => self.intake.registry.release([seq]),
@@ -63,11 +71,16 @@ impl Settler {
     async fn settle(&mut self, batch: &[Verdict], mut tried: bool) {
         let mut pause = Pause::default();
         loop {
-            match self.store.settle(&self.node, batch).await {
+            let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
+            let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again = tried));
+            match self.intake.meters.settle.measure(call, |_refused| batch.len()).await {
                 Ok(refused) => {
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
                     self.settled(batch, &refused, !tried);
+                    if !refused.is_empty() && !tried {
+                        self.question_ownership().await;
+                    }
                     return;
                 }
                 Err(error) if error.kind() == StoreErrorKind::Unexpected => {
@@ -101,12 +114,12 @@ impl Settler {
         }
     }
 
-    fn settled(&self, batch: &[Verdict], refused: &[i64], first: bool) {
+    fn settled(&mut self, batch: &[Verdict], refused: &[i64], first: bool) {
         let refused: HashSet<i64> = refused.iter().copied().collect();
         if !refused.is_empty() && first {
             Counters::add(&self.intake.counters.refused, refused.len() as u64);
             if let Some(events) = self.complaints.refused.report(refused.len() as u64) {
-                tracing::warn!(events, node = %self.node, "verdicts were refused: this node no longer owns the rows, or they changed");
+                tracing::warn!(events, node = %self.tenure.node, "verdicts were refused: this node no longer owns the rows, or they changed");
             }
         }
         let mut totals = [0_u64; 4];
@@ -119,6 +132,7 @@ impl Settler {
                     soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
                     if *attempts > verdict.expected_attempts { 1 } else { 2 }
                 }
+                Change::Hold { .. } => 1,
                 Change::Dead { error, .. } => {
                     dead_example = Some((verdict.seq, error));
                     3
@@ -142,9 +156,27 @@ impl Settler {
         Counters::add(&counters.retried, retried);
         Counters::add(&counters.deferred, deferred);
         Counters::add(&counters.dead, dead);
-        self.intake.registry.release(batch.iter().map(|verdict| verdict.seq));
+        // What is held in its place is still in memory.
+        let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
+        // What was refused rests: should the row be found pending again, it would only be refused again.
+        let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
+        let gone: Vec<i64> = ended.map(|verdict| verdict.seq).filter(|seq| !rests(seq)).collect();
+        self.intake.registry.release(gone);
         if let Some(delay) = soonest {
             self.intake.lookout.due_in(delay);
+        }
+    }
+
+    /// Where one node owns everything, a refusal is a reason to ask whether that is still this one. Where rows name their
+    /// holder, the row alone may have changed hands.
+    async fn question_ownership(&self) {
+        if self.tenure.fence() == Fence::Row {
+            return;
+        }
+        match self.store.acquire(&self.tenure.node).await {
+            Ok(Acquired::Owner { .. }) => {}
+            Ok(Acquired::Standby { .. } | Acquired::Lost) => self.lost.cancel(),
+            Err(error) => tracing::debug!(%error, "whether this node is still the owner could not be asked"),
         }
     }
 
@@ -159,15 +191,26 @@ impl Settler {
             let released = self.give_up.run_until_cancelled(self.cooling.next()).await;
             self.intake.registry.release(released);
         }
-        self.cooling.add(seq);
+        // There is room: it was made above.
+        let _rests = self.cooling.add(seq);
     }
+}
+
+/// How many verdicts from the start of `batch` speak of different rows: one statement changes a row once, and a row that
+/// is held in its place gets several verdicts in a row.
+fn until_repeated(batch: &[Verdict]) -> usize {
+    if !batch.iter().any(|verdict| matches!(verdict.change, Change::Hold { .. })) {
+        return batch.len();
+    }
+    let mut seen = HashSet::new();
+    batch.iter().position(|verdict| !seen.insert(verdict.seq)).unwrap_or(batch.len())
 }
 
 /// The verdict with its error in plain ASCII, which every database's encoding can hold; `None` if it is that already.
 fn plainer(verdict: &Verdict) -> Option<Verdict> {
     let mut plain = verdict.clone();
     let error = match &mut plain.change {
-        Change::Retry { error: Some(error), .. } | Change::Dead { error, .. } => error,
+        Change::Retry { error: Some(error), .. } | Change::Hold { error, .. } | Change::Dead { error, .. } => error,
         Change::Done | Change::Retry { error: None, .. } => return None,
     };
     if error.is_ascii() {
@@ -184,6 +227,18 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_is_changed_once_per_statement() {
+        let verdict = |seq, expected_attempts, change| Verdict { seq, expected_attempts, change };
+        let hold = |attempts| Change::Hold { attempts, error: "late".to_owned() };
+        let batch =
+            [verdict(1, 0, hold(1)), verdict(2, 5, Change::Done), verdict(1, 1, hold(2)), verdict(1, 2, Change::Done)];
+        assert_eq!(until_repeated(&batch), 2);
+        assert_eq!(until_repeated(&batch[2..]), 1);
+        assert_eq!(until_repeated(&batch[3..]), 1);
+        assert_eq!(until_repeated(&[]), 0);
+    }
 
     #[test]
     fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {

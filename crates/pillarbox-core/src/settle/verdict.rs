@@ -70,6 +70,13 @@ pub enum Change {
         /// Why it failed, cleaned; `None` leaves what the row holds.
         error: Option<String>,
     },
+    /// RETRY in its place: due time and holder stay as they are, the node keeps it in memory and tries again by itself.
+    Hold {
+        /// Failed handler calls so far, this one included.
+        attempts: u32,
+        /// Why it failed, cleaned.
+        error: String,
+    },
     /// DEAD.
     Dead {
         /// Failed handler calls so far, this one included if it failed.
@@ -85,7 +92,7 @@ impl Change {
     pub const fn status(&self) -> Status {
         match self {
             Self::Done => Status::Done,
-            Self::Retry { .. } => Status::Retry,
+            Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
             Self::Dead { .. } => Status::Dead,
         }
     }

@@ -11,7 +11,7 @@ use super::{Dialect, NewRow, Statement, Written};
     message = "events cannot be written on `{Self}`",
     label = "not a transaction that Pillarbox knows",
     note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events commit with the business data",
-    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
+    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres` or `mysql-async`"
 )]
 pub trait Connection<M>: Send {
     /// The driver's error.
@@ -19,6 +19,10 @@ pub trait Connection<M>: Send {
 
     /// The database this connection speaks to.
     const DIALECT: Dialect;
+
+    /// Whether it keeps the receipts of what is written on it and reports the end of its transaction, as a guard does;
+    /// plain transactions do not.
+    const REPORTS_COMMIT: bool = false;
 
     /// Whether a transaction is open; `None` where the driver cannot tell.
     fn in_transaction(&self) -> Option<bool> {

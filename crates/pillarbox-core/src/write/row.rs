@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::event::{Envelope, Payload};
+use crate::ownership::NodeId;
 
 /// An event on its way into the table: the values of the columns that a writer sets.
 ///
@@ -10,12 +11,25 @@ use crate::event::{Envelope, Payload};
 pub struct NewRow {
     envelope: Arc<Envelope>,
     headers: Option<Box<str>>,
+    owner: Option<NodeId>,
 }
 
 impl NewRow {
     pub(crate) fn new(envelope: Envelope) -> Self {
         let headers = envelope.headers().to_json().map(Into::into);
-        Self { envelope: Arc::new(envelope), headers }
+        Self { envelope: Arc::new(envelope), headers, owner: None }
+    }
+
+    /// The row, held by `node` from the moment it is committed.
+    pub(crate) fn owned_by(mut self, node: &NodeId) -> Self {
+        self.owner = Some(node.clone());
+        self
+    }
+
+    /// Column `locked_by`: the node that will deliver it from memory, or NULL.
+    #[must_use]
+    pub fn locked_by(&self) -> Option<&str> {
+        self.owner.as_ref().map(NodeId::as_str)
     }
 
     /// The event.

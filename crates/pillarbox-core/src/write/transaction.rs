@@ -13,7 +13,7 @@ use crate::run::Outbox;
     message = "a transaction cannot be begun on `{Self}`",
     label = "not a pool or client that Pillarbox knows",
     note = "pass a reference to the pool, `outbox.begin(&pool)`, or to a client, `outbox.begin(&mut client)`",
-    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-sqlite` or `tokio-postgres`"
+    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres` or `mysql-async`"
 )]
 pub trait Begin<M>: Send {
     /// The driver's transaction.
@@ -116,6 +116,7 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     type Error = T::Error;
 
     const DIALECT: Dialect = T::DIALECT;
+    const REPORTS_COMMIT: bool = true;
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
         self.inner.insert(insert).await

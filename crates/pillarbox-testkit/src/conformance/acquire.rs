@@ -1,4 +1,5 @@
 use futures_util::future::try_join_all;
+use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::Acquired;
 use tokio::task::JoinSet;
 
@@ -47,14 +48,14 @@ pub(super) async fn acquire_again_by_the_owner_is_owner<H: Harness>(db: &H) -> O
 pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &H) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let first = member(&*store).await?;
-    let Acquired::Owner { epoch: before } = store.acquire(&first).await? else {
+    let Acquired::Owner { epoch: before, .. } = store.acquire(&first).await? else {
         return Err("the first node should be the owner".into());
     };
     let second = member(&*other).await?;
     assert!(matches!(other.acquire(&second).await?, Acquired::Standby { .. }));
     db.expire(&first).await?;
     match other.acquire(&second).await? {
-        Acquired::Owner { epoch } => assert!(epoch > before, "epoch {epoch} comes after {before}"),
+        Acquired::Owner { epoch, .. } => assert!(epoch > before, "epoch {epoch} comes after {before}"),
         answer => return Err(format!("expected the owner, not {answer:?}").into()),
     }
     other.close().await;
@@ -92,7 +93,7 @@ pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db:
         let owners: Vec<_> = answers
             .iter()
             .filter_map(|(node, answer)| match answer {
-                Acquired::Owner { epoch } => Some((node, *epoch)),
+                Acquired::Owner { epoch, .. } => Some((node, *epoch)),
                 _ => None,
             })
             .collect();
@@ -113,4 +114,32 @@ pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db:
         store.close().await;
     }
     Ok(())
+}
+
+/// Whoever takes over learns, once, whether the owner before had died; a node that had not owned anything may die without
+/// a word.
+pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let mut node = member(&*store).await?;
+    assert!(!unclean(store.acquire(&node).await?)?, "there was none");
+    for (dies, round) in [(false, 1), (true, 2), (true, 3), (false, 4)] {
+        let [next, standby] = [member(&*store).await?, member(&*store).await?];
+        if dies {
+            db.expire(&node).await?;
+        } else {
+            store.leave(&node).await?;
+        }
+        db.expire(&standby).await?;
+        assert_eq!(unclean(store.acquire(&next).await?)?, dies, "round {round}");
+        assert!(!unclean(store.acquire(&next).await?)?, "round {round}: it has been said before");
+        node = next;
+    }
+    Ok(())
+}
+
+fn unclean(acquired: Acquired) -> Result<bool, BoxError> {
+    match acquired {
+        Acquired::Owner { unclean, .. } => Ok(unclean),
+        other => Err(format!("expected the owner, not {other:?}").into()),
+    }
 }

@@ -9,6 +9,29 @@ use crate::run::Outcome;
 /// While a node of another mode lives, one that cannot run beside it is refused, told why, and leaves no trace.
 pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
+    for living in [Mode::SingleNode, Mode::MultiNode, Mode::Ordered] {
+        let nodes = [stranger()?, stranger()?];
+        for node in &nodes {
+            store.join(node, living, HOUR).await?;
+        }
+        for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Ordered] {
+            let node = stranger()?;
+            match store.join(&node, mode, HOUR).await {
+                Ok(()) => assert!(mode.coexists_with(living), "{mode} joined beside {living}"),
+                Err(error) => {
+                    assert!(!mode.coexists_with(living), "{error}");
+                    assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
+                    let text = error.to_string();
+                    assert!(text.contains(mode.name()) && text.contains(living.name()), "{text}");
+                }
+            }
+            store.leave(&node).await?;
+        }
+        for node in &nodes {
+            store.leave(node).await?;
+        }
+    }
+
     db.register(&stranger()?, "a_mode_of_a_later_release", 3600).await?;
     let node = stranger()?;
     let refused = store.join(&node, Mode::SingleNode, HOUR).await;

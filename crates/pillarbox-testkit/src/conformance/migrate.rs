@@ -30,8 +30,7 @@ async fn record<H: Harness>(db: &H) -> Result<Option<Vec<Option<String>>>, pilla
         return Ok(None);
     }
     let migrations = db.table("migration");
-    let text = |what: &str| format!("CAST({what} AS text)");
-    let columns = [text("min(version)"), text("max(version)"), text("count(*)")].join(", ");
+    let columns = ["min(version)", "max(version)", "count(*)"].map(H::sql_text).join(", ");
     db.query(&format!("SELECT {columns} FROM {migrations}")).await
 }
 

@@ -1,14 +1,13 @@
 use std::time::Duration;
 
-use pillarbox_core::error::BoxError;
-use pillarbox_core::event::Envelope;
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::ownership::Fence;
+use pillarbox_core::settle::Change;
 
-use crate::events::{HOUR, all, event, events};
-use crate::nodes::owner;
+use crate::Harness;
+use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, verdict};
+use crate::nodes::{owner, peer};
 use crate::payloads::hard_payloads;
 use crate::run::Outcome;
-use crate::{Columns, Harness};
 
 /// DONE ends the row: status, time, no error; the attempts stay as they were.
 pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db: &H) -> Outcome {
@@ -16,10 +15,10 @@ pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db:
     let node = owner(&*store).await?;
     let seqs = db.write(written.clone()).await?;
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
-    assert!(store.settle(&node, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
 
     let both = [verdict(seqs[0], 1, Change::Done), verdict(seqs[1], 0, Change::Done)];
-    assert!(store.settle(&node, &both).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &both).await?.is_empty());
     for (event, attempts) in written.iter().zip([1, 0]) {
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.ended, row.last_error), (1, attempts, true, None));
@@ -37,7 +36,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
         |attempts, delay, error: Option<&str>| Change::Retry { attempts, delay, error: error.map(str::to_owned) };
 
     let first = verdict(seq, 0, retry(1, HOUR, Some("mail server is down")));
-    assert!(store.settle(&node, &[first]).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &[first]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts, row.timed, row.ended), (2, 1, true, false));
     assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
@@ -46,7 +45,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
     assert!(fetched.next_due.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{:?}", fetched.next_due);
 
     let deferred = verdict(seq, 1, retry(1, Duration::ZERO, None));
-    assert!(store.settle(&node, &[deferred]).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &[deferred]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts), (2, 1), "an attempt that did not fail is not counted");
     assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
@@ -54,7 +53,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
     assert!(fetched.rows.len() == 1 && fetched.rows[0].is_timed(), "it is due at once: {:?}", fetched.rows);
 
     let again = verdict(seq, 1, retry(2, HOUR, Some("mailbox is full")));
-    assert!(store.settle(&node, &[again]).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &[again]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 2, Some("mailbox is full")));
     Ok(())
@@ -67,13 +66,45 @@ pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db:
     let seqs = db.write(written.clone()).await?;
     let dead = |attempts, error: &str| Change::Dead { attempts, error: error.to_owned() };
     let verdicts = [verdict(seqs[0], 0, dead(1, "gave up")), verdict(seqs[1], 0, dead(0, "no handler"))];
-    assert!(store.settle(&node, &verdicts).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
     for (event, attempts, error) in [(&written[0], 1, "gave up"), (&written[1], 0, "no handler")] {
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.ended), (3, attempts, true));
         assert_eq!(row.last_error.as_deref(), Some(error));
     }
     assert!(store.fetch(&all()).await?.rows.is_empty());
+    Ok(())
+}
+
+/// An attempt that is to be made again in its place counts, and moves nothing: neither the place of the row nor its due
+/// time nor who holds it.
+pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -> Outcome {
+    let (store, written, timed) = (db.store(), events(3)?, delayed()?);
+    let hold = |attempts, error: &str| Change::Hold { attempts, error: error.to_owned() };
+    let node = owner(&*store).await?;
+    let mut seqs = db.write(written.clone()).await?;
+    seqs.extend(db.write(vec![timed.clone()]).await?);
+    db.make_due(timed.id().as_str()).await?;
+    for attempts in 0..2 {
+        let verdicts = [seqs[0], seqs[3]].map(|seq| verdict(seq, attempts, hold(attempts + 1, "no answer")));
+        assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+        assert_eq!(seqs_of(&store.fetch(&all()).await?), seqs, "each is in its place");
+        for (event, is_timed) in [(&written[0], false), (&timed, true)] {
+            let row = columns(db, event).await?;
+            assert_eq!((row.status, row.attempts, row.timed, row.ended), (2, attempts + 1, is_timed, false));
+            assert_eq!((row.last_error.as_deref(), row.locked_by), (Some("no answer"), None));
+        }
+    }
+    store.leave(&node).await?;
+
+    let peers = [peer(&*store).await?, peer(&*store).await?];
+    assert_eq!(claimed(&*store, &peers[0], &all()).await?, seqs);
+    let again = [verdict(seqs[0], 2, hold(3, "still none"))];
+    assert!(store.settle(&peers[0], Fence::Row, &again).await?.is_empty());
+    let row = columns(db, &written[0]).await?;
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 3, Some("still none")));
+    assert_eq!(row.locked_by.as_deref(), Some(peers[0].as_str()), "its node keeps it");
+    assert!(claimed(&*store, &peers[1], &all()).await?.is_empty());
     Ok(())
 }
 
@@ -106,7 +137,7 @@ pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome 
             [verdict(*retried, 0, retry), verdict(*dead, 0, Change::Dead { attempts: 1, error: text.clone() })]
         })
         .collect();
-    assert!(store.settle(&node, &verdicts).await?.is_empty());
+    assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
     for (event, text) in retried.iter().chain(&dead).zip(texts.iter().chain(&texts)) {
         assert_eq!(columns(db, event).await?.last_error.as_ref(), Some(text));
     }
@@ -125,7 +156,7 @@ pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
         let changes = changes.iter().cycle();
         let verdicts: Vec<_> =
             seqs.iter().zip(changes).map(|(seq, change)| verdict(*seq, attempts, change.clone())).collect();
-        assert!(store.settle(&node, &verdicts).await?.is_empty());
+        assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
     }
     for event in &written {
         let row = columns(db, event).await?;
@@ -134,12 +165,4 @@ pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
         assert!(stored.as_deref() == Some(event.payload().as_bytes()), "{:?} was changed", event.payload());
     }
     Ok(())
-}
-
-fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Verdict {
-    Verdict { seq, expected_attempts, change }
-}
-
-async fn columns<H: Harness>(db: &H, event: &Envelope) -> Result<Columns, BoxError> {
-    db.columns(event.id().as_str()).await?.ok_or_else(|| format!("event {} is gone", event.id()).into())
 }

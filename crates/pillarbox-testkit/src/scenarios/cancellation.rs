@@ -1,6 +1,7 @@
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use pillarbox_core::ownership::Fence;
 use pillarbox_core::settle::{Change, Verdict};
 use tokio::time::timeout;
 
@@ -107,7 +108,7 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
             store.join(&stranger, pillarbox_core::ownership::Mode::SingleNode, crate::events::HOUR).await?;
             store.acquire(&stranger).await?;
             store.renew(&stranger, crate::events::HOUR).await?;
-            store.settle(&node, &verdicts).await?;
+            store.settle(&node, Fence::Table, &verdicts).await?;
             store.leave(&stranger).await?;
             Ok::<_, pillarbox_core::error::StoreError>(())
         };

@@ -199,3 +199,23 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     after.check()?;
     Ok(())
 }
+
+/// Somebody deleted its registration: at the first refused verdict it asks, and joins anew instead of delivering the same
+/// events again and again.
+pub(super) async fn a_node_whose_registration_is_gone_notices_at_the_first_refusal<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = eager(db.store(), &recorder)?.start().await?;
+    let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };
+    db.forget(&node).await?;
+    let written = events(50)?;
+    let began = Instant::now();
+    db.write(written.clone()).await?;
+    settled(&*db.store()).await?;
+    assert_soon(began);
+    outbox.shutdown().await;
+    for event in &written {
+        let calls = recorder.calls_of(event.id()).len();
+        assert!((1..=2).contains(&calls), "event {} was delivered {calls} times", event.id());
+    }
+    Ok(())
+}

@@ -128,6 +128,16 @@ impl Db {
         self.text(&format!("SELECT {column} FROM {}.outbox_event WHERE seq = {seq}", self.schema)).await
     }
 
+    /// Until a statement on that table of this schema waits for a lock.
+    pub(crate) async fn waiting(&self, table: &str) {
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".\"{table}\"%' AND pid <> pg_backend_pid()",
+            self.schema
+        );
+        eventually(&format!("a wait on {table}"), async || self.text(&sql).await.as_deref() != Some("0")).await;
+    }
+
     /// Writes and commits events through the adapter.
     pub(crate) async fn write(&self, store: &dyn Store, events: Vec<Envelope>) -> Vec<i64> {
         let mut client = self.pool.get().await.expect("a connection");
@@ -160,6 +170,13 @@ pub(crate) async fn owner(store: &dyn Store) -> NodeId {
     store.join(&node, Mode::SingleNode, LEASE).await.expect("joins");
     let acquired = store.acquire(&node).await.expect("acquires");
     assert!(matches!(acquired, Acquired::Owner { .. }), "{acquired:?}");
+    node
+}
+
+/// A node that has joined those that claim rows.
+pub(crate) async fn claimer(store: &dyn Store, name: &str) -> NodeId {
+    let node = node(name);
+    store.join(&node, Mode::MultiNode, LEASE).await.expect("joins");
     node
 }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::NodeId;
+use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::store::Store as _;
 use pillarbox_sqlite::SqliteOptions;
 use pillarbox_sqlx::begin_immediate;
@@ -48,7 +48,10 @@ async fn a_busy_foreign_writer_does_not_starve_settling() {
                 tokio::task::yield_now().await;
             }
             let verdicts: Vec<_> = batch.iter().copied().map(done).collect();
-            assert_eq!(store.settle(&node, &verdicts).await.expect("the lock is had in time"), Vec::<i64>::new());
+            assert_eq!(
+                store.settle(&node, Fence::Table, &verdicts).await.expect("the lock is had in time"),
+                Vec::<i64>::new()
+            );
         }
     });
     let settled = settled.await;
@@ -66,11 +69,11 @@ async fn a_lock_that_is_never_released_is_contention() {
     store.migrate().await.expect("migrates");
     let foreign = scratch.foreign_pool().await;
     let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
-    let error = store.settle(&nobody(), &[done(1)]).await.expect_err("the lock is held");
+    let error = store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect_err("the lock is held");
     assert_eq!(error.kind(), StoreErrorKind::Contention, "{error}");
     assert!(error.to_string().contains("shop.db"), "{error}");
     held.rollback().await.expect("rolls back");
-    assert_eq!(store.settle(&nobody(), &[done(1)]).await.expect("the lock is free"), [1]);
+    assert_eq!(store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect("the lock is free"), [1]);
 }
 
 #[tokio::test]
@@ -80,10 +83,10 @@ async fn a_transaction_held_on_the_writer_is_contention_too() {
         SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let held = begin_immediate(store.writer()).await.expect("begins");
-    let error = store.settle(&nobody(), &[done(1)]).await.expect_err("the writer is taken");
+    let error = store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect_err("the writer is taken");
     assert_eq!(error.kind(), StoreErrorKind::Contention, "{error}");
     drop(held);
-    assert_eq!(store.settle(&nobody(), &[done(1)]).await.expect("the writer is free"), [1]);
+    assert_eq!(store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect("the writer is free"), [1]);
 }
 
 fn nobody() -> NodeId {

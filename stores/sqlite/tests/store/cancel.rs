@@ -4,8 +4,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::poll_fn;
-use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::store::{Fetch, Store as _};
+use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::store::{Fetch, Store as _, Upkeep as _};
 use pillarbox_core::write::{Begin, insert};
 
 use crate::scratch::{Scratch, done, event, owner, pending, write};
@@ -41,7 +41,7 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
     for polls in 1.. {
         let seqs = write(&store, 3).await;
         let verdicts: Vec<_> = seqs.iter().copied().map(done).collect();
-        let settled = dropped_after(polls, store.settle(&node, &verdicts)).await;
+        let settled = dropped_after(polls, store.settle(&node, Fence::Table, &verdicts)).await;
         // The next writer finds no open transaction, and an effect that is whole.
         store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
         let left = pending(&store).await.len();
@@ -53,7 +53,7 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
             }
             None => dropped += 1,
         }
-        store.settle(&node, &verdicts).await.expect("settles what is left");
+        store.settle(&node, Fence::Table, &verdicts).await.expect("settles what is left");
         if finished == 20 {
             break;
         }
@@ -80,6 +80,71 @@ async fn a_begin_or_commit_dropped_anywhere_leaves_no_open_transaction() {
         sqlx::query("DELETE FROM outbox_event").execute(store.writer()).await.expect("deletes");
     }
     assert!(dropped.0 > 3 && dropped.1 > 3, "{dropped:?} were dropped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = NodeId::from_stored("peer-1");
+    store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10 };
+    let (mut finished, mut dropped, mut lost) = (0, 0, 0);
+    for polls in 1.. {
+        let seqs = write(&store, 3).await;
+        let claimed = dropped_after(polls, store.claim(&node, &fetch)).await;
+        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        let held = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("peer-1")).count();
+        assert!(held == 0 || held == 3, "{held} rows of 3 are held after {polls} polls");
+        match claimed {
+            Some(claimed) => {
+                assert_eq!((claimed.expect("claims").rows.len(), held), (3, 3));
+                finished += 1;
+            }
+            None => (dropped, lost) = (dropped + 1, lost + usize::from(held == 3)),
+        }
+        // Whether or not the answer was lost, the node gets the rows when it asks again.
+        assert_eq!(store.claim(&node, &fetch).await.expect("claims").rows.len(), 3);
+        let verdicts: Vec<_> = seqs.iter().copied().map(done).collect();
+        assert_eq!(store.settle(&node, Fence::Row, &verdicts).await.expect("settles"), Vec::<i64>::new());
+        if finished == 20 {
+            break;
+        }
+    }
+    assert!(dropped > 3, "the call was dropped at {dropped} places, {lost} times after its effect");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = NodeId::from_stored("peer-1");
+    store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10 };
+    write(&store, 3).await;
+    let (mut finished, mut dropped) = (0, 0);
+    for polls in 1.. {
+        let dead = NodeId::from_stored(&format!("dead-{polls}"));
+        store.join(&dead, Mode::MultiNode, Duration::ZERO).await.expect("joins");
+        assert_eq!(store.claim(&dead, &fetch).await.expect("claims").rows.len(), 3);
+        let reclaimed = dropped_after(polls, store.reclaim(&node, false)).await;
+        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        let freed = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("?")).count();
+        let cleared = store.nodes().await.expect("lists").len() == 1;
+        assert!(freed == if cleared { 3 } else { 0 }, "{freed} rows are free after {polls} polls, {cleared}");
+        match reclaimed {
+            Some(reclaimed) => {
+                assert_eq!((reclaimed.expect("reclaims").freed, freed), (3, 3));
+                finished += 1;
+            }
+            None => dropped += 1,
+        }
+        store.reclaim(&node, false).await.expect("frees what is left");
+        if finished == 20 {
+            break;
+        }
+    }
+    assert!(dropped > 3, "the call was dropped at {dropped} places");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

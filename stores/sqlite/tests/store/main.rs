@@ -4,7 +4,9 @@
 mod busy;
 mod bytes;
 mod cancel;
+mod claim;
 mod migrations;
 mod opening;
 mod scratch;
+mod upkeep;
 mod writer;

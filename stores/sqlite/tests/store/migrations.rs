@@ -49,3 +49,33 @@ async fn a_lost_table_is_a_matter_of_the_schema() {
     let cause = std::error::Error::source(&error).expect("the driver's error").to_string();
     assert!(cause.contains("outbox_node"), "{cause}");
 }
+
+#[tokio::test]
+async fn what_another_program_made_is_refused_and_left_alone() {
+    let tables = [
+        ("CREATE TABLE outbox_event (id INTEGER PRIMARY KEY, event_id TEXT)", "table `outbox_event`"),
+        ("CREATE TABLE Outbox_Event (id INTEGER)", "table `Outbox_Event`"),
+        ("CREATE VIEW outbox_event AS SELECT 1", "view `outbox_event`"),
+        ("CREATE TABLE outbox_node (id INTEGER)", "table `outbox_node`"),
+        ("CREATE TABLE outbox_migration (name TEXT)", "table `outbox_migration`"),
+        ("CREATE TABLE a (b); CREATE INDEX outbox_event_due ON a (b)", "index `outbox_event_due`"),
+    ];
+    for (sql, named) in tables {
+        let scratch = Scratch::new();
+        let store = SqliteStore::open(&scratch.file()).await.expect("opens");
+        sqlx::raw_sql(sql).execute(store.writer()).await.expect("creates");
+        let schema = async || -> Vec<(String, Option<String>)> {
+            let schema = sqlx::query_as("SELECT name, sql FROM sqlite_schema ORDER BY name");
+            schema.fetch_all(store.writer()).await.expect("reads")
+        };
+        let before = schema().await;
+        let error = store.migrate().await.expect_err(sql);
+        assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
+        assert!(error.to_string().contains(named) && error.to_string().contains("rename"), "{error}");
+        assert_eq!(schema().await, before, "{sql}");
+        assert_eq!(store.check().await.expect_err(sql).kind(), StoreErrorKind::Schema);
+        let other = SqliteOptions::new(scratch.file()).table("shop_event").open().await.expect("opens");
+        other.migrate().await.expect("there is room for another name");
+        other.check().await.expect("is complete");
+    }
+}

@@ -1,5 +1,5 @@
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::scratch::{Scratch, pending};

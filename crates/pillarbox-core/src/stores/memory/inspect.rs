@@ -34,6 +34,8 @@ pub struct MemoryRow {
     pub created_at: Timestamp,
     /// When it became DONE or DEAD.
     pub done_at: Option<Timestamp>,
+    /// Who holds it; see [`Past`](crate::ownership::Past).
+    pub locked_by: Option<String>,
 }
 
 /// A registered node.
@@ -116,7 +118,10 @@ impl<'a> Inspector<'a> {
 
     /// Registers a node of any mode, a later release's included, whose lease ends at `expires_at`.
     pub fn register(&self, node: &NodeId, mode: &str, expires_at: Timestamp) {
-        self.tables.lock().nodes.put(node.clone(), Member { mode: mode.to_owned(), expires_at });
+        self.tables
+            .lock()
+            .nodes
+            .put(node.clone(), Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at });
     }
 
     /// Ends the lease of `node` now, as if it had not renewed for long; false if it is not registered.
@@ -139,6 +144,7 @@ impl MemoryRow {
             available_at: row.available_at,
             created_at: row.created_at,
             done_at: row.done_at,
+            locked_by: row.locked_by.as_deref().map(str::to_owned),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 //! # runtime.block_on(async {
-//! use pillarbox_core::store::Store as _;
+//! use pillarbox_core::store::Upkeep as _;
 //! use pillarbox_core::stores::memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
@@ -24,6 +24,7 @@ mod port;
 mod row;
 mod tables;
 mod transaction;
+mod upkeep;
 
 pub use inspect::{Inspector, MemoryNode, MemoryRow};
 pub use transaction::{Memory, MemoryError, MemoryTransaction};

@@ -16,10 +16,18 @@ pub(super) struct Nodes {
     epoch: i64,
 }
 
+/// What was cleared away: how many nodes, and whether the owner of the partitions was among them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cleared {
+    pub(super) nodes: usize,
+    pub(super) owner: bool,
+}
+
 /// A row of the node table. The mode is text, as a later release may have written it.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) mode: String,
+    pub(super) started_at: Timestamp,
     pub(super) expires_at: Timestamp,
 }
 
@@ -57,13 +65,20 @@ impl Nodes {
                 return Err(StoreError::new(StoreErrorKind::IncompatibleMode, "join the nodes of the table", message));
             }
         }
-        self.put(node.clone(), Member { mode: mode.name().to_owned(), expires_at: now.plus(lease) });
+        self.put(node.clone(), Member { mode: mode.name().to_owned(), started_at: now, expires_at: now.plus(lease) });
         Ok(())
     }
 
-    pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp) -> Acquired {
+    /// Clears away every node whose lease has ended, and frees the partitions if one of them owned them.
+    pub(super) fn clear_expired(&mut self, now: Timestamp) -> Cleared {
+        let before = self.members.len();
         self.members.retain(|_, member| member.expires_at > now);
-        self.owner.take_if(|owner| !self.members.contains_key(owner));
+        let owner = self.owner.take_if(|owner| !self.members.contains_key(owner)).is_some();
+        Cleared { nodes: before - self.members.len(), owner }
+    }
+
+    pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp) -> Acquired {
+        let unclean = self.clear_expired(now).owner;
         if !self.members.contains_key(node) {
             return Acquired::Lost;
         }
@@ -72,11 +87,11 @@ impl Nodes {
                 let expires_in = self.members.get(owner).map(|member| member.expires_at.since(now));
                 Acquired::Standby { owner: owner.clone(), expires_in: expires_in.unwrap_or_default() }
             }
-            Some(_) => Acquired::Owner { epoch: self.epoch },
+            Some(_) => Acquired::Owner { epoch: self.epoch, unclean: false },
             None => {
                 self.owner = Some(node.clone());
                 self.epoch += 1;
-                Acquired::Owner { epoch: self.epoch }
+                Acquired::Owner { epoch: self.epoch, unclean }
             }
         }
     }

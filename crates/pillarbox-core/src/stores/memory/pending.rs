@@ -34,9 +34,10 @@ impl Pending {
         };
     }
 
-    pub(super) fn find(&self, fetch: &Fetch, now: Timestamp) -> Found {
+    /// The due rows that `free` says may be taken.
+    pub(super) fn find(&self, fetch: &Fetch, now: Timestamp, free: impl Fn(i64) -> bool) -> Found {
         let exclude: HashSet<i64> = fetch.exclude.iter().copied().collect();
-        let wanted = |seq: &i64| !exclude.contains(seq);
+        let wanted = |seq: &i64| !exclude.contains(seq) && free(*seq);
         let above = fetch.above.saturating_add(1);
         let mut seqs: Vec<i64> = self.ready.range(above..).copied().filter(wanted).take(fetch.limit).collect();
         let passed = self.due.range(..=(now, i64::MAX)).map(|(_, seq)| *seq);

@@ -2,16 +2,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use super::MemoryStore;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::ownership::{Acquired, Mode, NodeId, Renewal};
+use crate::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
 use crate::settle::Verdict;
-use crate::store::{Counts, Fetch, Fetched, Store, StoreInfo};
+use crate::store::{BegunAttempt, Fetch, Fetched, Listener, Store, StoreInfo, WakeUps};
 use crate::write::{NewRow, Statement};
 
 impl MemoryStore {
-    fn open(&self, operation: &'static str) -> Result<(), StoreError> {
+    pub(super) fn open(&self, operation: &'static str) -> Result<(), StoreError> {
         if !self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -75,18 +76,66 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().fetch(fetch, now))
     }
 
-    async fn settle(&self, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        self.open("settle events")?;
+    async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        self.open("claim events")?;
         let now = self.tables.now();
-        Ok(self.tables.lock().settle(node, verdicts, now))
+        Ok(self.tables.lock().claim(node, fetch, now))
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        self.open("count events")?;
-        Ok(self.tables.lock().counts())
+    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
+        self.open("release events")?;
+        self.tables.lock().release_held(node, seqs);
+        Ok(())
+    }
+
+    async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
+        self.open("reclaim events")?;
+        let now = self.tables.now();
+        Ok(self.tables.lock().reclaim(node, thorough, now))
+    }
+
+    async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
+        self.open("announce an attempt")?;
+        Ok(self.tables.lock().begin_attempt(node, fence, attempt))
+    }
+
+    async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
+        self.open("settle events")?;
+        let now = self.tables.now();
+        Ok(self.tables.lock().settle(node, fence, verdicts, now))
+    }
+
+    fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        Some(self)
     }
 
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
+    }
+}
+
+#[async_trait]
+impl WakeUps for MemoryStore {
+    async fn ring(&self) -> Result<(), StoreError> {
+        self.open("wake the other nodes")?;
+        self.tables.bell().send_modify(|rings| *rings += 1);
+        Ok(())
+    }
+
+    async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
+        self.open("listen for other nodes")?;
+        Ok(Box::new(Ear(self.tables.bell().subscribe())))
+    }
+}
+
+/// Hears the rings of a store.
+#[derive(Debug)]
+struct Ear(watch::Receiver<u64>);
+
+#[async_trait]
+impl Listener for Ear {
+    async fn rung(&mut self) -> Result<(), StoreError> {
+        let gone = |_| StoreError::new(StoreErrorKind::Unavailable, "listen for other nodes", "the store is gone");
+        self.0.changed().await.map_err(gone)
     }
 }

@@ -16,6 +16,7 @@ pub(super) struct Stored {
     pub(super) created_at: Timestamp,
     pub(super) done_at: Option<Timestamp>,
     pub(super) last_error: Option<String>,
+    pub(super) locked_by: Option<Box<str>>,
 }
 
 impl Stored {
@@ -28,6 +29,7 @@ impl Stored {
             created_at,
             done_at: None,
             last_error: None,
+            locked_by: event.locked_by().map(Box::from),
             event,
         }
     }
@@ -38,6 +40,7 @@ impl Stored {
         if let Some(reason) = &self.broken {
             return FetchedRow::Broken(BrokenRow { seq, attempts, timed, reason: reason.clone() });
         }
-        FetchedRow::Row(Row { attempts, timed, ..Row::fresh(self.event.envelope(), seq, self.created_at) })
+        let locked_by = self.locked_by.clone();
+        FetchedRow::Row(Row { attempts, timed, locked_by, ..Row::fresh(self.event.envelope(), seq, self.created_at) })
     }
 }

@@ -2,15 +2,17 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 use super::MemoryError;
 use super::nodes::Nodes;
-use super::pending::Pending;
+use super::pending::{Found, Pending};
 use super::row::Stored;
 use crate::clock::{Clock, Timestamp};
 use crate::event::EventId;
-use crate::ownership::NodeId;
+use crate::ownership::{CRASHED, DIED, Fence, NodeId, Reclaimed, begun_by};
 use crate::settle::{Change, Status, Verdict};
-use crate::store::{Counts, Fetch, Fetched};
+use crate::store::{BegunAttempt, Counts, Fetch, Fetched};
 use crate::write::NewRow;
 
 /// The tables behind all handles of a store, and the database's clock.
@@ -21,11 +23,17 @@ use crate::write::NewRow;
 pub(super) struct Tables {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// Rung to wake other handles' nodes.
+    bell: watch::Sender<u64>,
 }
 
 impl Tables {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default() }
+        Self { clock, state: Mutex::default(), bell: watch::Sender::new(0) }
+    }
+
+    pub(super) fn bell(&self) -> &watch::Sender<u64> {
+        &self.bell
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -84,16 +92,101 @@ impl State {
     }
 
     pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
-        let found = self.pending.find(fetch, now);
+        let found = self.pending.find(fetch, now, |_| true);
+        self.read(&found)
+    }
+
+    /// Takes due rows that are free for `node`, or its own.
+    pub(super) fn claim(&mut self, node: &NodeId, fetch: &Fetch, now: Timestamp) -> Fetched {
+        if !self.nodes.members().contains_key(node) {
+            return Fetched::default();
+        }
+        let free = |seq| {
+            self.rows.get(&seq).is_some_and(|row: &Stored| match row.locked_by.as_deref() {
+                None | Some(DIED | CRASHED) => true,
+                Some(holder) => is_held_by(holder, node),
+            })
+        };
+        let fetched = {
+            let found = self.pending.find(fetch, now, free);
+            self.read(&found)
+        };
+        for row in &fetched.rows {
+            if let Some(stored) = self.rows.get_mut(&row.seq()) {
+                let crashed = stored.locked_by.as_deref().is_some_and(|holder| holder.ends_with(CRASHED));
+                stored.locked_by = Some(if crashed { begun_by(node).into() } else { node.as_str().into() });
+            }
+        }
+        fetched
+    }
+
+    fn read(&self, found: &Found) -> Fetched {
         let rows = found.seqs.iter().filter_map(|seq| self.rows.get(seq).map(|row| row.read(*seq)));
         Fetched { rows: rows.collect(), next_due: found.next_due }
     }
 
     /// Records the verdicts that apply and returns the others.
-    pub(super) fn settle(&mut self, node: &NodeId, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let owner = self.nodes.owner() == Some(node);
-        let refused = verdicts.iter().filter(|verdict| !(owner && self.record(verdict, now)));
+    pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
+        let refused =
+            verdicts.iter().filter(|verdict| !(self.is_mine(node, fence, verdict.seq) && self.record(verdict, now)));
         refused.map(|verdict| verdict.seq).collect()
+    }
+
+    fn is_mine(&self, node: &NodeId, fence: Fence, seq: i64) -> bool {
+        match fence {
+            Fence::Table => self.nodes.owner() == Some(node),
+            Fence::Row => {
+                let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
+                self.nodes.members().contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
+            }
+        }
+    }
+
+    pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
+        let mine = self.is_mine(node, fence, attempt.seq);
+        let Some(row) = self
+            .rows
+            .get_mut(&attempt.seq)
+            .filter(|row| mine && row.status.is_pending() && row.attempts == attempt.expected_attempts)
+        else {
+            return false;
+        };
+        row.locked_by = Some(begun_by(node).into());
+        row.attempts = attempt.attempts;
+        if attempt.error.is_some() {
+            row.last_error.clone_from(&attempt.error);
+        }
+        true
+    }
+
+    /// Frees rows that `node` holds.
+    pub(super) fn release_held(&mut self, node: &NodeId, seqs: &[i64]) {
+        for seq in seqs {
+            if let Some(row) = self.rows.get_mut(seq).filter(|row| row.status.is_pending()) {
+                row.locked_by.take_if(|holder| is_held_by(holder, node));
+            }
+        }
+    }
+
+    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp) -> Reclaimed {
+        let cleared = self.nodes.clear_expired(now).nodes;
+        let members = self.nodes.members();
+        let mut freed = 0;
+        if thorough || cleared > 0 {
+            for row in self.rows.values_mut().filter(|row| row.status.is_pending()) {
+                let Some(holder) = row.locked_by.as_deref().filter(|holder| ![DIED, CRASHED].contains(holder)) else {
+                    continue;
+                };
+                let (name, mark) = holder.strip_suffix(CRASHED).map_or((holder, DIED), |name| (name, CRASHED));
+                if !members.contains_key(&NodeId::from_stored(name)) {
+                    row.locked_by = Some(mark.into());
+                    freed += 1;
+                }
+            }
+        }
+        let others = members.iter().filter(|(id, _)| *id != node);
+        let next_expiry = others.map(|(_, member)| member.expires_at.since(now)).min();
+        Reclaimed { registered: members.contains_key(node), freed, next_expiry }
     }
 
     fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
@@ -107,6 +200,9 @@ impl State {
         *count(&mut self.counts, row.status) -= 1;
         *count(&mut self.counts, next) += 1;
         row.status = next;
+        if !matches!(verdict.change, Change::Hold { .. }) {
+            row.locked_by = None;
+        }
         match &verdict.change {
             Change::Done => {
                 row.last_error = None;
@@ -118,6 +214,11 @@ impl State {
                 if error.is_some() {
                     row.last_error.clone_from(error);
                 }
+                self.pending.insert(verdict.seq, row.available_at);
+            }
+            Change::Hold { attempts, error } => {
+                row.attempts = *attempts;
+                row.last_error = Some(error.clone());
                 self.pending.insert(verdict.seq, row.available_at);
             }
             Change::Dead { attempts, error } => {
@@ -138,6 +239,25 @@ impl State {
         row.available_at = Some(now);
         self.pending.insert(seq, row.available_at);
         true
+    }
+
+    /// Deletes a row.
+    pub(super) fn remove(&mut self, seq: i64) {
+        let Some(row) = self.rows.remove(&seq) else { return };
+        self.pending.remove(seq, row.available_at);
+        self.ids.remove(row.event.envelope().id());
+        *count(&mut self.counts, row.status) -= 1;
+    }
+
+    /// Makes a DEAD row NEW.
+    pub(super) fn revive(&mut self, seq: i64) {
+        let Some(row) = self.rows.get_mut(&seq) else { return };
+        *count(&mut self.counts, row.status) -= 1;
+        row.status = Status::New;
+        row.attempts = 0;
+        (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
+        self.counts.new += 1;
+        self.pending.insert(seq, None);
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -166,4 +286,9 @@ fn count(counts: &mut Counts, status: Status) -> &mut u64 {
         Status::Retry => &mut counts.retry,
         Status::Dead => &mut counts.dead,
     }
+}
+
+/// Whether `locked_by` names `node`, with an attempt begun or not.
+fn is_held_by(holder: &str, node: &NodeId) -> bool {
+    holder.strip_suffix(CRASHED).unwrap_or(holder) == node.as_str()
 }

@@ -8,7 +8,7 @@ use crate::nodes::owner;
 use crate::run::Outcome;
 
 /// Each committed row counts in its own state and in no other.
-pub(super) async fn counts_match_the_rows<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn counts_match_the_rows<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     assert_eq!(store.counts().await?, Counts::default());

@@ -1,0 +1,114 @@
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use super::{BoxFuture, Delivery, HandlerError, Outcome};
+use crate::error::BoxError;
+
+/// Code that runs around every handler: tenants, log contexts, checks that apply to all events.
+///
+/// ```
+/// use pillarbox_core::error::BoxError;
+/// use pillarbox_core::handle::{Delivery, Interceptor};
+///
+/// struct KnownTenants;
+///
+/// impl Interceptor for KnownTenants {
+///     async fn before(&self, delivery: &Delivery) -> Result<(), BoxError> {
+///         match delivery.tenant_id() {
+///             Some(_) => Ok(()),
+///             None => Err("the event names no tenant".into()),
+///         }
+///     }
+/// }
+/// ```
+pub trait Interceptor: Send + Sync + 'static {
+    /// Runs before the handler, in registration order.
+    ///
+    /// # Errors
+    /// An error is a failed attempt: the handler and the interceptors after this one are skipped. A
+    /// [`HandlerError`] decides what kind of failure it is, as a handler's does.
+    fn before(&self, _delivery: &Delivery) -> impl Future<Output = Result<(), BoxError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Runs after the handler, in reverse order, if `before` of this interceptor succeeded; with what the handler
+    /// decided, or the error of what failed.
+    ///
+    /// # Errors
+    /// An error is logged and changes nothing.
+    fn after(
+        &self,
+        _delivery: &Delivery,
+        _ended: Result<&Outcome, &HandlerError>,
+    ) -> impl Future<Output = Result<(), BoxError>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// An [`Interceptor`] behind a pointer.
+trait Erased: Send + Sync {
+    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), BoxError>>;
+    fn after<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        ended: Result<&'a Outcome, &'a HandlerError>,
+    ) -> BoxFuture<'a, Result<(), BoxError>>;
+}
+
+impl<I: Interceptor> Erased for I {
+    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(Interceptor::before(self, delivery))
+    }
+    fn after<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        ended: Result<&'a Outcome, &'a HandlerError>,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(Interceptor::after(self, delivery, ended))
+    }
+}
+
+/// All interceptors of an outbox.
+#[derive(Clone, Default)]
+pub(crate) struct Interceptors(Vec<Arc<dyn Erased>>);
+
+impl Interceptors {
+    pub(crate) fn push(&mut self, interceptor: impl Interceptor) {
+        self.0.push(Arc::new(interceptor));
+    }
+
+    /// Runs `before` of each; returns how many ran to their end, and the failure that stopped them.
+    pub(crate) async fn before(&self, delivery: &Delivery) -> (usize, Result<(), HandlerError>) {
+        for (ran, interceptor) in self.0.iter().enumerate() {
+            let before = AssertUnwindSafe(async { interceptor.before(delivery).await }).catch_unwind();
+            let error: BoxError = match before.await {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error,
+                Err(_panic) => "an interceptor panicked before the handler".into(),
+            };
+            return (ran, Err(HandlerError::classify(error)));
+        }
+        (self.0.len(), Ok(()))
+    }
+
+    /// Runs `after` of the first `ran`, the last one first.
+    pub(crate) async fn after(&self, ran: usize, delivery: &Delivery, ended: Result<&Outcome, &HandlerError>) {
+        for interceptor in self.0.iter().take(ran).rev() {
+            let after = AssertUnwindSafe(async { interceptor.after(delivery, ended).await }).catch_unwind();
+            match after.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(error, id = %delivery.id(), "an interceptor failed after the handler"),
+                Err(_panic) => tracing::error!(id = %delivery.id(), "an interceptor panicked after the handler"),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Interceptors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} interceptors", self.0.len())
+    }
+}

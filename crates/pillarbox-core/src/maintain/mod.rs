@@ -1,0 +1,8 @@
+//! Looking after the table: DEAD events, and what is over.
+
+mod dead;
+mod purger;
+
+pub use dead::DeadEvents;
+pub use purger::purge;
+pub(crate) use purger::{Purger, Task};

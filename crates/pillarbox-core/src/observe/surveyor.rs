@@ -1,0 +1,77 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::clock::Random;
+use crate::error::StoreError;
+use crate::queue::Intake;
+use crate::retry::jittered;
+use crate::run::Role;
+use crate::store::Store;
+
+/// Reading the table takes at most this share of the time, however many rows are pending.
+const SHARE: u32 = 50;
+
+/// Keeps the gauges, for as long as this process delivers.
+///
+/// A reading that fails leaves them as they were: that nothing could be read does not mean that there is nothing.
+#[derive(Debug)]
+pub(crate) struct Surveyor {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) interval: Duration,
+}
+
+impl Surveyor {
+    /// Runs until the outbox has stopped.
+    pub(crate) async fn run(self, mut role: watch::Receiver<Role>) {
+        loop {
+            let now = role.borrow_and_update().clone();
+            let told = async { role.changed().await.is_ok() };
+            let goes_on = match now {
+                Role::Active { .. } => {
+                    self.intake.meters.active();
+                    tokio::select! {
+                        goes_on = told => goes_on,
+                        never = self.survey() => never,
+                    }
+                }
+                Role::Stopped => false,
+                Role::Joining | Role::Standby { .. } | Role::Writing => told.await,
+            };
+            self.intake.meters.inactive();
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    async fn survey(&self) -> bool {
+        let mut failing = false;
+        loop {
+            self.intake.meters.memory(self.intake.depths(), self.intake.registry.held());
+            let began = Instant::now();
+            match self.read().await {
+                Ok(()) => failing = false,
+                Err(error) => {
+                    self.intake.meters.backlog_failed.increment(1);
+                    if !failing {
+                        tracing::warn!(%error, "the backlog cannot be read; its gauges stay as they are");
+                    }
+                    failing = true;
+                }
+            }
+            let pause = self.interval.max(began.elapsed() * SHARE);
+            tokio::time::sleep(jittered(pause, &*self.random)).await;
+        }
+    }
+
+    async fn read(&self) -> Result<(), StoreError> {
+        self.intake.meters.backlog(&self.store.backlog().await?);
+        self.intake.meters.nodes(&self.store.nodes().await?);
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+use super::NodeId;
+
+/// What a node's right to a row rests on, and so what a verdict is checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fence {
+    /// The node owns the partitions: all rows are its own.
+    Table,
+    /// The row names the node in `locked_by`.
+    Row,
+}
+
+/// What the column `locked_by` of a pending row says of those who held it.
+///
+/// | `locked_by` | |
+/// |---|---|
+/// | NULL | nobody holds it |
+/// | `node` | `node` holds it, in its memory or about to commit it |
+/// | `node!` | as before, and `node` has begun an attempt that it found worth announcing |
+/// | `?` | the node that held it died; it may have begun an attempt |
+/// | `!` | the node that held it died, and the attempt it had begun never ended |
+///
+/// Neither `?` nor `!` can be in the name of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Past {
+    /// Nothing to worry about.
+    Clean,
+    /// Its node died; whether it had begun an attempt is unknown.
+    Suspect,
+    /// Its node died during an attempt.
+    Crashed,
+}
+
+/// What stands for a dead node that may have begun an attempt.
+pub const DIED: &str = "?";
+/// What stands for a dead node that had begun an attempt.
+pub const CRASHED: &str = "!";
+
+impl Past {
+    /// Reads the column for `node`, which is about to deliver the row.
+    #[must_use]
+    pub fn read(locked_by: Option<&str>, node: &NodeId) -> Self {
+        match locked_by {
+            Some(DIED) => Self::Suspect,
+            Some(holder) => match holder.strip_suffix(CRASHED) {
+                Some(begun_by) if begun_by != node.as_str() => Self::Crashed,
+                _ => Self::Clean,
+            },
+            None => Self::Clean,
+        }
+    }
+}
+
+/// The value of `locked_by` for a row of which `node` has begun an attempt.
+#[must_use]
+pub fn begun_by(node: &NodeId) -> String {
+    format!("{node}{CRASHED}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_column_says_is_read() {
+        let node = NodeId::from_stored("me-1");
+        let table = [
+            (None, Past::Clean),
+            (Some("me-1"), Past::Clean),
+            (Some("me-1!"), Past::Clean),
+            (Some("other-1"), Past::Clean),
+            (Some("other-1!"), Past::Crashed),
+            (Some("?"), Past::Suspect),
+            (Some("!"), Past::Crashed),
+        ];
+        for (locked_by, past) in table {
+            assert_eq!(Past::read(locked_by, &node), past, "{locked_by:?}");
+        }
+        assert_eq!(begun_by(&node), "me-1!");
+    }
+}

@@ -1,0 +1,205 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::Counts;
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::event::Payload;
+use crate::ownership::NodeId;
+
+/// What operators ask of a store: to look at it, to revive or throw away DEAD events, to purge what is over.
+///
+/// No method needs ownership, and none touches a pending row. The rules of [`Store`](super::Store) apply: calls may be
+/// concurrent, and each may be dropped at any await.
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Counts rows by state. It reads the whole table, history included.
+    ///
+    /// # Behavior
+    /// - `counts_match_the_rows`
+    async fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// What still has to be delivered, read from the indexes of pending and DEAD rows only: its cost does not depend on
+    /// the history the table keeps.
+    ///
+    /// # Behavior
+    /// - `backlog_counts_what_is_pending_and_dead`
+    /// - `backlog_knows_the_age_of_the_oldest_due_row`
+    async fn backlog(&self) -> Result<Backlog, StoreError>;
+
+    /// The registered nodes, oldest first; those whose lease has ended included until a node clears them away.
+    ///
+    /// # Behavior
+    /// - `nodes_lists_the_registered_and_says_who_owns_the_table`
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
+
+    /// Everything the table holds about one event, whatever its state; `None` if there is no such event.
+    ///
+    /// # Behavior
+    /// - `record_shows_every_column_as_stored`
+    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError>;
+
+    /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
+    ///
+    /// # Behavior
+    /// - `dead_lists_matching_events_page_by_page`
+    async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError>;
+
+    /// How many DEAD events match.
+    ///
+    /// # Behavior
+    /// - `count_dead_counts_what_dead_lists`
+    async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError>;
+
+    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Returns the `seq` of
+    /// those that were DEAD, in no order; the others are left alone.
+    ///
+    /// # Behavior
+    /// - `replay_makes_a_dead_event_new_and_due`
+    /// - `replay_leaves_other_states_alone`
+    async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
+
+    /// Deletes DEAD rows. Returns the `seq` of those that were DEAD, in no order; the others are left alone.
+    ///
+    /// # Behavior
+    /// - `discard_deletes_dead_events_only`
+    async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
+
+    /// Deletes old rows among the next [`Purge::limit`] rows above [`Purge::above`], in one transaction.
+    ///
+    /// It reads the table in the order of `seq`, in which rows were also created, and is over when it meets a row created
+    /// within [`Purge::older_than`].
+    ///
+    /// # Behavior
+    /// - `purge_deletes_ended_rows_older_than_asked`
+    /// - `purge_keeps_pending_rows_and_other_states`
+    /// - `purge_goes_on_where_it_stopped_and_says_when_it_is_over`
+    /// - `purge_of_everything_stops_while_a_node_lives`
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError>;
+}
+
+/// What still has to be delivered, and what was given up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Rows that are due: waiting for a node, or in the memory of one.
+    pub due: u64,
+    /// Rows whose time has not come: delayed, deferred, or waiting for another attempt.
+    pub delayed: u64,
+    /// DEAD rows.
+    pub dead: u64,
+    /// For how long the oldest due row has been waiting since it became due; `None` if none is.
+    pub oldest_due: Option<Duration>,
+}
+
+/// A registered node, by the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// Which one.
+    pub node: NodeId,
+    /// Its mode's name; text, since a later release may have written it.
+    pub mode: String,
+    /// When it registered.
+    pub started_at: Timestamp,
+    /// How long its lease runs if it is not renewed; `None` once it has ended.
+    pub lease_left: Option<Duration>,
+    /// Whether it owns the partitions. In mode `multi_node` nobody does.
+    pub owner: bool,
+}
+
+/// A row as the table holds it, nothing interpreted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the columns")]
+pub struct Record {
+    pub seq: i64,
+    pub event_id: String,
+    pub event_type: String,
+    pub aggregate_type: Option<String>,
+    pub aggregate_id: Option<String>,
+    pub tenant_id: Option<String>,
+    pub ordering_key: Option<String>,
+    /// From `payload`, or `payload_bytes` and `content_type`; `None` when neither is set.
+    pub payload: Option<Payload>,
+    /// The JSON text.
+    pub headers: Option<String>,
+    pub status: i16,
+    pub attempts: i32,
+    pub available_at: Option<Timestamp>,
+    pub occurred_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub done_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub locked_by: Option<String>,
+}
+
+/// Which DEAD events: those that match all that is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeadFilter {
+    /// Of this event type.
+    pub event_type: Option<String>,
+    /// Of this aggregate type. `__GLOBAL__` also matches rows that name none.
+    pub aggregate_type: Option<String>,
+    /// Of this tenant.
+    pub tenant_id: Option<String>,
+}
+
+/// An event that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadEvent {
+    /// Its place in the order of the table.
+    pub seq: i64,
+    /// Its id, as stored.
+    pub event_id: String,
+    /// What happened.
+    pub event_type: String,
+    /// The kind of thing it happened to; `__GLOBAL__` where the row names none.
+    pub aggregate_type: String,
+    /// Which thing it happened to.
+    pub aggregate_id: Option<String>,
+    /// The tenant it belongs to.
+    pub tenant_id: Option<String>,
+    /// The ordering key as stored.
+    pub key: Option<String>,
+    /// Failed handler calls.
+    pub attempts: i32,
+    /// Why it was given up.
+    pub last_error: Option<String>,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// When it was given up; rows that another program declared DEAD may lack it.
+    pub dead_at: Option<Timestamp>,
+}
+
+/// One step of a purge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purge {
+    /// Which rows.
+    pub what: Purgeable,
+    /// How long ago their end must lie at least, or their creation for [`Purgeable::All`].
+    pub older_than: Duration,
+    /// Where the step begins, exclusive. Zero begins with the oldest row.
+    pub above: i64,
+    /// How many rows to look at, and so to delete, at most.
+    pub limit: usize,
+}
+
+/// Which rows a purge deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purgeable {
+    /// DONE rows.
+    Done,
+    /// DEAD rows.
+    Dead,
+    /// Rows of any state, by the time of their creation: for tables that are read from outside, where no row ever ends.
+    /// Refused with [`StoreErrorKind::IncompatibleMode`](crate::error::StoreErrorKind) while a node that delivers is alive.
+    All,
+}
+
+/// What one step of a purge did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purged {
+    /// Rows deleted.
+    pub removed: u64,
+    /// Where the next step begins; `None` when there is nothing older left.
+    pub next: Option<i64>,
+}

@@ -1,0 +1,175 @@
+use async_trait::async_trait;
+
+use super::MemoryStore;
+use super::row::Stored;
+use super::tables::State;
+use crate::clock::Timestamp;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::EventId;
+use crate::settle::Status;
+use crate::store::{Backlog, Counts, DeadEvent, DeadFilter, NodeStatus, Purge, Purgeable, Purged, Record, Upkeep};
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.open("count events")?;
+        Ok(self.tables.lock().counts())
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.open("count the backlog")?;
+        let now = self.tables.now();
+        let state = self.tables.lock();
+        let mut backlog = Backlog { dead: state.counts().dead, ..Backlog::default() };
+        for row in state.rows().values().filter(|row| row.status.is_pending()) {
+            if row.available_at.is_some_and(|at| at > now) {
+                backlog.delayed += 1;
+                continue;
+            }
+            let waiting = now.since(row.available_at.unwrap_or(row.created_at));
+            backlog.due += 1;
+            backlog.oldest_due = backlog.oldest_due.max(Some(waiting));
+        }
+        Ok(backlog)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.open("list the nodes")?;
+        let now = self.tables.now();
+        let state = self.tables.lock();
+        let status = |(node, member): (&_, &super::nodes::Member)| NodeStatus {
+            node: Clone::clone(node),
+            mode: member.mode.clone(),
+            started_at: member.started_at,
+            lease_left: (member.expires_at > now).then(|| member.expires_at.since(now)),
+            owner: state.nodes.owner() == Some(node),
+        };
+        let mut nodes: Vec<NodeStatus> = state.nodes.members().iter().map(status).collect();
+        nodes.sort_by_key(|node| node.started_at);
+        Ok(nodes)
+    }
+
+    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
+        self.open("read an event")?;
+        let Ok(id) = EventId::new(event_id) else { return Ok(None) };
+        let state = self.tables.lock();
+        Ok(state.row_of(&id).map(|(seq, row)| record(seq, row)))
+    }
+
+    async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
+        self.open("list DEAD events")?;
+        let state = self.tables.lock();
+        let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
+        Ok(dead.take(limit).map(|(seq, row)| dead_event(*seq, row)).collect())
+    }
+
+    async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
+        self.open("count DEAD events")?;
+        Ok(self.tables.lock().rows().values().filter(|row| matches(row, filter)).count() as u64)
+    }
+
+    async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.open("replay DEAD events")?;
+        let mut state = self.tables.lock();
+        let dead = only_dead(&state, seqs);
+        dead.iter().for_each(|seq| state.revive(*seq));
+        Ok(dead)
+    }
+
+    async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.open("discard DEAD events")?;
+        let mut state = self.tables.lock();
+        let dead = only_dead(&state, seqs);
+        dead.iter().for_each(|seq| state.remove(*seq));
+        Ok(dead)
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.open("purge events")?;
+        let now = self.tables.now();
+        let mut state = self.tables.lock();
+        let alive = state.nodes.members().iter().find(|(_, member)| member.expires_at > now);
+        if let (Purgeable::All, Some((node, _))) = (purge.what, alive) {
+            let message = format!(
+                "node {node} delivers from this table, so its pending rows are not to be purged; stop it first"
+            );
+            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, "purge events", message));
+        }
+        let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
+        let window: Vec<(i64, &Stored)> = state
+            .rows()
+            .range(purge.above.saturating_add(1)..)
+            .take(purge.limit)
+            .map(|(seq, row)| (*seq, row))
+            .collect();
+        let over = window.len() < purge.limit || window.iter().any(|(_, row)| !old(row.created_at));
+        let next = if over { None } else { window.last().map(|(seq, _)| *seq) };
+        let ended = |row: &Stored, status| row.status == status && row.done_at.is_some_and(old);
+        let goes = |row: &Stored| match purge.what {
+            Purgeable::Done => ended(row, Status::Done),
+            Purgeable::Dead => ended(row, Status::Dead),
+            Purgeable::All => old(row.created_at),
+        };
+        let doomed: Vec<i64> = window.iter().filter(|(_, row)| goes(row)).map(|(seq, _)| *seq).collect();
+        doomed.iter().for_each(|seq| state.remove(*seq));
+        Ok(Purged { removed: doomed.len() as u64, next })
+    }
+}
+
+fn matches(row: &Stored, filter: &DeadFilter) -> bool {
+    let event = row.event.envelope();
+    let is =
+        |wanted: &Option<String>, value: Option<&str>| wanted.as_deref().is_none_or(|wanted| value == Some(wanted));
+    row.status == Status::Dead
+        && is(&filter.event_type, Some(event.event_type()))
+        && is(&filter.aggregate_type, Some(event.aggregate_type()))
+        && is(&filter.tenant_id, event.tenant_id())
+}
+
+fn only_dead(state: &State, seqs: &[i64]) -> Vec<i64> {
+    let dead = |seq: &i64| state.rows().get(seq).is_some_and(|row| row.status == Status::Dead);
+    let mut found: Vec<i64> = seqs.iter().copied().filter(dead).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn dead_event(seq: i64, row: &Stored) -> DeadEvent {
+    let event = row.event.envelope();
+    DeadEvent {
+        seq,
+        event_id: event.id().as_str().to_owned(),
+        event_type: event.event_type().to_owned(),
+        aggregate_type: event.aggregate_type().to_owned(),
+        aggregate_id: event.aggregate_id().map(str::to_owned),
+        tenant_id: event.tenant_id().map(str::to_owned),
+        key: event.key().map(str::to_owned),
+        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        last_error: row.last_error.clone(),
+        created_at: row.created_at,
+        dead_at: row.done_at,
+    }
+}
+
+fn record(seq: i64, row: &Stored) -> Record {
+    let event = row.event.envelope();
+    Record {
+        seq,
+        event_id: event.id().as_str().to_owned(),
+        event_type: event.event_type().to_owned(),
+        aggregate_type: Some(event.aggregate_type().to_owned()),
+        aggregate_id: event.aggregate_id().map(str::to_owned),
+        tenant_id: event.tenant_id().map(str::to_owned),
+        ordering_key: event.key().map(str::to_owned),
+        payload: Some(event.payload().clone()),
+        headers: row.event.headers().map(str::to_owned),
+        status: row.status.code(),
+        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        available_at: row.available_at,
+        occurred_at: Some(event.occurred_at()),
+        created_at: row.created_at,
+        done_at: row.done_at,
+        last_error: row.last_error.clone(),
+        locked_by: row.locked_by.as_deref().map(str::to_owned),
+    }
+}

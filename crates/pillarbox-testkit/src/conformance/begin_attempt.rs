@@ -1,0 +1,101 @@
+use pillarbox_core::error::BoxError;
+use pillarbox_core::ownership::{Fence, begun_by};
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::BegunAttempt;
+
+use crate::Harness;
+use crate::events::{all, claimed, columns, events, rows, settle_all, settle_held, verdict};
+use crate::nodes::{owner, peer, stranger};
+use crate::run::Outcome;
+
+/// The row says who has begun, by either right to it. If an earlier attempt is found to have crashed, that one is counted
+/// and its error recorded; the row's place and state are left alone, and the attempt ends in a verdict like any other.
+pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(2)?);
+    let seqs = db.write(written.clone()).await?;
+    for fence in [Fence::Table, Fence::Row] {
+        let (index, node) = match fence {
+            Fence::Table => (0, owner(&*store).await?),
+            Fence::Row => (1, peer(&*store).await?),
+        };
+        let (seq, event) = (seqs[index], &written[index]);
+        if fence == Fence::Row {
+            assert_eq!(claimed(&*store, &node, &all()).await?, [seq]);
+        }
+        let begin = |expected_attempts, attempts, error: Option<&str>| BegunAttempt {
+            seq,
+            expected_attempts,
+            attempts,
+            error: error.map(str::to_owned),
+        };
+        let said = async || {
+            let row = columns(db, event).await?;
+            assert_eq!((row.status, row.timed, row.ended, row.locked_by), (0, false, false, Some(begun_by(&node))));
+            Ok::<_, BoxError>((row.attempts, row.last_error))
+        };
+
+        assert!(store.begin_attempt(&node, fence, &begin(0, 0, None)).await?, "{fence:?}");
+        assert_eq!(said().await?, (0, None), "{fence:?}");
+        assert!(store.begin_attempt(&node, fence, &begin(0, 1, Some("its node died"))).await?);
+        assert_eq!(said().await?, (1, Some("its node died".to_owned())), "{fence:?}");
+        assert!(store.begin_attempt(&node, fence, &begin(1, 1, None)).await?);
+        assert_eq!(said().await?, (1, Some("its node died".to_owned())), "no error leaves the one that is there");
+
+        let dead = Change::Dead { attempts: 2, error: "again".to_owned() };
+        assert!(store.settle(&node, fence, &[verdict(seq, 1, dead)]).await?.is_empty(), "{fence:?}");
+        let row = columns(db, event).await?;
+        assert_eq!((row.status, row.attempts, row.locked_by), (3, 2, None), "{fence:?}");
+        store.leave(&node).await?;
+    }
+    Ok(())
+}
+
+/// Who may not settle a row may not begin it: false, and the row stays as it was.
+pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(4)?);
+    let seqs = db.write(written.clone()).await?;
+    let begin =
+        |seq, expected_attempts| BegunAttempt { seq, expected_attempts, attempts: 7, error: Some("no".to_owned()) };
+
+    let node = owner(&*store).await?;
+    settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
+    settle_all(&*store, &node, &seqs[1..2], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
+    let before = rows(db, &written).await?;
+    let refused = [
+        ("a row that is DONE", &node, begin(seqs[0], 0)),
+        ("a row that is DEAD", &node, begin(seqs[1], 0)),
+        ("unexpected attempts", &node, begin(seqs[2], 1)),
+        ("a row that is not there", &node, begin(seqs[3] + 1, 0)),
+        ("a node that does not own the table", &stranger()?, begin(seqs[2], 0)),
+    ];
+    for (why, node, attempt) in refused {
+        assert!(!store.begin_attempt(node, Fence::Table, &attempt).await?, "{why}");
+        assert_eq!(rows(db, &written).await?, before, "{why}");
+    }
+    store.leave(&node).await?;
+
+    let [first, second] = [peer(&*store).await?, peer(&*store).await?];
+    assert!(!store.begin_attempt(&first, Fence::Row, &begin(seqs[2], 0)).await?, "nobody holds it");
+    assert_eq!(rows(db, &written).await?, before);
+    assert_eq!(claimed(&*store, &first, &all()).await?, seqs[2..]);
+    settle_held(&*store, &first, &seqs[3..], &Change::Done).await?;
+    let before = rows(db, &written).await?;
+    let refused = [
+        ("another node holds it", &second, begin(seqs[2], 0)),
+        ("a row that is DONE", &first, begin(seqs[3], 0)),
+        ("unexpected attempts", &first, begin(seqs[2], 1)),
+        ("a row that is not there", &first, begin(seqs[3] + 1, 0)),
+    ];
+    for (why, node, attempt) in refused {
+        assert!(!store.begin_attempt(node, Fence::Row, &attempt).await?, "{why}");
+        assert_eq!(rows(db, &written).await?, before, "{why}");
+    }
+    db.expire(&first).await?;
+    assert_eq!(store.reclaim(&second, false).await?.freed, 1);
+    let before = rows(db, &written).await?;
+    for node in [&first, &second] {
+        assert!(!store.begin_attempt(node, Fence::Row, &begin(seqs[2], 0)).await?, "it was taken from its node");
+        assert_eq!(rows(db, &written).await?, before);
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! What operators ask of a store.
+
+pub(super) mod backlog;
+pub(super) mod counts;
+pub(super) mod dead;
+pub(super) mod nodes;
+pub(super) mod purge;
+pub(super) mod record;
+pub(super) mod replay;

@@ -1,0 +1,140 @@
+use std::time::Duration;
+
+use pillarbox_core::error::{BoxError, StoreErrorKind};
+use pillarbox_core::event::Envelope;
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::{Purge, Purgeable, Purged};
+
+use crate::Harness;
+use crate::events::{HOUR, events, settle_all};
+use crate::nodes::{owner, peer};
+use crate::run::Outcome;
+
+/// Old rows are half an hour old; this is how old they have to be.
+const OLD: Duration = Duration::from_secs(1200);
+const AGE: i64 = 1800;
+
+/// What counts is how long ago a row ended, not when it was written; rows that ended since are kept.
+pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let dead = Change::Dead { attempts: 0, error: "no".to_owned() };
+    let old = events(8)?;
+    let seqs = db.write(old.clone()).await?;
+    settle_all(&*store, &node, &seqs[..2], &Change::Done).await?;
+    settle_all(&*store, &node, &seqs[4..6], &dead).await?;
+    db.age(AGE).await?;
+    // Written long ago, and ended just now.
+    settle_all(&*store, &node, &seqs[2..4], &Change::Done).await?;
+    settle_all(&*store, &node, &seqs[6..], &dead).await?;
+    let young = events(2)?;
+    let young_seqs = db.write(young.clone()).await?;
+    settle_all(&*store, &node, &young_seqs[..1], &Change::Done).await?;
+    settle_all(&*store, &node, &young_seqs[1..], &dead).await?;
+
+    let longer_ago = Purge { older_than: HOUR, ..step(Purgeable::Done, 0, 100) };
+    assert_eq!(store.purge(&longer_ago).await?.removed, 0, "nothing is that old");
+    assert_eq!(store.purge(&step(Purgeable::Done, 0, 100)).await?, Purged { removed: 2, next: None });
+    assert_eq!(present(db, &old).await?, [false, false, true, true, true, true, true, true]);
+    assert_eq!(store.purge(&step(Purgeable::Dead, 0, 100)).await?, Purged { removed: 2, next: None });
+    assert_eq!(present(db, &old).await?, [false, false, true, true, false, false, true, true]);
+    assert_eq!(present(db, &young).await?, [true, true]);
+
+    let at_once = Purge { older_than: Duration::ZERO, ..step(Purgeable::Done, 0, 100) };
+    assert_eq!(store.purge(&at_once).await?.removed, 3, "all that are DONE");
+    let counts = store.counts().await?;
+    assert_eq!((counts.done, counts.dead), (0, 3));
+    Ok(())
+}
+
+/// However old, what has not ended stays, and so does what ended in the other way; unless everything is to go.
+pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let written = events(4)?;
+    let seqs = db.write(written.clone()).await?;
+    settle_all(&*store, &node, &seqs[1..2], &Change::Retry { attempts: 1, delay: HOUR, error: None }).await?;
+    settle_all(&*store, &node, &seqs[2..3], &Change::Done).await?;
+    settle_all(&*store, &node, &seqs[3..], &Change::Dead { attempts: 1, error: "no".to_owned() }).await?;
+    db.age(AGE).await?;
+    assert_eq!(store.purge(&step(Purgeable::Dead, 0, 100)).await?.removed, 1);
+    assert_eq!(present(db, &written).await?, [true, true, true, false]);
+    assert_eq!(store.purge(&step(Purgeable::Done, 0, 100)).await?.removed, 1);
+    assert_eq!(present(db, &written).await?, [true, true, false, false]);
+    for what in [Purgeable::Done, Purgeable::Dead] {
+        assert_eq!(store.purge(&step(what, 0, 100)).await?, Purged { removed: 0, next: None });
+    }
+
+    store.leave(&node).await?;
+    let young = events(1)?;
+    db.write(young.clone()).await?;
+    assert_eq!(store.purge(&step(Purgeable::All, 0, 100)).await?, Purged { removed: 2, next: None });
+    assert_eq!(present(db, &written).await?, [false; 4]);
+    assert_eq!(present(db, &young).await?, [true]);
+    Ok(())
+}
+
+/// A step looks at so many rows and no more, and says where the next one begins: behind the rows it kept as well as those
+/// it deleted. It is over at the first row that is not old, and at the end of the table.
+pub(in crate::conformance) async fn purge_goes_on_where_it_stopped_and_says_when_it_is_over<H: Harness>(
+    db: &H,
+) -> Outcome {
+    let store = db.store();
+    assert_eq!(store.purge(&step(Purgeable::Done, 0, 4)).await?, Purged { removed: 0, next: None }, "an empty table");
+    let node = owner(&*store).await?;
+    let seqs = db.write(events(10)?).await?;
+    let done: Vec<i64> = [0, 2, 4, 5, 6, 7, 9].iter().map(|index| seqs[*index]).collect();
+    settle_all(&*store, &node, &done, &Change::Done).await?;
+    db.age(AGE).await?;
+    let steps = [
+        (0, Purged { removed: 2, next: Some(seqs[3]) }),
+        (seqs[3], Purged { removed: 4, next: Some(seqs[7]) }),
+        (seqs[7], Purged { removed: 1, next: None }),
+    ];
+    for (above, purged) in steps {
+        assert_eq!(store.purge(&step(Purgeable::Done, above, 4)).await?, purged, "above {above}");
+    }
+    let from_the_start = store.purge(&step(Purgeable::Done, 0, 4)).await?;
+    assert_eq!(from_the_start, Purged { removed: 0, next: None }, "three rows are left, none of them DONE");
+
+    // Behind young rows there can be no older ones.
+    let young = db.write(events(6)?).await?;
+    settle_all(&*store, &node, &young, &Change::Done).await?;
+    assert_eq!(store.purge(&step(Purgeable::Done, 0, 4)).await?, Purged { removed: 0, next: None });
+    assert_eq!(store.counts().await?.done, 6);
+    Ok(())
+}
+
+/// Rows that nobody has delivered are not to be thrown away under a node that will, in any mode; a node whose lease has
+/// ended, or that has left, is in nobody's way. What has ended may go at any time.
+pub(in crate::conformance) async fn purge_of_everything_stops_while_a_node_lives<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    db.write(events(3)?).await?;
+    db.age(AGE).await?;
+    let everything = step(Purgeable::All, 0, 100);
+    let [first, second] = [peer(&*store).await?, peer(&*store).await?];
+    for remaining in [&first, &second] {
+        let error = store.purge(&everything).await.err().ok_or("rows were purged under a node that delivers")?;
+        assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
+        assert!(!error.is_temporary(), "{error}");
+        let text = error.to_string();
+        assert!([&first, &second].iter().any(|node| text.contains(node.as_str())), "it names a node: {text}");
+        assert_eq!(store.purge(&step(Purgeable::Done, 0, 100)).await?.removed, 0, "what has ended may go");
+        assert_eq!(store.counts().await?.new, 3);
+        if remaining == &first { store.leave(&first).await? } else { db.expire(&second).await? }
+    }
+    assert_eq!(store.purge(&everything).await?, Purged { removed: 3, next: None });
+    Ok(())
+}
+
+fn step(what: Purgeable, above: i64, limit: usize) -> Purge {
+    Purge { what, older_than: OLD, above, limit }
+}
+
+async fn present<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<bool>, BoxError> {
+    let mut present = Vec::new();
+    for event in events {
+        present.push(db.columns(event.id().as_str()).await?.is_some());
+    }
+    Ok(present)
+}

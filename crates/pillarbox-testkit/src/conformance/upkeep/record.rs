@@ -1,0 +1,76 @@
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE, Payload};
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::{Record, Store};
+
+use crate::Harness;
+use crate::events::{HOUR, all, claimed, delayed, settle_held};
+use crate::nodes::peer;
+use crate::payloads::every_column;
+use crate::run::Outcome;
+
+/// All that the table holds of an event in any state, also of one that cannot be read as an event.
+pub(in crate::conformance) async fn record_shows_every_column_as_stored<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let full = every_column()?;
+    let binary = Envelope::builder("test.binary").payload_bytes("application/x-thing", vec![0, 255, 39]).build()?;
+    let late = delayed()?;
+    let seqs = db.write(vec![full.clone(), binary.clone(), late.clone()]).await?;
+
+    let new = record(&*store, &full).await?;
+    assert_eq!(
+        (new.seq, new.event_id.as_str(), new.event_type.as_str()),
+        (seqs[0], full.id().as_str(), full.event_type())
+    );
+    assert_eq!(
+        (new.aggregate_type.as_deref(), new.aggregate_id.as_deref()),
+        (Some(full.aggregate_type()), full.aggregate_id())
+    );
+    assert_eq!((new.tenant_id.as_deref(), new.ordering_key.as_deref()), (full.tenant_id(), full.key()));
+    assert_eq!((new.payload.as_ref(), new.headers.clone()), (Some(full.payload()), full.headers().to_json()));
+    assert_eq!((new.status, new.attempts, new.occurred_at), (0, 0, Some(full.occurred_at())));
+    assert_eq!((new.available_at, new.done_at, new.last_error, new.locked_by), (None, None, None, None));
+    assert_eq!(record(&*store, &binary).await?.payload.as_ref(), Some(binary.payload()));
+    let waiting = record(&*store, &late).await?;
+    let wait = waiting.available_at.map(|at| at.since(waiting.created_at));
+    // An hour from the writer's clock, which need not be the database's.
+    assert!(wait.is_some_and(|wait| wait > HOUR / 2 && wait < HOUR * 2), "{waiting:?}");
+
+    assert_eq!(claimed(&*store, &node, &all()).await?, seqs[..2]);
+    assert_eq!(record(&*store, &full).await?.locked_by.as_deref(), Some(node.as_str()));
+    let retry = Change::Retry { attempts: 3, delay: HOUR * 2, error: Some("it's \"broken\": 🦀".to_owned()) };
+    settle_held(&*store, &node, &seqs[..1], &retry).await?;
+    settle_held(&*store, &node, &seqs[1..2], &Change::Done).await?;
+    let failed = record(&*store, &full).await?;
+    let wait = failed.available_at.map(|at| at.since(failed.created_at));
+    assert!(wait.is_some_and(|wait| wait >= HOUR * 2 && wait < HOUR * 3), "{failed:?}");
+    assert_eq!((failed.status, failed.attempts, failed.last_error.as_deref()), (2, 3, Some("it's \"broken\": 🦀")));
+    assert_eq!((failed.locked_by, failed.created_at, failed.done_at), (None, new.created_at, None));
+    let done = record(&*store, &binary).await?;
+    let took = done.done_at.map(|at| at.since(done.created_at));
+    assert!(done.status == 1 && took.is_some_and(|took| took < HOUR), "{done:?}");
+
+    db.insert_three_columns("from-elsewhere", "order.placed", r#"{"b":1,  "a":2}"#).await?;
+    let plain = store.record("from-elsewhere").await?.ok_or("the row of three columns is missing")?;
+    assert_eq!(plain.payload.as_ref().and_then(Payload::as_json), Some(r#"{"b":1,  "a":2}"#));
+    // Some tables have a default for the aggregate, and some stores stamp what the writer left out.
+    assert!(plain.aggregate_type.is_none_or(|aggregate| aggregate == GLOBAL_AGGREGATE));
+    assert!(plain.occurred_at.is_none_or(|occurred_at| occurred_at == plain.created_at));
+    assert_eq!((plain.aggregate_id, plain.tenant_id, plain.ordering_key, plain.headers), (None, None, None, None));
+
+    db.insert_broken("broken").await?;
+    let broken = store.record("broken").await?.ok_or("the broken row is missing")?;
+    assert_eq!((broken.event_type.as_str(), broken.status), ("broken", 0));
+    if H::CAPABILITIES.sql {
+        assert_eq!(broken.headers.as_deref(), Some(r#"{"a": 1}"#), "as it stands, right or wrong");
+    }
+    for nobody in ["no-such-event", "", "' OR '1'='1", &"x".repeat(500)] {
+        assert_eq!(store.record(nobody).await?, None, "{nobody:?}");
+    }
+    Ok(())
+}
+
+async fn record(store: &dyn Store, event: &Envelope) -> Result<Record, BoxError> {
+    store.record(event.id().as_str()).await?.ok_or_else(|| format!("event {} is missing", event.id()).into())
+}

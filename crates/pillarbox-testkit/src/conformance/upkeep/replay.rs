@@ -1,0 +1,82 @@
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::Counts;
+
+use crate::Harness;
+use crate::events::{HOUR, all, claimed, columns, delayed, event, events, rows, settle_held, some};
+use crate::nodes::peer;
+use crate::run::Outcome;
+
+/// A revived event is as it was on the day it was written: without attempts, error, end or due time, free for any node.
+pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let (plain, timed) = (event()?, delayed()?);
+    let mut seqs = db.write(vec![plain.clone()]).await?;
+    let written = columns(db, &plain).await?;
+    seqs.extend(db.write(vec![timed.clone()]).await?);
+    db.make_due(timed.id().as_str()).await?;
+    assert_eq!(claimed(&*store, &node, &all()).await?, seqs);
+    settle_held(&*store, &node, &seqs, &Change::Dead { attempts: 5, error: "gave up".to_owned() }).await?;
+    assert!(claimed(&*store, &node, &all()).await?.is_empty());
+
+    let mut replayed = store.replay(&seqs).await?;
+    replayed.sort_unstable();
+    assert_eq!(replayed, seqs);
+    assert_eq!(columns(db, &plain).await?, written);
+    let row = columns(db, &timed).await?;
+    assert_eq!((row.status, row.attempts, row.timed, row.ended), (0, 0, false, false), "its due time is over");
+    assert_eq!((row.last_error, row.locked_by), (None, None));
+    assert_eq!(store.counts().await?, Counts { new: 2, ..Counts::default() });
+
+    assert!(store.replay(&seqs).await?.is_empty(), "they are not DEAD any more");
+    let another = peer(&*store).await?;
+    assert_eq!(claimed(&*store, &another, &all()).await?, seqs);
+    settle_held(&*store, &another, &seqs, &Change::Done).await?;
+    Ok(())
+}
+
+/// Of all that is asked for only what is DEAD is revived, and said to be.
+pub(in crate::conformance) async fn replay_leaves_other_states_alone<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let (written, seqs) = one_in_each_state(db).await?;
+    let before = rows(db, &written).await?;
+    assert!(store.replay(&[]).await?.is_empty());
+    assert!(store.replay(&[seqs[0], seqs[1], seqs[2], seqs[3], seqs[4] + 1, -1]).await?.is_empty());
+    assert_eq!(rows(db, &written).await?, before);
+    assert_eq!(store.replay(&[&seqs[..], &[seqs[4] + 1]].concat()).await?, seqs[4..]);
+    let after = rows(db, &written).await?;
+    assert_eq!(after[..4], before[..4]);
+    assert_eq!(after[4].status, 0);
+    Ok(())
+}
+
+/// Of all that is asked for only what is DEAD is deleted, and said to be.
+pub(in crate::conformance) async fn discard_deletes_dead_events_only<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let (written, seqs) = one_in_each_state(db).await?;
+    let before = rows(db, &written).await?;
+    assert!(store.discard(&[]).await?.is_empty());
+    assert_eq!(store.discard(&[&seqs[..], &[seqs[4] + 1, -1]].concat()).await?, seqs[4..]);
+    assert_eq!(rows(db, &written[..4]).await?, before[..4]);
+    assert_eq!(db.columns(written[4].id().as_str()).await?, None);
+    assert_eq!(store.record(written[4].id().as_str()).await?, None);
+    assert_eq!(store.counts().await?, Counts { new: 2, done: 1, retry: 1, dead: 0 });
+    assert!(store.discard(&seqs).await?.is_empty());
+    Ok(())
+}
+
+/// A NEW row that is free, one that is held, one that is DONE, one to be retried, and a DEAD one.
+async fn one_in_each_state<H: Harness>(db: &H) -> Result<(Vec<Envelope>, Vec<i64>), BoxError> {
+    let (store, written) = (db.store(), events(5)?);
+    let node = peer(&*store).await?;
+    let seqs = db.write(written.clone()).await?;
+    assert_eq!(claimed(&*store, &node, &some(5)).await?, seqs);
+    store.release(&node, &seqs[..1]).await?;
+    settle_held(&*store, &node, &seqs[2..3], &Change::Done).await?;
+    let retry = Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) };
+    settle_held(&*store, &node, &seqs[3..4], &retry).await?;
+    settle_held(&*store, &node, &seqs[4..], &Change::Dead { attempts: 1, error: "never".to_owned() }).await?;
+    Ok((written, seqs))
+}

@@ -1,0 +1,113 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::run::{Outbox, Role};
+use pillarbox_core::store::Store;
+
+use super::setting::settled;
+use crate::events::events;
+use crate::run::Outcome;
+use crate::{Fault, FaultyStore, Harness, Recorder};
+
+const LIMIT: u32 = 3;
+
+/// A handler that an event of type `test.poison` would kill together with its process: it never returns from that.
+fn victim() -> Recorder {
+    Recorder::around(async |delivery: Delivery| {
+        if delivery.event_type() == "test.poison" {
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// Runs nodes that die of the poison, one after the other, until it is given up, and counts them.
+async fn crashes<H: Harness>(
+    db: &H,
+    poison: &Envelope,
+    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_core::error::StartError>,
+) -> Result<(u32, Vec<Recorder>), pillarbox_core::error::BoxError> {
+    let (mut crashed, mut recorders) = (0, Vec::new());
+    loop {
+        let store = FaultyStore::new(db.store());
+        let recorder = victim();
+        let outbox = start(Arc::new(store.clone()), &recorder).await?;
+        recorders.push(recorder.clone());
+        let ended = loop {
+            if db.columns(poison.id().as_str()).await?.is_some_and(|row| row.status == 3) {
+                break true;
+            }
+            if !recorder.calls_of(poison.id()).is_empty() {
+                break false;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        if ended {
+            settled(&*db.store()).await?;
+            outbox.shutdown().await;
+            return Ok((crashed, recorders));
+        }
+        let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };
+        // What a process that dies leaves behind: nothing is given back, and its lease just ends.
+        store.set_all(Fault::Refused);
+        db.expire(&node).await?;
+        outbox.shutdown().await;
+        crashed += 1;
+        assert!(crashed < 20, "it is never given up");
+    }
+}
+
+async fn poison_among_innocents<H: Harness>(
+    db: &H,
+    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_core::error::StartError>,
+) -> Outcome {
+    let mut written = events(6)?;
+    let poison = Envelope::json("test.poison", "{}")?;
+    written.insert(3, poison.clone());
+    db.write(written.clone()).await?;
+    let (crashed, recorders) = crashes(db, &poison, start).await?;
+    // The first crash is what raises the suspicion; from then on each one counts.
+    assert_eq!(crashed, LIMIT + 1);
+    for event in &written {
+        let row = db.columns(event.id().as_str()).await?.ok_or("a row is gone")?;
+        if event.id() == poison.id() {
+            assert_eq!((row.status, row.attempts), (3, LIMIT));
+            let error = row.last_error.unwrap_or_default();
+            assert!(error.contains("process ended during attempt 3"), "{error}");
+        } else {
+            assert_eq!(row.status, 1);
+            assert!(row.attempts <= 1, "an innocent event shared a crash at most once: {}", row.attempts);
+            let calls: usize = recorders.iter().map(|recorder| recorder.calls_of(event.id()).len()).sum();
+            assert!(calls >= 1);
+        }
+    }
+    Ok(())
+}
+
+/// In a mode where one node owns everything.
+pub(super) async fn an_event_that_kills_its_process_goes_dead<H: Harness>(db: &H) -> Outcome {
+    poison_among_innocents(db, async |store, recorder| {
+        let outbox = Outbox::single_node(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
+        outbox.handle_all(recorder.clone()).start().await
+    })
+    .await
+}
+
+/// In a mode where rows are claimed.
+pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: Harness>(db: &H) -> Outcome {
+    poison_among_innocents(db, async |store, recorder| {
+        let outbox = Outbox::multi_node(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
+        outbox.handle_all(recorder.clone()).start().await
+    })
+    .await
+}
+
+/// Where the head is held in its place, too.
+pub(super) async fn an_event_that_kills_its_process_goes_dead_in_order<H: Harness>(db: &H) -> Outcome {
+    poison_among_innocents(db, async |store, recorder| {
+        let outbox = Outbox::ordered(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
+        outbox.handle_all(recorder.clone()).start().await
+    })
+    .await
+}

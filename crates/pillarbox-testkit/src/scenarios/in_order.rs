@@ -1,0 +1,171 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{Delivery, Outcome as Decision};
+use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::run::{FailingHead, Ordered, Outbox};
+use pillarbox_core::store::Store;
+
+use super::setting::{settled, write};
+use crate::events::{HOUR, event, events};
+use crate::invariants::Observed;
+use crate::run::Outcome;
+use crate::{Harness, Recorder};
+
+fn ordered(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Ordered, BoxError> {
+    let backoff = ExponentialBackoff::new(Duration::from_millis(1), Duration::from_millis(10))?;
+    let outbox = Outbox::ordered(store).poll_interval(Duration::from_millis(5), Duration::from_millis(20));
+    Ok(outbox.retry_policy(backoff).handle_all(recorder.clone()))
+}
+
+fn order(recorder: &Recorder) -> Vec<i64> {
+    recorder.calls().iter().map(|call| call.seq).collect()
+}
+
+/// Fails the first two attempts of events of type `test.bad`.
+fn failing_twice() -> Recorder {
+    Recorder::around(async |delivery: Delivery| match delivery.event_type() {
+        "test.bad" if delivery.attempt() < 3 => Err(format!("not yet at attempt {}", delivery.attempt())),
+        _ => Ok(()),
+    })
+}
+
+fn one_bad_among(before: usize, behind: usize) -> Result<Vec<Envelope>, BoxError> {
+    let mut written = events(before + behind)?;
+    written.insert(before, Envelope::json("test.bad", "{}")?);
+    Ok(written)
+}
+
+/// Whichever way and in whichever batches they were written.
+pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let written = events(300)?;
+    db.write(written[..100].to_vec()).await?;
+    let outbox = ordered(db.store(), &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
+    for chunk in written[100..].chunks(20) {
+        let mut transaction = outbox.begin(db.source()).await?;
+        outbox.write_all(&mut transaction, chunk.iter().cloned()).await?;
+        transaction.commit().await?;
+    }
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let order = order(&recorder);
+    assert!(order.len() == 300 && order.is_sorted(), "{order:?}");
+    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+}
+
+/// Without any look that nothing asked for: a write is reason enough.
+pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = Outbox::ordered(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone()).start().await?;
+    let written = events(3)?;
+    for event in &written {
+        let receipt = write(db, &outbox, std::slice::from_ref(event)).await?;
+        outbox.committed(receipt);
+    }
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    assert_eq!(order(&recorder).len(), 3);
+    assert!(order(&recorder).is_sorted());
+    Ok(())
+}
+
+/// It is tried again in its place; those behind it wait, and its failures are in the table meanwhile.
+pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+    let recorder = failing_twice();
+    let written = one_bad_among(5, 5)?;
+    let outbox = ordered(db.store(), &recorder)?.start().await?;
+    write(db, &outbox, &written).await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
+    let mut expected: Vec<_> = written.iter().map(|event| event.id().clone()).collect();
+    expected.splice(5..6, [5, 5, 5].map(|index| written[index].id().clone()));
+    assert_eq!(ids, expected);
+    let row = db.columns(written[5].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
+    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+}
+
+/// A deferral waits in its place too, and counts nothing.
+pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+    let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let recorder = Recorder::around(move |_: Delivery| {
+        let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        async move { if call < 3 { Decision::RetryAfter(Duration::from_millis(5)) } else { Decision::Done } }
+    });
+    let written = events(3)?;
+    let outbox = ordered(db.store(), &recorder)?.start().await?;
+    write(db, &outbox, &written).await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let counts: Vec<_> = written.iter().map(|event| recorder.calls_of(event.id()).len()).collect();
+    assert_eq!((counts, order(&recorder).is_sorted()), (vec![4, 1, 1], true));
+    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+}
+
+/// DEAD at its first failure, and the rest is delivered.
+pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: &H) -> Outcome {
+    let recorder = failing_twice();
+    let written = one_bad_among(2, 3)?;
+    let outbox = ordered(db.store(), &recorder)?.failing_head(FailingHead::DeadAndContinue).start().await?;
+    write(db, &outbox, &written).await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    assert_eq!(recorder.calls().len(), 6);
+    assert!(order(&recorder).is_sorted());
+    let row = db.columns(written[2].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (3, 1, Some("not yet at attempt 1")));
+    Ok(())
+}
+
+/// The next owner begins with the head that failed, knows of its failures, and lets nothing overtake it.
+pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &H) -> Outcome {
+    let failing = Recorder::around(async |_: Delivery| Err::<(), _>("the mail server is down"));
+    let forever = ExponentialBackoff::new(HOUR, HOUR)?;
+    let first = ordered(db.store(), &failing)?.retry_policy(forever).start().await?;
+    let written = events(4)?;
+    write(db, &first, &written).await?;
+    failing.wait_for_ends(1).await;
+    while db.columns(written[0].id().as_str()).await?.is_none_or(|row| row.attempts == 0) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let began = tokio::time::Instant::now();
+    first.shutdown().await;
+    super::setting::assert_soon(began);
+    let row = db.columns(written[0].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 1, Some("the mail server is down")));
+
+    let recorder = Recorder::new();
+    let second = ordered(db.store(), &recorder)?.start().await?;
+    let last = event()?;
+    write(db, &second, std::slice::from_ref(&last)).await?;
+    settled(&*db.store()).await?;
+    second.shutdown().await;
+    let attempts: Vec<_> = recorder.calls().iter().map(|call| call.attempt).collect();
+    assert_eq!((order(&recorder).is_sorted(), attempts), (true, vec![2, 1, 1, 1, 1]));
+    Ok(())
+}
+
+/// A batch handler is given one event at a time: the next may begin only when it is known what became of the one before.
+pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness>(db: &H) -> Outcome {
+    let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = Arc::clone(&sizes);
+    let handler = move |deliveries: Vec<Delivery>| {
+        let batch: Vec<(i64, u32)> = deliveries.iter().map(|delivery| (delivery.seq(), delivery.attempt())).collect();
+        log.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(batch.clone());
+        async move { batch.iter().map(|(_, attempt)| if *attempt == 1 { Err("not yet") } else { Ok(()) }).collect() }
+    };
+    let outbox = ordered(db.store(), &Recorder::new())?.handle_batch("test.event", 5, handler).start().await?;
+    let written = events(6)?;
+    write(db, &outbox, &written).await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let calls = sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    assert!(calls.iter().all(|batch| batch.len() == 1), "{calls:?}");
+    let order: Vec<(i64, u32)> = calls.concat();
+    assert!(order.len() == 12 && order.is_sorted(), "{order:?}");
+    Ok(())
+}

@@ -1,0 +1,138 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Decision};
+use pillarbox_core::run::Outbox;
+use pillarbox_core::store::DeadFilter;
+
+use super::setting::{eager, settled, unpolled};
+use crate::events::{HOUR, events};
+use crate::run::Outcome;
+use crate::{Harness, Recorder};
+
+/// DEAD events come back by themselves once they are replayed: all of them, each once, without polling.
+pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> Outcome {
+    let healthy = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let health = Arc::clone(&healthy);
+    let recorder = Recorder::around(move |_: Delivery| {
+        let healthy = health.load(std::sync::atomic::Ordering::SeqCst);
+        async move { if healthy { Ok(()) } else { Err(HandlerError::unrecoverable("broken deploy")) } }
+    });
+    let outbox = unpolled(db, &recorder).start().await?;
+    let written = events(12)?;
+    super::setting::write(db, &outbox, &written).await?;
+    settled(&*db.store()).await?;
+    let dead = outbox.dead_events();
+    let filter = DeadFilter::default();
+    assert_eq!(dead.count(&filter).await?, 12);
+    let listed = dead.list(&filter, None, 5).await?;
+    let rest = dead.list(&filter, listed.last().map(|event| event.seq), 100).await?;
+    assert_eq!((listed.len(), rest.len()), (5, 7));
+    assert_eq!(listed[0].last_error.as_deref(), Some("broken deploy"));
+
+    healthy.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(dead.discard(written[11].id().as_str()).await?);
+    assert!(dead.replay(written[0].id().as_str()).await?);
+    recorder.wait_for_calls(13).await;
+    settled(&*db.store()).await?;
+    assert!(!dead.replay(written[0].id().as_str()).await?, "it is not DEAD any more");
+    assert!(!dead.replay("no such event").await?);
+    let mut progress = Vec::new();
+    assert_eq!(dead.replay_all(&filter, |so_far| progress.push(so_far)).await?, 10);
+    assert_eq!(progress.last(), Some(&10));
+    settled(&*db.store()).await?;
+    assert_eq!(dead.replay_all(&filter, |_| {}).await?, 0);
+    outbox.shutdown().await;
+    let calls: Vec<_> = written.iter().map(|event| recorder.calls_of(event.id()).len()).collect();
+    assert_eq!(calls, [vec![2; 11], vec![1]].concat());
+    let gone = db.columns(written[11].id().as_str()).await?;
+    assert!(gone.is_none(), "discarded events are deleted");
+    Ok(())
+}
+
+/// In the background, what is over goes and what is not stays.
+pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::around(async |delivery: Delivery| match delivery.seq() % 2 {
+        0 => Err(HandlerError::unrecoverable("no")),
+        _ => Ok(()),
+    });
+    let outbox =
+        eager(db.store(), &recorder)?.purge_done_after(Duration::ZERO).purge_interval(Duration::from_secs(1), 3);
+    let outbox = outbox.start().await?;
+    let written = events(20)?;
+    db.write(written.clone()).await?;
+    recorder.wait_for_calls(20).await;
+    while outbox.stats().purged < 10 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let counts = db.store().counts().await?;
+    assert_eq!((counts.pending(), counts.done), (0, 0));
+    assert_eq!((counts.dead, outbox.stats().purged), (10, 10), "DEAD events are kept by default");
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Where nobody delivers, rows of any state go by their age.
+pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &H) -> Outcome {
+    let writer =
+        Outbox::writer_only(db.store()).purge_all_after(Duration::ZERO).purge_interval(Duration::from_secs(1), 4);
+    let writer = writer.start().await?;
+    let written = events(10)?;
+    super::setting::write(db, &writer, &written).await?;
+    while writer.stats().purged < 10 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!((db.store().counts().await?.new, writer.stats().purged), (0, 10));
+    writer.shutdown().await;
+    Ok(())
+}
+
+/// Writes down that it ran.
+struct Logged(&'static str, Arc<Mutex<Vec<String>>>, bool);
+
+impl Logged {
+    fn log(&self, what: &str) {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{} {what}", self.0));
+    }
+}
+
+impl Interceptor for Logged {
+    async fn before(&self, _delivery: &Delivery) -> Result<(), BoxError> {
+        self.log("before");
+        if self.2 { Err("not today".into()) } else { Ok(()) }
+    }
+
+    async fn after(&self, _delivery: &Delivery, ended: Result<&Decision, &HandlerError>) -> Result<(), BoxError> {
+        self.log(if ended.is_ok() { "after" } else { "after failure" });
+        Err("an error here is only logged".into())
+    }
+}
+
+/// Before in order, after in reverse and only where before ran; one that fails counts as an attempt and skips the handler.
+pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &H) -> Outcome {
+    for (failing, expected, status) in [
+        (false, &["a before", "b before", "b after", "a after"][..], (1, 0)),
+        (true, &["a before", "b before", "a after failure"][..], (3, 1)),
+    ] {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let recorder = Recorder::new();
+        let outbox =
+            Outbox::single_node(db.store()).poll_interval(HOUR, HOUR).max_attempts(1).handle_all(recorder.clone());
+        let outbox = outbox.interceptor(Logged("a", Arc::clone(&log), false)).interceptor(Logged(
+            "b",
+            Arc::clone(&log),
+            failing,
+        ));
+        let outbox = outbox.start().await?;
+        let written = events(1)?;
+        super::setting::write(db, &outbox, &written).await?;
+        settled(&*db.store()).await?;
+        outbox.shutdown().await;
+        assert_eq!(*log.lock().unwrap_or_else(PoisonError::into_inner), expected);
+        assert_eq!(recorder.calls().len(), usize::from(!failing));
+        let row = db.columns(written[0].id().as_str()).await?.ok_or("the row is gone")?;
+        assert_eq!((row.status, row.attempts), status);
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+-- $1 node, $2 seq, $3 expected attempts, $4 attempts, $5 what is to be said of a crashed one. Fenced as settle_done.
+WITH fence AS MATERIALIZED (
+    SELECT FROM {node}
+    WHERE "node_id" = $1::text{and_owns_the_table}
+    FOR KEY SHARE
+)
+UPDATE {event}
+SET "locked_by" = $1::text || '!', "attempts" = $4::int, "last_error" = coalesce($5::text, "last_error")
+WHERE "seq" = $2::bigint AND "status" IN (0, 2) AND greatest("attempts", 0) = $3::int
+  AND EXISTS (SELECT FROM fence){and_holds_the_row}
+RETURNING 1

@@ -1,0 +1,52 @@
+-- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows without a due time get of the limit at least.
+-- As fetch.sql, of rows that are free or the node's own, which from now on are the node's. Whose a row is, is decided by
+-- what the row says, never by who is registered: a row that changed after this statement began is judged anew by its new
+-- version, but against the nodes of the moment before, and a node that joined in between would be robbed.
+-- The fence is that of a settle: whoever clears the node away waits for this statement, or it finds no node and no rows.
+WITH fence AS MATERIALIZED (
+    SELECT FROM {node} WHERE "node_id" = $1::text FOR KEY SHARE
+), due AS MATERIALIZED (
+    SELECT ctid AS "place", "seq", "locked_by" FROM {event}
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
+      AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
+      AND "seq" NOT IN (SELECT unnest($3::bigint[])) AND EXISTS (SELECT FROM fence)
+    ORDER BY "available_at", "seq"
+    LIMIT $4::bigint
+    FOR UPDATE SKIP LOCKED
+), ready AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT ctid AS "place", "seq", "locked_by" FROM {event}
+        WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $2::bigint
+          AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
+          AND "seq" NOT IN (SELECT unnest($3::bigint[])) AND EXISTS (SELECT FROM fence)
+        ORDER BY "seq"
+        LIMIT $4::bigint
+        FOR UPDATE SKIP LOCKED
+    ) head
+    LIMIT greatest($5::bigint, $4::bigint - (SELECT count(*) FROM due))
+), free AS MATERIALIZED (
+    SELECT * FROM ready UNION ALL SELECT * FROM due LIMIT $4::bigint
+), taken AS (
+    -- By place: the fastest way to rows that are locked and so stay where they are. One that had moved already when it was
+    -- locked is not found there; it is left for the next claim. No index names locked_by, so the new version of a row
+    -- lands on the same page and no index hears of it.
+    UPDATE {event} SET "locked_by" = CASE WHEN "locked_by" IN ('!', $1::text || '!') THEN $1::text || '!' ELSE $1::text END
+    WHERE ctid = ANY (ARRAY(SELECT "place" FROM free))
+    RETURNING "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
+        "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
+        "created_at"
+)
+SELECT *, NULL AS "locked_by" FROM taken
+UNION ALL
+-- What the few that somebody held before said, marked by the missing event_id. A join could cost the square of the limit.
+SELECT "seq", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "locked_by"
+FROM free WHERE "locked_by" IS NOT NULL
+UNION ALL
+-- The next row to become due, marked by its missing seq: its time, and the time now.
+(
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL
+    FROM {event}
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()
+    ORDER BY "available_at", "seq"
+    LIMIT 1
+)

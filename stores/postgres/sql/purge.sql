@@ -1,0 +1,20 @@
+-- $1 state, or NULL for all, $2 age in microseconds, $3 above, $4 limit.
+-- A window of the table in the order of seq, and what in it is old enough. The state is asked again where rows are deleted:
+-- a DEAD one may have been replayed meanwhile.
+WITH "window" AS MATERIALIZED (
+    SELECT "seq", "status", "created_at", "done_at" FROM {event}
+    WHERE "seq" > $3::bigint
+    ORDER BY "seq"
+    LIMIT $4::bigint
+), removed AS (
+    DELETE FROM {event}
+    WHERE "seq" = ANY (ARRAY(
+        SELECT "seq" FROM "window"
+        WHERE CASE WHEN $1::smallint IS NULL THEN "created_at" ELSE "done_at" END
+            <= now() - $2::bigint * interval '1 microsecond'
+    )) AND ($1::smallint IS NULL OR "status" = $1::smallint)
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM removed) AS "removed", count(*) AS "seen", max("seq") AS "last",
+    coalesce(bool_or("created_at" > now() - $2::bigint * interval '1 microsecond'), true) AS "met_young_rows"
+FROM "window"

@@ -1,0 +1,1 @@
+SELECT pg_notify('pillarbox_' || '{event}'::regclass::oid, '')

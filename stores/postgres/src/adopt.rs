@@ -1,0 +1,189 @@
+//! An outbox-java table becomes ours in place: its rows keep their payloads and are delivered, its programs go on writing.
+//!
+//! Whatever else has the table's name is refused before anything is written.
+
+use deadpool_postgres::Transaction;
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::store::TableName;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+
+const ADOPT: &str = include_str!("../migrations/adopt_outbox_java.sql");
+const COLUMNS: &str = include_str!("../sql/columns.sql");
+
+const TEXT: [&str; 2] = ["character varying", "text"];
+const JSON: [&str; 4] = ["jsonb", "json", "text", "character varying"];
+const STATE: [&str; 2] = ["smallint", "integer"];
+const COUNT: [&str; 2] = ["integer", "smallint"];
+const ZONED: &str = "timestamp with time zone";
+const NAIVE: &str = "timestamp without time zone";
+const TIME: [&str; 2] = [ZONED, NAIVE];
+
+/// What outbox-java's table consists of, with the types that its columns may have.
+const THEIRS: [(&str, &[&str]); 15] = [
+    ("event_id", &TEXT),
+    ("event_type", &TEXT),
+    ("aggregate_type", &TEXT),
+    ("aggregate_id", &TEXT),
+    ("tenant_id", &TEXT),
+    ("payload", &JSON),
+    ("headers", &JSON),
+    ("status", &STATE),
+    ("attempts", &COUNT),
+    ("available_at", &TIME),
+    ("created_at", &TIME),
+    ("done_at", &TIME),
+    ("last_error", &TEXT),
+    ("locked_by", &TEXT),
+    ("locked_at", &TIME),
+];
+
+/// What it gains, and so must not have.
+const OURS: [&str; 7] = ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at"];
+
+/// A column as the catalog describes it.
+struct Column {
+    name: String,
+    data_type: String,
+    required: bool,
+    unique: bool,
+}
+
+/// The SQL that adopts what has the event table's name; `None` if nothing has.
+pub(crate) async fn script(transaction: &Transaction<'_>, table: &TableName) -> Result<Option<String>, Failure> {
+    let (name, schema) = (table.event(), table.schema());
+    let rows = transaction.query_typed(COLUMNS, &[(&name, Type::TEXT), (&schema, Type::TEXT)]).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let mut columns = Vec::with_capacity(rows.len());
+    for row in rows {
+        // What is no table has one row without a column.
+        if let Some(name) = row.try_get(0)? {
+            columns.push(Column {
+                name,
+                data_type: row.try_get(1)?,
+                required: row.try_get(2)?,
+                unique: row.try_get(3)?,
+            });
+        }
+    }
+    let problems = problems(&columns);
+    if problems.is_empty() {
+        return Ok(Some(retype(&columns) + ADOPT));
+    }
+    let problem = format!(
+        "{table} exists and is neither a table of Pillarbox nor one of outbox-java, which could be adopted: {}; nothing \
+         was changed; rename it or configure another `table`",
+        problems.join(", ")
+    );
+    Err(Failure::Refused(StoreErrorKind::Schema, problem))
+}
+
+/// What keeps these columns from being those of outbox-java.
+fn problems(columns: &[Column]) -> Vec<String> {
+    if columns.is_empty() {
+        return vec!["it is not an ordinary table".to_owned()];
+    }
+    let mut problems = Vec::new();
+    for (name, types) in THEIRS {
+        match columns.iter().find(|column| column.name == name) {
+            None => problems.push(format!("column `{name}` is missing")),
+            Some(column) if !types.contains(&column.data_type.as_str()) => {
+                problems.push(format!("column `{name}` is of type {} instead of {}", column.data_type, types[0]));
+            }
+            Some(column) if name == "event_id" && !column.unique => {
+                problems.push("column `event_id` is not unique".to_owned());
+            }
+            Some(_) => {}
+        }
+    }
+    for column in columns {
+        let name = column.name.as_str();
+        if OURS.contains(&name) {
+            problems.push(format!("column `{name}` is there already"));
+        } else if column.required && THEIRS.iter().all(|(theirs, _)| *theirs != name) {
+            problems.push(format!("column `{name}` is unknown, and required in every INSERT"));
+        }
+    }
+    problems
+}
+
+/// Brings types to ours where they differ, and only there: it is refused for columns that a view reads.
+///
+/// A time without its zone is taken to be in the time zone of this session, which is the database's unless the URL says
+/// otherwise (`options=-c TimeZone=…`); a JDBC driver would write it in the zone of its own process.
+fn retype(columns: &[Column]) -> String {
+    let change = |column: &Column| {
+        let data_type = match (column.name.as_str(), column.data_type.as_str()) {
+            ("available_at" | "created_at" | "done_at", NAIVE) => "TIMESTAMPTZ",
+            ("status", "integer") => "SMALLINT",
+            ("attempts", "smallint") => "INT",
+            _ => return None,
+        };
+        Some(format!("ALTER COLUMN \"{}\" TYPE {data_type}", column.name))
+    };
+    let changes: Vec<String> = columns.iter().filter_map(change).collect();
+    if changes.is_empty() { String::new() } else { format!("ALTER TABLE {{event}} {};\n", changes.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = fn(&mut Vec<Column>);
+
+    fn theirs() -> Vec<Column> {
+        let column = |(name, types): (&str, &[&str])| Column {
+            name: name.to_owned(),
+            data_type: types[0].to_owned(),
+            required: name == "event_id",
+            unique: name == "event_id",
+        };
+        THEIRS.into_iter().map(column).collect()
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let other = |name: &str, required| Column {
+            name: name.to_owned(),
+            data_type: "text".to_owned(),
+            required,
+            unique: false,
+        };
+        assert_eq!(problems(&theirs()), Vec::<String>::new());
+        let table: [(&str, Change); 4] = [
+            ("`headers` is missing", |columns| columns.retain(|column| column.name != "headers")),
+            ("`status` is of type text instead of smallint", |columns| columns[7].data_type = "text".to_owned()),
+            ("`event_id` is not unique", |columns| columns[0].unique = false),
+            ("not an ordinary table", Vec::clear),
+        ];
+        for (part, change) in table {
+            let mut columns = theirs();
+            change(&mut columns);
+            let found = problems(&columns);
+            assert!(found.len() == 1 && found[0].contains(part), "{part}: {found:?}");
+        }
+        for (part, column) in
+            [("`seq` is there already", other("seq", false)), ("`region` is unknown", other("region", true))]
+        {
+            let mut columns = theirs();
+            columns.extend([column, other("harmless", false)]);
+            let found = problems(&columns);
+            assert!(found.len() == 1 && found[0].contains(part), "{part}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn types_change_only_where_they_differ() {
+        assert_eq!(retype(&theirs()), "");
+        let mut columns = theirs();
+        columns[7].data_type = "integer".to_owned();
+        columns[10].data_type = NAIVE.to_owned();
+        columns[14].data_type = NAIVE.to_owned();
+        let sql = "ALTER TABLE {event} ALTER COLUMN \"status\" TYPE SMALLINT, \
+                   ALTER COLUMN \"created_at\" TYPE TIMESTAMPTZ;\n";
+        assert_eq!(retype(&columns), sql);
+    }
+}

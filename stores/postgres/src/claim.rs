@@ -1,0 +1,67 @@
+use std::collections::HashMap;
+
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::fetch::{from, reserved_for_ready, size, wait};
+use crate::row::{self, Micros};
+use crate::session::Param;
+use crate::store::Inner;
+
+/// Takes rows that are due and free, and asks for the next due time, in one statement.
+pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result<Fetched, Failure> {
+    let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
+    let node = node.as_str();
+    let params: [Param<'_>; 5] = [
+        (&node, Type::TEXT),
+        (&above, Type::INT8),
+        (&fetch.exclude, Type::INT8_ARRAY),
+        (&limit, Type::INT8),
+        (&reserved, Type::INT8),
+    ];
+    let session = store.sessions.session().await?;
+    let found = session.query(&store.sql.claim, &params).await?;
+    session.finish();
+
+    let mut taken: Vec<(Option<Micros>, i64, &Row)> = Vec::with_capacity(found.len());
+    let mut held_before: HashMap<i64, Box<str>> = HashMap::new();
+    let mut next_due = None;
+    for row in &found {
+        let seq: Option<i64> = row.try_get(row::SEQ)?;
+        let event_id: Option<&str> = row.try_get(row::EVENT_ID)?;
+        match (seq, event_id) {
+            (Some(seq), Some(_)) => taken.push((row.try_get(row::AVAILABLE_AT)?, seq, row)),
+            (Some(seq), None) => {
+                held_before.insert(seq, row.try_get::<_, &str>(row::LOCKED_BY)?.into());
+            }
+            (None, _) => next_due = Some(wait(row.try_get(row::AVAILABLE_AT)?, row.try_get(row::CREATED_AT)?)),
+        }
+    }
+    // An UPDATE returns rows in no order. Those without a due time come first, as None does.
+    taken.sort_unstable_by_key(|(available_at, seq, _)| (*available_at, *seq));
+    let rows = taken.into_iter().map(|(_, seq, row)| {
+        let mut row = row::decode(seq, row)?;
+        if let FetchedRow::Row(row) = &mut row {
+            row.locked_by = held_before.remove(&seq);
+        }
+        Ok(row)
+    });
+    let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
+    let next_due = next_due.filter(|_| rows.len() < fetch.limit);
+    Ok(Fetched { rows, next_due })
+}
+
+/// Gives rows back that the node holds.
+pub(crate) async fn release(store: &Inner, node: &NodeId, seqs: &[i64]) -> Result<(), Failure> {
+    if seqs.is_empty() {
+        return Ok(());
+    }
+    let node = node.as_str();
+    let session = store.sessions.session().await?;
+    session.query(&store.sql.release, &[(&node, Type::TEXT), (&seqs, Type::INT8_ARRAY)]).await?;
+    session.finish();
+    Ok(())
+}

@@ -1,0 +1,143 @@
+use pillarbox_core::ownership::{Fence, NodeId};
+use pillarbox_core::store::Store as _;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::{ENDED, PENDING, Plan, Setting, execute, number, with_rows};
+use crate::PostgresStore;
+use crate::session::{BY_INDEX, Param};
+
+/// What a claim binds, and after the node a fetch.
+fn claim<'a>(
+    node: &'a &str,
+    above: &'a i64,
+    exclude: &'a Vec<i64>,
+    limit: &'a i64,
+    reserved: &'a i64,
+) -> [Param<'a>; 5] {
+    let number = |value: &'a i64| (value as &(dyn ToSql + Sync), Type::INT8);
+    [(node, Type::TEXT), number(above), (exclude, Type::INT8_ARRAY), number(limit), number(reserved)]
+}
+
+/// Fetch, claim and settle by a thousand; the small statements by a few.
+async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
+    let sql = &store.inner().sql;
+    let node = node.as_str();
+    let (limit, reserved) = (1000_i64, 334_i64);
+    let exclude: Vec<i64> = (ENDED + 1..ENDED + 501).collect();
+    for above in [i64::MIN, ENDED + 2000] {
+        let params = claim(&node, &above, &exclude, &limit, &reserved);
+        for (statement, params) in [(&sql.fetch, &params[1..]), (&sql.claim, &params[..])] {
+            let plan = Plan::of(store, "", statement, params).await;
+            plan.enters_by(&["ready_idx", "due_idx"], 1500).sorts(sorts_allowed);
+        }
+        assert!(Plan::of(store, "", &sql.claim, &params).await.0.contains("Tid Scan on outbox_event"));
+    }
+
+    let done: Vec<i64> = (ENDED + 1..ENDED + 1001).collect();
+    let (seqs, expected, states, attempts) =
+        (vec![ENDED + 5001, ENDED + 5002], vec![0_i32; 2], vec![2_i16; 2], vec![1_i32; 2]);
+    let (delays, errors) = (vec![Some(1_i64), None], vec![Some("late"); 2]);
+    let durable = false;
+    let settle: [Param<'_>; 9] = [
+        (&node, Type::TEXT),
+        (&durable, Type::BOOL),
+        (&done, Type::INT8_ARRAY),
+        (&seqs, Type::INT8_ARRAY),
+        (&expected, Type::INT4_ARRAY),
+        (&states, Type::INT2_ARRAY),
+        (&attempts, Type::INT4_ARRAY),
+        (&delays, Type::INT8_ARRAY),
+        (&errors, Type::TEXT_ARRAY),
+    ];
+    let none: Option<&str> = None;
+    let begin: [Param<'_>; 5] = [
+        (&node, Type::TEXT),
+        (&seqs[0], Type::INT8),
+        (&expected[0], Type::INT4),
+        (&attempts[0], Type::INT4),
+        (&none, Type::TEXT),
+    ];
+    for fence in [Fence::Table, Fence::Row] {
+        for (statement, params) in [(&sql.settle_done, &settle[..3]), (&sql.settle_mixed, &settle[..])] {
+            Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
+        }
+        Plan::of(store, "", sql.begin_attempt.of(fence), &begin).await.enters_by(&["pkey"], 1);
+    }
+    let release: [Param<'_>; 2] = [(&node, Type::TEXT), (&done, Type::INT8_ARRAY)];
+    Plan::of(store, "", &sql.release, &release).await.enters_by(&["pkey"], 1000);
+
+    // What waits for its time is not looked at: half of the rows that have one.
+    let plan = Plan::of(store, BY_INDEX, &sql.free_rows, &[]).await;
+    let looked_at = PENDING * 9 / 10;
+    plan.enters_by(&["ready_idx", "due_idx"], looked_at);
+    let looked_at_in_all: i64 =
+        plan.0.lines().filter(|line| line.contains("Rows Removed by Filter")).map(|line| number(line, ": ")).sum();
+    assert!(looked_at_in_all <= looked_at + PENDING / 20 + 10, "{}", plan.0);
+}
+
+#[tokio::test]
+async fn the_engine_enters_by_index_without_statistics() {
+    with_rows(Setting::WithoutStatistics, async |store, node| check(store, node, 0).await).await;
+}
+
+#[tokio::test]
+async fn the_engine_enters_by_index_with_statistics() {
+    with_rows(Setting::WithStatistics, async |store, node| check(store, node, 0).await).await;
+}
+
+#[tokio::test]
+async fn the_engine_enters_by_index_behind_a_pooler() {
+    with_rows(Setting::BehindAPooler, async |store, node| check(store, node, 1000).await).await;
+}
+
+/// A claim changes no index: its new versions land beside the old ones.
+#[tokio::test]
+async fn claims_are_heap_only() {
+    with_rows(Setting::WithStatistics, async |store, node| {
+        let (node, above, none, limit, reserved) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 1000_i64, 334_i64);
+        let params = claim(&node, &above, &none, &limit, &reserved);
+        let mut session = store.inner().sessions.session().await.expect("a session");
+        let transaction = session.transaction().await.expect("begins");
+        transaction.query_typed(&store.inner().sql.claim, &params).await.expect("claims");
+        let updated = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = $1::text::regclass";
+        let row = transaction.query_typed_one(updated, &[(&store.info().table, Type::TEXT)]).await.expect("reads");
+        let (updated, heap_only): (i64, i64) = (row.get(0), row.get(1));
+        // A page that the new versions more than fill gives a few away to the next.
+        assert!(updated == 1000 && heap_only >= 950, "updated {updated}, of these heap-only {heap_only}");
+    })
+    .await;
+}
+
+/// The setting is made inside the fence, of which the UPDATE only asks whether it has a row: it must not be left out.
+#[tokio::test]
+async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
+    with_rows(Setting::WithoutStatistics, async |store, node| {
+        let (node, seqs) = (node.as_str(), vec![ENDED + 1]);
+        for fence in [Fence::Table, Fence::Row] {
+            for (durable, expected) in [(false, "off"), (true, "on")] {
+                let mut session = store.inner().sessions.session().await.expect("a session");
+                let transaction = session.transaction().await.expect("begins");
+                transaction.batch_execute("SET LOCAL synchronous_commit = on").await.expect("sets");
+                let params: [Param<'_>; 3] = [(&node, Type::TEXT), (&durable, Type::BOOL), (&seqs, Type::INT8_ARRAY)];
+                transaction.query_typed(store.inner().sql.settle_done.of(fence), &params).await.expect("settles");
+                let setting = transaction.query_typed_one("SHOW synchronous_commit", &[]).await.expect("shows");
+                assert_eq!(setting.get::<_, &str>(0), expected);
+            }
+        }
+    })
+    .await;
+}
+
+/// Rows that others hold are stepped over at the head of the index, and only those.
+#[tokio::test]
+async fn a_claim_steps_over_what_others_hold() {
+    with_rows(Setting::WithStatistics, async |store, node| {
+        let table = &store.info().table;
+        let head = ENDED + 1000;
+        execute(store, &format!("UPDATE {table} SET locked_by = 'other' WHERE status = 0 AND seq <= {head}")).await;
+        let (node, above, none, limit, reserved) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 500_i64, 167_i64);
+        let params = claim(&node, &above, &none, &limit, &reserved);
+        Plan::of(store, "", &store.inner().sql.claim, &params).await.enters_by(&["ready_idx", "due_idx"], 1400);
+    })
+    .await;
+}

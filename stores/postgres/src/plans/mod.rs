@@ -1,0 +1,129 @@
+//! The plans of all statements that read events, pinned: whatever lies in the table, they enter it by an index that leads
+//! straight to the rows they want.
+
+mod engine;
+mod upkeep;
+
+use std::time::Duration;
+
+use pillarbox_core::event::Stamp;
+use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::store::Store as _;
+
+use crate::session::Param;
+use crate::{PostgresOptions, PostgresStore};
+
+/// Rows that have ended; one in a hundred is DEAD.
+const ENDED: i64 = 100_000;
+const DEAD: i64 = ENDED / 100;
+/// Rows after them; one in ten has a due time, which for half of these has passed.
+const PENDING: i64 = 10_000;
+
+/// How the sessions of a store and the statistics of its table are.
+#[derive(Clone, Copy)]
+enum Setting {
+    /// The sessions' settings keep the plans right even where the statistics know nothing of the table yet.
+    WithoutStatistics,
+    WithStatistics,
+    /// A pooler's sessions have no settings: there the statements have to be right by themselves.
+    BehindAPooler,
+}
+
+/// Runs a test on a table with many rows done and some pending, and with a node that owns it.
+async fn with_rows(setting: Setting, test: impl AsyncFnOnce(&PostgresStore, &NodeId)) {
+    let schema = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
+    let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
+        .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
+    let options = PostgresOptions::parse(&url).expect("a valid URL").table(format!("{schema}.outbox_event"));
+    let store = options.pooler(matches!(setting, Setting::BehindAPooler)).connect().await;
+    let store = store.unwrap_or_else(|error| panic!("{error}; this test needs PostgreSQL: run it by ./scripts/test"));
+    let outcome = std::panic::AssertUnwindSafe(async {
+        let node = fill(&store, setting).await;
+        test(&store, &node).await;
+    });
+    let outcome = futures_util::FutureExt::catch_unwind(outcome).await;
+    execute(&store, &format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
+    store.migrate().await.expect("migrates");
+    let table = &store.info().table;
+    let rows = format!(
+        "INSERT INTO {table} (event_id, event_type, payload, status, available_at, done_at)
+         SELECT i, 'order.placed', '{{\"n\": 1}}',
+             CASE WHEN i > {ENDED} THEN 0 WHEN i % 100 = 0 THEN 3 ELSE 1 END,
+             CASE WHEN i > {ENDED} AND i % 10 = 0 THEN now() + (i - {ENDED} - 5000) * interval '1 second' END,
+             CASE WHEN i <= {ENDED} THEN now() END
+         FROM generate_series(1, {ENDED} + {PENDING}) i"
+    );
+    execute(store, &rows).await;
+    if !matches!(setting, Setting::WithoutStatistics) {
+        execute(store, &format!("ANALYZE {table}")).await;
+    }
+    let node = NodeId::from_stored("a node");
+    store.join(&node, Mode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
+    store.acquire(&node).await.expect("acquires");
+    node
+}
+
+async fn execute(store: &PostgresStore, sql: &str) {
+    let mut session = store.inner().sessions.session().await.expect("a session");
+    let transaction = session.transaction().await.expect("begins");
+    transaction.batch_execute(sql).await.expect("executes");
+    transaction.commit().await.expect("commits");
+    session.finish();
+}
+
+/// How the server ran a statement in a session of the engine, and what it read. What it changed is rolled back.
+struct Plan(String);
+
+impl Plan {
+    async fn of(store: &PostgresStore, settings: &str, sql: &str, params: &[Param<'_>]) -> Self {
+        let mut session = store.inner().sessions.session().await.expect("a session");
+        let transaction = session.transaction().await.expect("begins");
+        transaction.batch_execute(settings).await.expect("sets");
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}");
+        let rows = transaction.query_typed(&explain, params).await.expect("explains");
+        Self(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Every one of these indexes was used, events were reached in no other way than by index or by place, and no more than
+    /// `most` of them were read in one go, those included that were read in vain.
+    fn enters_by(&self, indexes: &[&str], most: i64) -> &Self {
+        let plan = &self.0;
+        assert!(
+            !plan.contains("Seq Scan on outbox_event") && !plan.contains("Bitmap Heap Scan on outbox_event"),
+            "{plan}"
+        );
+        for index in indexes {
+            assert!(plan.contains(&format!("using outbox_event_{index} ")), "{index} is not used:\n{plan}");
+        }
+        let mut scan = None;
+        for line in plan.lines() {
+            if line.contains("->  ") || scan.is_none() {
+                scan = line.contains(" on outbox_event").then(|| number(line, "actual rows="));
+            }
+            let in_vain = if line.contains("Rows Removed by") { number(line, ": ") } else { 0 };
+            if let Some(read) = scan.as_mut() {
+                *read += in_vain;
+                assert!(*read <= most, "it reads more than {most} rows: {line}\n{plan}");
+            }
+        }
+        self
+    }
+
+    fn sorts(&self, most: i64) {
+        for sort in self.0.lines().filter(|line| line.contains("Sort  (")) {
+            assert!(number(sort, "actual rows=") <= most, "{sort}\n{}", self.0);
+        }
+    }
+}
+
+/// The number after a label. A branch that had nothing to do says `never executed` instead.
+fn number(line: &str, label: &str) -> i64 {
+    let digits = line.split(label).nth(1).and_then(|rest| rest.split([' ', ')', '.']).next());
+    digits.map_or(0, |digits| digits.parse().expect("a number of rows"))
+}

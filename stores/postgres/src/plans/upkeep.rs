@@ -1,0 +1,53 @@
+use pillarbox_core::ownership::NodeId;
+use tokio_postgres::types::Type;
+
+use super::{DEAD, PENDING, Plan, Setting, with_rows};
+use crate::PostgresStore;
+use crate::session::{BY_INDEX, Param};
+
+async fn check(store: &PostgresStore, _: &NodeId) {
+    let sql = &store.inner().sql;
+    let (any, placed) = (None::<&str>, Some("order.placed"));
+    let (above, limit) = (500_i64, 100_i64);
+    for (event_type, most) in [(any, limit), (placed, limit), (Some("other"), DEAD)] {
+        let page: [Param<'_>; 5] = [
+            (&event_type, Type::TEXT),
+            (&any, Type::TEXT),
+            (&any, Type::TEXT),
+            (&above, Type::INT8),
+            (&limit, Type::INT8),
+        ];
+        Plan::of(store, "", &sql.dead, &page).await.enters_by(&["dead_idx"], most).sorts(0);
+        Plan::of(store, "", &sql.count_dead, &page[..3]).await.enters_by(&["dead_idx"], DEAD);
+    }
+    let some: Vec<i64> = (100..200).collect();
+    for statement in [&sql.replay, &sql.discard] {
+        // One in a hundred is DEAD; the index to choose depends on what the statistics know of that.
+        Plan::of(store, "", statement, &[(&some, Type::INT8_ARRAY)]).await.enters_by(&[], DEAD);
+    }
+    let (age, none) = (0_i64, None::<i16>);
+    for state in [Some(1_i16), Some(3), none] {
+        let window: [Param<'_>; 4] =
+            [(&state, Type::INT2), (&age, Type::INT8), (&above, Type::INT8), (&limit, Type::INT8)];
+        Plan::of(store, "", &sql.purge, &window).await.enters_by(&["pkey"], DEAD).sorts(limit);
+    }
+    let backlog = Plan::of(store, BY_INDEX, &sql.backlog, &[]).await;
+    backlog.enters_by(&["ready_idx", "due_idx", "dead_idx"], PENDING);
+    let id = "77";
+    Plan::of(store, "", &sql.record, &[(&id, Type::TEXT)]).await.enters_by(&["event_id_key"], 1);
+}
+
+#[tokio::test]
+async fn upkeep_enters_by_index_without_statistics() {
+    with_rows(Setting::WithoutStatistics, check).await;
+}
+
+#[tokio::test]
+async fn upkeep_enters_by_index_with_statistics() {
+    with_rows(Setting::WithStatistics, check).await;
+}
+
+#[tokio::test]
+async fn upkeep_enters_by_index_behind_a_pooler() {
+    with_rows(Setting::BehindAPooler, check).await;
+}

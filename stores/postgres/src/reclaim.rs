@@ -1,0 +1,64 @@
+use std::time::Duration;
+
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::ownership::{NodeId, Reclaimed};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::fetch::wait;
+use crate::ownership;
+use crate::row::Micros;
+use crate::session::BY_INDEX;
+use crate::store::Inner;
+
+/// Clears away nodes whose lease has ended and frees the rows of holders that are not registered.
+///
+/// It does not use the connection of the lease: looking at a long backlog takes its time, and renewals must not wait.
+pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Result<Reclaimed, Failure> {
+    let mut session = store.sessions.session().await?;
+    let id = node.as_str();
+    let found = Membership::read(&session.query(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
+    if !thorough && !found.expired_nodes {
+        session.finish();
+        return Ok(found.answer(0));
+    }
+
+    let transaction = ownership::locked(store, &mut session).await?;
+    let cleared = transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
+    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    let freed: i64 = if thorough || !cleared.is_empty() {
+        transaction.batch_execute(BY_INDEX).await?;
+        transaction.query_typed_one(&store.sql.free_rows, &[]).await?.try_get(0)?
+    } else {
+        0
+    };
+    let found = Membership::read(&transaction.query_typed(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
+    transaction.commit().await?;
+    session.finish();
+    Ok(found.answer(u64::try_from(freed).unwrap_or(0)))
+}
+
+/// The nodes as `membership.sql` finds them.
+struct Membership {
+    registered: bool,
+    expired_nodes: bool,
+    next_expiry: Option<Duration>,
+}
+
+impl Membership {
+    fn read(rows: &[Row]) -> Result<Self, Failure> {
+        let nothing = || Failure::Refused(StoreErrorKind::Unexpected, "the server returned no row".to_owned());
+        let row = rows.first().ok_or_else(nothing)?;
+        let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(2)?, row.try_get(3)?);
+        Ok(Self {
+            registered: row.try_get(0)?,
+            expired_nodes: row.try_get(1)?,
+            next_expiry: next_expiry.map(|end| wait(end, now)),
+        })
+    }
+
+    fn answer(&self, freed: u64) -> Reclaimed {
+        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry }
+    }
+}

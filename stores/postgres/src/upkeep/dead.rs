@@ -1,0 +1,63 @@
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::store::{DeadEvent, DeadFilter};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::fetch::{from, size};
+use crate::row::Micros;
+use crate::session::Param;
+use crate::store::Inner;
+
+/// A page of DEAD events.
+pub(super) async fn list(
+    store: &Inner,
+    filter: &DeadFilter,
+    above: i64,
+    limit: usize,
+) -> Result<Vec<DeadEvent>, Failure> {
+    let (above, limit) = (from(above), size(limit));
+    let [event_type, aggregate_type, tenant_id] = conditions(filter);
+    let params = [event_type, aggregate_type, tenant_id, (&above, Type::INT8), (&limit, Type::INT8)];
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.dead, &params).await?;
+    session.finish();
+    rows.iter().map(decode).collect()
+}
+
+/// How many there are.
+pub(super) async fn count(store: &Inner, filter: &DeadFilter) -> Result<u64, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.count_dead, &conditions(filter)).await?;
+    session.finish();
+    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Replays or discards these rows, whichever `statement` does, and returns those that were DEAD.
+pub(super) async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(statement, &[(&seqs, Type::INT8_ARRAY)]).await?;
+    session.finish();
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+fn conditions(filter: &DeadFilter) -> [Param<'_>; 3] {
+    [(&filter.event_type, Type::TEXT), (&filter.aggregate_type, Type::TEXT), (&filter.tenant_id, Type::TEXT)]
+}
+
+fn decode(row: &Row) -> Result<DeadEvent, Failure> {
+    Ok(DeadEvent {
+        seq: row.try_get(0)?,
+        event_id: row.try_get(1)?,
+        event_type: row.try_get(2)?,
+        aggregate_type: row.try_get(3)?,
+        aggregate_id: row.try_get(4)?,
+        tenant_id: row.try_get(5)?,
+        key: row.try_get(6)?,
+        attempts: row.try_get(7)?,
+        last_error: row.try_get(8)?,
+        created_at: row.try_get::<_, Micros>(9)?.into(),
+        dead_at: row.try_get::<_, Option<Micros>>(10)?.map(Timestamp::from),
+    })
+}

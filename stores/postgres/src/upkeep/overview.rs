@@ -1,0 +1,73 @@
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{Backlog, Counts, NodeStatus};
+
+use crate::error::Failure;
+use crate::fetch::wait;
+use crate::row::Micros;
+use crate::session::BY_INDEX;
+use crate::store::Inner;
+
+/// Counts rows by state.
+pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    // The one statement that does read the whole table.
+    transaction.batch_execute("SET LOCAL enable_seqscan = on").await?;
+    let rows = transaction.query_typed(&store.sql.counts, &[]).await?;
+    transaction.commit().await?;
+    session.finish();
+    let mut counts = Counts::default();
+    for row in rows {
+        let (status, rows) = (row.try_get::<_, i16>(0)?, count(row.try_get(1)?));
+        match Status::ALL.into_iter().find(|known| known.code() == status) {
+            Some(Status::New) => counts.new = rows,
+            Some(Status::Done) => counts.done = rows,
+            Some(Status::Retry) => counts.retry = rows,
+            Some(Status::Dead) => counts.dead = rows,
+            None => {}
+        }
+    }
+    Ok(counts)
+}
+
+/// What still has to be delivered, and what was given up.
+pub(super) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    transaction.batch_execute(BY_INDEX).await?;
+    let row = transaction.query_typed_one(&store.sql.backlog, &[]).await?;
+    transaction.commit().await?;
+    session.finish();
+    let (oldest, now): (Option<Micros>, Micros) = (row.try_get(3)?, row.try_get(4)?);
+    Ok(Backlog {
+        due: count(row.try_get(0)?),
+        delayed: count(row.try_get(1)?),
+        dead: count(row.try_get(2)?),
+        oldest_due: oldest.map(|since| wait(now, since)),
+    })
+}
+
+/// The registered nodes, oldest first.
+pub(super) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.nodes, &[]).await?;
+    session.finish();
+    let status = |row: &tokio_postgres::Row| {
+        let (started_at, expires_at, now): (Micros, Micros, Micros) =
+            (row.try_get(2)?, row.try_get(3)?, row.try_get(5)?);
+        Ok(NodeStatus {
+            node: NodeId::from_stored(row.try_get(0)?),
+            mode: row.try_get(1)?,
+            started_at: Timestamp::from(started_at),
+            lease_left: (expires_at > now).then(|| wait(expires_at, now)),
+            owner: row.try_get(4)?,
+        })
+    };
+    rows.iter().map(status).collect()
+}
+
+fn count(rows: i64) -> u64 {
+    u64::try_from(rows).unwrap_or(0)
+}

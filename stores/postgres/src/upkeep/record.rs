@@ -1,0 +1,62 @@
+use bytes::Bytes;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::Payload;
+use pillarbox_core::store::Record;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::row::Micros;
+use crate::store::Inner;
+
+/// Everything there is about one event.
+pub(super) async fn record(store: &Inner, event_id: &str) -> Result<Option<Record>, Failure> {
+    // The server would refuse it as text; no event has such an id.
+    if event_id.contains('\0') {
+        return Ok(None);
+    }
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.record, &[(&event_id, Type::TEXT)]).await?;
+    session.finish();
+    rows.first().map(decode).transpose()
+}
+
+fn decode(row: &Row) -> Result<Record, Failure> {
+    Ok(Record {
+        seq: row.try_get(0)?,
+        event_id: row.try_get(1)?,
+        event_type: row.try_get(2)?,
+        aggregate_type: row.try_get(3)?,
+        aggregate_id: row.try_get(4)?,
+        tenant_id: row.try_get(5)?,
+        ordering_key: row.try_get(6)?,
+        payload: payload(row)?,
+        headers: row.try_get(10)?,
+        status: row.try_get(11)?,
+        attempts: row.try_get(12)?,
+        available_at: time(row, 13)?,
+        occurred_at: time(row, 14)?,
+        created_at: row.try_get::<_, Micros>(15)?.into(),
+        done_at: time(row, 16)?,
+        last_error: row.try_get(17)?,
+        locked_by: row.try_get(18)?,
+    })
+}
+
+/// Rows inserted by hand may hold both kinds, or bytes of no declared type.
+fn payload(row: &Row) -> Result<Option<Payload>, Failure> {
+    let (json, bytes): (Option<&str>, Option<&[u8]>) = (row.try_get(7)?, row.try_get(8)?);
+    if let Some(json) = json {
+        return Ok(Some(Payload::Json(json.into())));
+    }
+    let content_type: Option<&str> = row.try_get(9)?;
+    let binary = |bytes| Payload::Binary {
+        content_type: content_type.unwrap_or_default().into(),
+        bytes: Bytes::copy_from_slice(bytes),
+    };
+    Ok(bytes.map(binary))
+}
+
+fn time(row: &Row, index: usize) -> Result<Option<Timestamp>, Failure> {
+    Ok(row.try_get::<_, Option<Micros>>(index)?.map(Into::into))
+}

@@ -1,0 +1,112 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::{Listener, WakeUps};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::PostgresStore;
+use crate::error::Failure;
+
+const LISTEN: &str = "listen for other nodes";
+
+#[async_trait]
+impl WakeUps for PostgresStore {
+    async fn ring(&self) -> Result<(), StoreError> {
+        let store = self.inner();
+        let ring = async {
+            let session = store.sessions.session().await?;
+            session.query(&store.sql.ring, &[]).await?;
+            session.finish();
+            Ok(())
+        };
+        store.sessions.call("wake other nodes", ring).await
+    }
+
+    async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
+        let store = self.inner();
+        let listen = async {
+            let session = store.sessions.session().await?;
+            let found = session.query(&store.sql.channel, &[]).await?;
+            session.finish();
+            let channel: String = found.first().map_or(Ok(String::new()), |row| row.try_get(0))?;
+            let (client, wire) = store.sessions.connect().await?;
+            let mut ear = Ear { client, wire: Some(wire), address: store.sessions.address().to_owned() };
+            ear.subscribe(&channel).await?;
+            Ok(ear)
+        };
+        Ok(Box::new(store.sessions.call(LISTEN, listen).await?))
+    }
+}
+
+/// What a connection sends and receives on. It moves only while it is polled; no task drives it.
+pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// A connection of its own that listens. The server's side of it sends nothing but rings; keepalives of TCP tell when
+/// there is no other side any more.
+struct Ear {
+    /// Keeps the connection open.
+    client: Client,
+    /// `None` once it has ended.
+    wire: Option<Wire>,
+    address: String,
+}
+
+impl Ear {
+    async fn subscribe(&mut self, channel: &str) -> Result<(), Failure> {
+        let Self { client, wire, .. } = self;
+        let statement = format!("LISTEN \"{channel}\"");
+        let mut answer = std::pin::pin!(client.batch_execute(&statement));
+        poll_fn(|cx| {
+            // A ring that comes with the answer is one before the listener was handed out.
+            while poll_ring(wire, cx)?.is_ready() {}
+            answer.as_mut().poll(cx).map_err(Failure::from)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Listener for Ear {
+    async fn rung(&mut self) -> Result<(), StoreError> {
+        let rung = poll_fn(|cx| {
+            let mut rung = false;
+            while poll_ring(&mut self.wire, cx)?.is_ready() {
+                rung = true;
+            }
+            if rung { Poll::Ready(Ok(())) } else { Poll::Pending }
+        });
+        rung.await.map_err(|failure: Failure| failure.during(LISTEN, &self.address))
+    }
+}
+
+/// Moves what is under way on the connection, and is ready when a ring arrived.
+fn poll_ring(wire: &mut Option<Wire>, cx: &mut Context<'_>) -> Result<Poll<()>, Failure> {
+    let closed = || Failure::Refused(StoreErrorKind::Unavailable, "the server closed the connection".to_owned());
+    let open = wire.as_mut().ok_or_else(closed)?;
+    loop {
+        match open.poll_message(cx) {
+            Poll::Pending => return Ok(Poll::Pending),
+            Poll::Ready(Some(Ok(AsyncMessage::Notification(_)))) => return Ok(Poll::Ready(())),
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(Some(Err(error))) => {
+                *wire = None;
+                return Err(error.into());
+            }
+            Poll::Ready(None) => {
+                *wire = None;
+                return Err(closed());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ear").field("address", &self.address).field("open", &self.wire.is_some()).finish()
+    }
+}

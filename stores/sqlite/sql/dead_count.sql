@@ -1,0 +1,1 @@
+SELECT count(*) FROM {event} INDEXED BY {event_dead} WHERE status = 3 AND {matching}

@@ -1,0 +1,1 @@
+SELECT node_id FROM {node} WHERE expires_at > {now} ORDER BY node_id LIMIT 1

@@ -1,0 +1,70 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::Payload;
+use pillarbox_core::store::Record;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query};
+
+use crate::sql::Sql;
+
+/// Everything there is about one event.
+pub(super) async fn record(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    event_id: &str,
+) -> Result<Option<Record>, sqlx::Error> {
+    let found = query(AssertSqlSafe(Arc::clone(&sql.record))).bind(event_id).fetch_optional(connection).await?;
+    found.as_ref().map(decode).transpose()
+}
+
+fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
+    Ok(Record {
+        seq: row.try_get(0)?,
+        event_id: required(row, 1)?,
+        event_type: required(row, 2)?,
+        aggregate_type: text(row, 3)?,
+        aggregate_id: text(row, 4)?,
+        tenant_id: text(row, 5)?,
+        ordering_key: text(row, 6)?,
+        payload: payload(row)?,
+        headers: text(row, 10)?,
+        status: row.try_get(11)?,
+        attempts: attempts(row, 12)?,
+        available_at: time(row, 13)?,
+        occurred_at: time(row, 14)?,
+        created_at: Timestamp::from_micros(row.try_get(15)?),
+        done_at: time(row, 16)?,
+        last_error: text(row, 17)?,
+        locked_by: text(row, 18)?,
+    })
+}
+
+fn payload(row: &SqliteRow) -> Result<Option<Payload>, sqlx::Error> {
+    if let Some(json) = text(row, 7)? {
+        return Ok(Some(Payload::Json(json.into())));
+    }
+    let Some(bytes) = row.try_get::<Option<&[u8]>, _>(8)? else { return Ok(None) };
+    let content_type = text(row, 9)?.unwrap_or_else(|| "application/octet-stream".to_owned());
+    Ok(Some(Payload::Binary { content_type: content_type.into(), bytes: Bytes::copy_from_slice(bytes) }))
+}
+
+/// A column's text. What is no UTF-8 is replaced: a row that cannot be delivered is the one that is looked at.
+pub(super) fn text(row: &SqliteRow, index: usize) -> Result<Option<String>, sqlx::Error> {
+    let bytes: Option<&[u8]> = row.try_get(index)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// The text of a column that cannot be NULL.
+pub(super) fn required(row: &SqliteRow, index: usize) -> Result<String, sqlx::Error> {
+    Ok(text(row, index)?.unwrap_or_default())
+}
+
+pub(super) fn attempts(row: &SqliteRow, index: usize) -> Result<i32, sqlx::Error> {
+    Ok(i32::try_from(row.try_get::<i64, _>(index)?).unwrap_or(i32::MAX))
+}
+
+pub(super) fn time(row: &SqliteRow, index: usize) -> Result<Option<Timestamp>, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(index)?.map(Timestamp::from_micros))
+}
