@@ -1,0 +1,1 @@
+SELECT `status`, COUNT(*) FROM {event} GROUP BY `status`

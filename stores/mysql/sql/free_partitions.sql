@@ -1,0 +1,1 @@
+UPDATE {partition} SET `node_id` = NULL WHERE `node_id` = {id}

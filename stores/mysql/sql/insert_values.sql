@@ -1,0 +1,3 @@
+-- One row of the insert. Times arrive as microseconds since 1970.
+(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), ?)

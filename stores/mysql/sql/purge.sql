@@ -1,0 +1,1 @@
+DELETE FROM {event} WHERE `seq` IN ({seqs}) AND `status` = {status}

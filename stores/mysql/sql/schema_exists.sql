@@ -1,0 +1,1 @@
+SELECT 1 FROM `information_schema`.`SCHEMATA` WHERE `SCHEMA_NAME` = {schema}

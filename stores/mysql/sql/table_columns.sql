@@ -1,0 +1,2 @@
+SELECT `COLUMN_NAME`, `COLUMN_KEY` FROM `information_schema`.`COLUMNS`
+WHERE `TABLE_SCHEMA` = COALESCE({schema}, DATABASE()) AND `TABLE_NAME` = {table}

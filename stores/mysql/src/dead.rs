@@ -1,0 +1,82 @@
+use mysql_async::Row;
+use pillarbox_core::event::GLOBAL_AGGREGATE;
+use pillarbox_core::store::{DeadEvent, DeadFilter};
+
+use crate::answer::{count, int};
+use crate::error::Failure;
+use crate::literal::{Literal, fill};
+use crate::sql::script;
+use crate::store::Inner;
+use crate::upkeep::{EPOCH, aggregate_type, owned, time};
+
+pub(crate) async fn list(
+    store: &Inner,
+    filter: &DeadFilter,
+    above: i64,
+    limit: usize,
+) -> Result<Vec<DeadEvent>, Failure> {
+    let values = [("above", &Literal::int(above)), ("filter", &clause(filter)), ("limit", &Literal::count(limit))];
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(fill(&store.sql.dead, &values)).await?;
+    session.finish();
+    answers.rows(0).iter().map(read).collect()
+}
+
+pub(crate) async fn number(store: &Inner, filter: &DeadFilter) -> Result<u64, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(fill(&store.sql.count_dead, &[("filter", &clause(filter))])).await?;
+    session.finish();
+    answers.first(0).map_or(Ok(0), |row| count(row, 0))
+}
+
+/// Makes DEAD rows NEW.
+pub(crate) async fn replay(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    change(store, &store.sql.replay, seqs).await
+}
+
+/// Deletes DEAD rows.
+pub(crate) async fn discard(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    change(store, &store.sql.delete, seqs).await
+}
+
+/// Locks those of the rows that are DEAD, changes them and says which they were.
+async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    let lock = fill(&store.sql.dead_lock, &[("seqs", &Literal::ints(seqs))]);
+    let mut session = store.sessions.session().await?;
+    let dead = session.run(script(["START TRANSACTION", &lock])).await?.ints(1)?;
+    let change = fill(statement, &[("seqs", &Literal::ints(&dead))]);
+    session.run(script([&*change, "COMMIT"])).await?;
+    session.finish();
+    Ok(dead)
+}
+
+fn clause(filter: &DeadFilter) -> Literal {
+    let mut clause = String::new();
+    let columns = [("event_type", &filter.event_type), ("tenant_id", &filter.tenant_id)];
+    for (column, wanted) in columns {
+        if let Some(wanted) = wanted {
+            clause.push_str(&format!(" AND `{column}` = {}", Literal::text(wanted)));
+        }
+    }
+    if let Some(wanted) = &filter.aggregate_type {
+        let unnamed = if wanted == GLOBAL_AGGREGATE { " OR `aggregate_type` IS NULL" } else { "" };
+        clause.push_str(&format!(" AND (`aggregate_type` = {}{unnamed})", Literal::text(wanted)));
+    }
+    Literal::clause(clause)
+}
+
+fn read(row: &Row) -> Result<DeadEvent, Failure> {
+    Ok(DeadEvent {
+        seq: int(row, 0)?,
+        event_id: owned(row, 1)?.unwrap_or_default(),
+        event_type: owned(row, 2)?.unwrap_or_default(),
+        aggregate_type: aggregate_type(owned(row, 3)?),
+        aggregate_id: owned(row, 4)?,
+        tenant_id: owned(row, 5)?,
+        key: owned(row, 6)?,
+        attempts: i32::try_from(int(row, 7)?).unwrap_or(i32::MAX),
+        last_error: owned(row, 8)?,
+        created_at: time(row, 9)?.unwrap_or(EPOCH),
+        dead_at: time(row, 10)?,
+    })
+}

@@ -1,0 +1,136 @@
+use deadpool::managed::{PoolError, TimeoutType};
+use mysql_async::{DriverError, Error, IoError, ServerError};
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+
+/// What a call stumbled over, before it is known which call that was.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Driver(Error),
+    Pool(PoolError<Error>),
+    /// Our own refusal.
+    Refused(StoreErrorKind, String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<PoolError<Error>> for Failure {
+    fn from(error: PoolError<Error>) -> Self {
+        Self::Pool(error)
+    }
+}
+
+const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
+
+/// The remedy for tables that are not there, or not as this release needs them.
+pub(crate) fn migrate_remedy(problem: &str) -> String {
+    format!("{problem}; {MIGRATE}")
+}
+
+impl Failure {
+    /// Whether the statement lost against another one, so that its whole transaction may be tried again at once.
+    pub(crate) fn is_contention(&self) -> bool {
+        matches!(self, Self::Driver(Error::Server(error)) if server(error).0 == StoreErrorKind::Contention)
+    }
+
+    /// The one place where the driver's errors become ours.
+    pub(crate) fn during(self, operation: &'static str, address: &str) -> StoreError {
+        let (kind, message) = match &self {
+            Self::Refused(kind, message) => (*kind, message.clone()),
+            Self::Pool(PoolError::Backend(error)) | Self::Driver(error) => driver(error),
+            Self::Pool(PoolError::Timeout(TimeoutType::Create)) => (
+                StoreErrorKind::Unavailable,
+                "no connection came about in time; is the server running and reachable?".to_owned(),
+            ),
+            Self::Pool(PoolError::Timeout(_)) => {
+                (StoreErrorKind::Unavailable, "all connections stayed busy; raise pool_size if it lasts".to_owned())
+            }
+            Self::Pool(PoolError::Closed) => (StoreErrorKind::Unexpected, "the store has been closed".to_owned()),
+            Self::Pool(error) => (StoreErrorKind::Unexpected, error.to_string()),
+        };
+        let ours = StoreError::new(kind, operation, message).at(address);
+        match self {
+            Self::Driver(error) | Self::Pool(PoolError::Backend(error)) => ours.with_source(error),
+            Self::Pool(_) | Self::Refused(..) => ours,
+        }
+    }
+}
+
+fn driver(error: &Error) -> (StoreErrorKind, String) {
+    use StoreErrorKind::{Config, Denied, Unavailable, Unexpected};
+    match error {
+        Error::Server(error) => server(error),
+        Error::Io(IoError::Tls(error)) => (Denied, error.to_string()),
+        Error::Io(IoError::Io(error)) => {
+            let refused_certificate = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+            (if refused_certificate { Denied } else { Unavailable }, error.to_string())
+        }
+        Error::Driver(error @ (DriverError::ConnectionClosed | DriverError::PoolDisconnected)) => {
+            (Unavailable, error.to_string())
+        }
+        Error::Driver(DriverError::NoClientSslFlagFromServer) => {
+            (Denied, "the server offers no TLS; set it up, or ask for less by `ssl-mode`".to_owned())
+        }
+        Error::Driver(
+            error @ (DriverError::UnknownAuthPlugin { .. }
+            | DriverError::MysqlOldPasswordDisabled
+            | DriverError::CleartextPluginDisabled),
+        ) => (Denied, error.to_string()),
+        Error::Url(error) => (Config, error.to_string()),
+        // The others may quote what was sent or received.
+        Error::Driver(_) | Error::Other(_) => {
+            (Unexpected, "the server and the driver misunderstood each other".to_owned())
+        }
+    }
+}
+
+fn server(error: &ServerError) -> (StoreErrorKind, String) {
+    use StoreErrorKind::{Config, Contention, Denied, Schema, Unavailable, Unexpected};
+    let message = &error.message;
+    let plain = |kind| (kind, message.clone());
+    let with = |kind, remedy: &str| (kind, format!("{message}; {remedy}"));
+    match error.code {
+        // Lock timeouts, deadlocks, and MariaDB's "record has changed since last read".
+        1205 | 1213 | 1020 => plain(Contention),
+        1290 | 1792 | 1836 => with(Unavailable, "the server is read-only, probably a replica after a failover"),
+        // Too many connections, shutting down, out of memory or disk, killed, took too long.
+        1021
+        | 1037
+        | 1038
+        | 1040
+        | 1041
+        | 1053
+        | 1077
+        | 1079
+        | 1114
+        | 1152
+        | 1158..=1161
+        | 1203
+        | 1226
+        | 1317
+        | 1927
+        | 1969
+        | 3024
+        | 4031 => plain(Unavailable),
+        1044 | 1142 | 1143 | 1227 | 1370 => with(Denied, "grant the user the privilege"),
+        1045 | 1129 | 1130 | 1251 | 1524 | 1698 | 3159 => plain(Denied),
+        1049 => with(Config, "create the database, or name another one in the URL"),
+        1046 => with(Config, "name a database in the URL, or with the table, as in `billing.outbox_event`"),
+        1054 | 1072 | 1146 | 1176 => (Schema, migrate_remedy(message)),
+        1153 => with(Unexpected, "raise `max_allowed_packet` on the server"),
+        1665 => with(Config, "set `binlog_format` to ROW or MIXED on the server"),
+        code => (Unexpected, format!("{message} (error {code}, SQLSTATE {})", error.state)),
+    }
+}
+
+/// Whether a connection attempt failed only because the server has no TLS.
+pub(crate) fn lacks_tls(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::Pool(PoolError::Backend(Error::Driver(DriverError::NoClientSslFlagFromServer)))
+            | Failure::Driver(Error::Driver(DriverError::NoClientSslFlagFromServer))
+    )
+}

@@ -1,0 +1,148 @@
+use std::sync::Arc;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::write::{Bind, NewRow, Statement};
+
+use crate::literal::{Literal, fill};
+use crate::sql::{RETURNING, Sql};
+
+/// Rows of one statement at most: far below the 65,535 placeholders that the protocol allows.
+const MAX_ROWS: usize = 1000;
+/// Bytes of one statement, roughly, and but for a single row: a server takes 16 MiB by default, seldom less.
+const MAX_BYTES: usize = 4 << 20;
+
+/// One statement for as many rows as fit; on MySQL, which returns nothing from an insert, a second one reads their `seq`s.
+/// A single row needs none: its `seq` is in the answer.
+pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+    match rows {
+        [] => Vec::new(),
+        [row] => {
+            let text = if mariadb { &sql.insert_one_returning } else { &sql.insert_one };
+            vec![Statement { sql: Arc::clone(text), binds: binds(row).into(), reusable: true }]
+        }
+        rows => chunks(rows).into_iter().flat_map(|rows| many(sql, mariadb, rows)).collect(),
+    }
+}
+
+fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+    let values = vec![sql.insert_values.as_str(); rows.len()].join(",\n");
+    let insert = format!("{}\n{values}{}", sql.insert, if mariadb { RETURNING } else { "" });
+    let mut statements =
+        vec![Statement { sql: insert.into(), binds: rows.iter().flat_map(binds).collect(), reusable: false }];
+    if !mariadb {
+        let placeholders = Literal::clause(vec!["?"; rows.len()].join(", "));
+        let binds = rows.iter().map(|row| Bind::Text(Some(row.event_id()))).collect();
+        let inserted = fill(&sql.inserted, &[("ids", &placeholders)]);
+        statements.push(Statement { sql: inserted.into(), binds, reusable: false });
+    }
+    statements
+}
+
+/// Cuts the rows into parts that fit a statement each.
+fn chunks(mut rows: &[NewRow]) -> Vec<&[NewRow]> {
+    let mut chunks = Vec::new();
+    while !rows.is_empty() {
+        let mut bytes = 0;
+        let fits = rows.iter().take(MAX_ROWS).take_while(|row| {
+            bytes += size(row);
+            bytes <= MAX_BYTES
+        });
+        let (chunk, rest) = rows.split_at(fits.count().max(1));
+        chunks.push(chunk);
+        rows = rest;
+    }
+    chunks
+}
+
+fn size(row: &NewRow) -> usize {
+    let payload = row.payload().map_or(0, str::len) + row.payload_bytes().map_or(0, |(bytes, _)| bytes.len());
+    1024 + payload + row.headers().map_or(0, str::len)
+}
+
+fn binds(row: &NewRow) -> [Bind<'_>; 14] {
+    let event = row.envelope();
+    [
+        Bind::Text(Some(row.event_id())),
+        Bind::Text(Some(event.event_type())),
+        Bind::Text(Some(event.aggregate_type())),
+        Bind::Text(event.aggregate_id()),
+        Bind::Text(event.tenant_id()),
+        Bind::Text(event.key()),
+        Bind::Int(Some(row.partition().into())),
+        Bind::Text(row.payload()),
+        Bind::Bytes(row.payload_bytes().map(|(bytes, _)| bytes)),
+        Bind::Text(row.payload_bytes().map(|(_, content_type)| content_type)),
+        Bind::Text(row.headers()),
+        Bind::Int(row.available_at().map(micros)),
+        Bind::Int(Some(micros(event.occurred_at()))),
+        Bind::Text(row.locked_by()),
+    ]
+}
+
+/// A time within the years 1 to 9999, which is as far as the database's times go; beyond, it would become NULL, and a row
+/// for the far future be due at once.
+fn micros(time: Timestamp) -> i64 {
+    time.as_micros().clamp(-62_135_596_800_000_000, 253_402_300_799_999_999)
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::event::{Envelope, Stamp};
+    use pillarbox_core::store::{FetchedRow, Store as _};
+    use pillarbox_core::write::{Begin as _, insert};
+    use pillarbox_mysql_async as _;
+
+    use super::*;
+    use crate::MysqlOptions;
+
+    #[test]
+    fn times_stay_within_the_range_of_the_database() {
+        let clamped = |time: i64| micros(Timestamp::from_micros(time));
+        assert_eq!(clamped(i64::MAX), 253_402_300_799_999_999);
+        assert_eq!(clamped(i64::MIN), -62_135_596_800_000_000);
+        assert_eq!(clamped(-1), -1);
+    }
+
+    /// MariaDB understands the form for MySQL, too, so that it can be tested on it; with numbers that leave gaps, as
+    /// servers in a cluster give them.
+    #[tokio::test]
+    async fn seqs_are_known_without_returning() {
+        let url =
+            std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
+        let name = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
+        let options = MysqlOptions::parse(&url).expect("a valid URL").table(format!("{name}.outbox_event"));
+        let store = options.connect().await;
+        let store = store.unwrap_or_else(|error| panic!("{error}; this test needs MariaDB: run it by ./scripts/test"));
+        let store = store.without_returning().expect("it has no clones");
+        store.migrate().await.expect("migrates");
+
+        let setup = "SET SESSION auto_increment_increment = 3, auto_increment_offset = 2";
+        let options = mysql_async::OptsBuilder::from_opts(mysql_async::Opts::from_url(&url).expect("a URL"));
+        let pool = mysql_async::Pool::new(options.setup(vec![setup]));
+        let mut written = Vec::new();
+        for count in [1, 3, 2100] {
+            let events: Vec<Envelope> =
+                (0..count).map(|_| Envelope::json("order.placed", "{}").expect("valid")).collect();
+            let ids: Vec<String> = events.iter().map(|event| event.id().to_string()).collect();
+            let mut transaction = (&pool).begin().await.expect("begins");
+            let seqs = insert(&store, &mut transaction, events).await.expect("inserts");
+            transaction.commit().await.expect("commits");
+            assert_eq!(seqs.len(), count);
+            written.extend(seqs.into_iter().zip(ids));
+        }
+        let all = pillarbox_core::store::Fetch { above: 0, exclude: Vec::new(), limit: 5000 };
+        let fetched = store.fetch(&all).await.expect("fetches");
+        let found: Vec<(i64, String)> = fetched
+            .rows
+            .iter()
+            .map(|row| match row {
+                FetchedRow::Row(row) => (row.seq, row.event_id.to_string()),
+                FetchedRow::Broken(row) => panic!("{row:?}"),
+            })
+            .collect();
+        let mut session = store.inner().sessions.session().await.expect("a session");
+        session.run(format!("DROP DATABASE {name}")).await.expect("drops");
+        session.finish();
+        assert_eq!(found, written);
+    }
+}

@@ -1,0 +1,45 @@
+//! The MySQL and MariaDB store of [Pillarbox](https://docs.rs/pillarbox), a transactional outbox.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use pillarbox_core::store::Store;
+//! use pillarbox_mysql::{MysqlOptions, MysqlStore};
+//!
+//! let store = MysqlStore::connect("mysql://shop@db.internal/shop?ssl-mode=verify_identity").await?;
+//! store.migrate().await?;
+//!
+//! // A table in another database:
+//! let billing = MysqlOptions::parse("mariadb://shop@db.internal/shop")?.table("billing.outbox_event").connect().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` say where the database is and how
+//! it is trusted, `session` owns the connections, `literal` puts values into statements, `answer` takes them out of rows,
+//! `error` turns the driver's errors into ours; the other files are the port's methods.
+
+mod answer;
+mod claim;
+mod dead;
+mod error;
+mod fetch;
+mod insert;
+mod literal;
+mod options;
+mod ownership;
+#[cfg(test)]
+mod plans;
+mod purge;
+mod reclaim;
+mod row;
+mod schema;
+mod session;
+mod settle;
+mod sql;
+mod store;
+mod tls;
+mod upkeep;
+mod url;
+
+pub use options::MysqlOptions;
+pub use store::MysqlStore;

@@ -1,0 +1,67 @@
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{Purge, Purgeable, Purged};
+
+use crate::answer::{int, is_true, text};
+use crate::error::Failure;
+use crate::literal::{Literal, fill};
+use crate::ownership::locked;
+use crate::settle::micros;
+use crate::sql::script;
+use crate::store::Inner;
+
+/// Looks at the next rows in the order of the table, and deletes those that are old enough.
+pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failure> {
+    let sql = &store.sql;
+    let values = [
+        ("above", &Literal::int(purge.above)),
+        ("age", &Literal::int(micros(purge.older_than))),
+        ("limit", &Literal::count(purge.limit)),
+    ];
+    let window = fill(&sql.purge_window, &values);
+    let mut session = store.sessions.session().await?;
+    let answers = if purge.what == Purgeable::All {
+        // No node joins before this has ended.
+        let answers = locked(store, &mut session, &[&sql.live_nodes, &window]).await?;
+        if let Some(row) = answers.first(0) {
+            return Err(in_use(text(row, 0)?.unwrap_or_default()));
+        }
+        answers
+    } else {
+        session.run(script(["START TRANSACTION", &window])).await?
+    };
+
+    let status = match purge.what {
+        Purgeable::Done => Some(Status::Done.code()),
+        Purgeable::Dead => Some(Status::Dead.code()),
+        Purgeable::All => None,
+    };
+    let (mut doomed, mut last, mut over) = (Vec::new(), None, answers.rows(1).len() < purge.limit);
+    for row in answers.rows(1) {
+        let (seq, created_long_ago, ended_long_ago) = (int(row, 0)?, is_true(row, 2)?, is_true(row, 3)?);
+        last = Some(seq);
+        over |= !created_long_ago;
+        let goes = match status {
+            Some(status) => int(row, 1)? == i64::from(status) && ended_long_ago,
+            None => created_long_ago,
+        };
+        if goes {
+            doomed.push(seq);
+        }
+    }
+    let seqs = Literal::ints(&doomed);
+    // A DEAD row may have been replayed since it was looked at.
+    let delete = match status {
+        Some(status) => fill(&sql.purge, &[("seqs", &seqs), ("status", &Literal::int(status))]),
+        None => fill(&sql.delete, &[("seqs", &seqs)]),
+    };
+    let answers = session.run(script([&*delete, "COMMIT"])).await?;
+    session.finish();
+    Ok(Purged { removed: answers.matched(0), next: last.filter(|_| !over) })
+}
+
+fn in_use(node: &str) -> Failure {
+    let problem =
+        format!("node `{node}` delivers from this table, so its pending rows are not to be purged; stop it first");
+    Failure::Refused(StoreErrorKind::IncompatibleMode, problem)
+}

@@ -1,0 +1,194 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pillarbox_core::ownership::{Fence, NodeId, begun_by};
+use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::BegunAttempt;
+
+use crate::answer::{int, is_true};
+use crate::error::Failure;
+use crate::literal::{Literal, fill};
+use crate::session::Session;
+use crate::sql::{Sql, script};
+use crate::store::Inner;
+
+/// Records verdicts in one transaction of two round trips, and returns those that were refused.
+///
+/// The first takes the fence and locks the rows that may still be changed, the second changes them. MySQL has no
+/// `UPDATE … RETURNING`; so it is known which rows a change meets before it is made.
+pub(crate) async fn settle(
+    store: &Inner,
+    node: &NodeId,
+    fence: Fence,
+    verdicts: &[Verdict],
+) -> Result<Vec<i64>, Failure> {
+    if verdicts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut session = store.sessions.session().await?;
+    let seqs = verdicts.iter().map(|verdict| verdict.seq).collect();
+    let mut open = lock(store, &mut session, node, fence, seqs).await?;
+    let mut applies = |verdict: &&Verdict| {
+        let found = open.get(&verdict.seq).is_some_and(|attempts| *attempts == i64::from(verdict.expected_attempts));
+        if found {
+            match left_open(&verdict.change, fence) {
+                Some(attempts) => open.insert(verdict.seq, attempts),
+                None => open.remove(&verdict.seq),
+            };
+        }
+        found
+    };
+    let (applied, refused): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(&mut applies);
+    end(&mut session, changes(&store.sql, &applied)).await?;
+    session.finish();
+    Ok(refused.into_iter().map(|verdict| verdict.seq).collect())
+}
+
+/// The attempts of a row that a further verdict of the same batch may still change after this one.
+fn left_open(change: &Change, fence: Fence) -> Option<i64> {
+    match change {
+        Change::Hold { attempts, .. } => Some(i64::from(*attempts)),
+        // It names no holder any more.
+        Change::Retry { attempts, .. } => (fence == Fence::Table).then_some(i64::from(*attempts)),
+        Change::Done | Change::Dead { .. } => None,
+    }
+}
+
+/// Announces an attempt; false if the row is not the node's any more.
+pub(crate) async fn begin_attempt(
+    store: &Inner,
+    node: &NodeId,
+    fence: Fence,
+    attempt: &BegunAttempt,
+) -> Result<bool, Failure> {
+    let mut session = store.sessions.session().await?;
+    let open = lock(store, &mut session, node, fence, vec![attempt.seq]).await?;
+    let applies = open.get(&attempt.seq) == Some(&i64::from(attempt.expected_attempts));
+    let change = applies.then(|| {
+        let values = [
+            ("begun", &Literal::text(&begun_by(node))),
+            ("attempts", &count(attempt.attempts)),
+            ("error", &Literal::optional_text(attempt.error.as_deref())),
+            ("seq", &Literal::int(attempt.seq)),
+        ];
+        fill(&store.sql.begin_attempt, &values)
+    });
+    end(&mut session, change.into_iter().collect()).await?;
+    session.finish();
+    Ok(applies)
+}
+
+/// Begins a transaction, and locks those of the rows that are pending and the node's. Returns their attempts.
+async fn lock(
+    store: &Inner,
+    session: &mut Session,
+    node: &NodeId,
+    fence: Fence,
+    mut seqs: Vec<i64>,
+) -> Result<HashMap<i64, i64>, Failure> {
+    let sql = &store.sql;
+    let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
+    let held = match fence {
+        Fence::Table => Literal::nothing(),
+        Fence::Row => Literal::clause(fill(&sql.held, &[("id", &id), ("begun", &begun)])),
+    };
+    // Ascending, so that two settles lock the rows they share in the same order.
+    seqs.sort_unstable();
+    let rows = fill(&sql.settle_lock, &[("seqs", &Literal::ints(&seqs)), ("held", &held)]);
+    let answers = session.run(script(["START TRANSACTION", &fill(&sql.fence, &[("id", &id)]), &rows])).await?;
+    let mine = match (answers.first(1), fence) {
+        (None, _) => false,
+        (Some(row), Fence::Table) => is_true(row, 0)?,
+        (Some(_), Fence::Row) => true,
+    };
+    if !mine {
+        return Ok(HashMap::new());
+    }
+    answers.rows(2).iter().map(|row| Ok((int(row, 0)?, int(row, 1)?))).collect()
+}
+
+/// Makes the changes and commits them.
+async fn end(session: &mut Session, mut changes: Vec<String>) -> Result<(), Failure> {
+    if changes.is_empty() {
+        session.run("ROLLBACK").await?;
+        return Ok(());
+    }
+    changes.push("COMMIT".to_owned());
+    for part in parts(changes) {
+        session.run(part).await?;
+    }
+    Ok(())
+}
+
+/// Cuts statements into texts that every server takes.
+fn parts(statements: Vec<String>) -> Vec<String> {
+    const MAX_BYTES: usize = 1 << 20;
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    let mut size = MAX_BYTES;
+    for statement in statements {
+        size += statement.len();
+        if size > MAX_BYTES {
+            parts.push(Vec::new());
+            size = statement.len();
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(statement);
+        }
+    }
+    parts.into_iter().map(script).collect()
+}
+
+/// One statement for each verdict in its turn, and a last one for all rows that succeeded.
+fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
+    let mut done = Vec::new();
+    let mut changes = Vec::new();
+    for verdict in verdicts {
+        let seq = Literal::int(verdict.seq);
+        changes.push(match &verdict.change {
+            Change::Done => {
+                done.push(verdict.seq);
+                continue;
+            }
+            Change::Retry { attempts, delay, error } => {
+                let (delay, error) = (Literal::int(micros(*delay)), Literal::optional_text(error.as_deref()));
+                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("delay", &delay), ("error", &error)];
+                fill(&sql.settle_retry, &values)
+            }
+            Change::Hold { attempts, error } => {
+                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("error", &Literal::text(error))];
+                fill(&sql.settle_hold, &values)
+            }
+            Change::Dead { attempts, error } => {
+                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("error", &Literal::text(error))];
+                fill(&sql.settle_dead, &values)
+            }
+        });
+    }
+    if !done.is_empty() {
+        done.sort_unstable();
+        changes.push(fill(&sql.settle_done, &[("seqs", &Literal::ints(&done))]));
+    }
+    changes
+}
+
+fn count(attempts: u32) -> Literal {
+    Literal::int(i32::try_from(attempts).unwrap_or(i32::MAX))
+}
+
+/// A duration for SQL, at most a century: longer ones could leave the range of the database's times.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 366 * 86_400 * 1_000_000;
+    i64::try_from(duration.as_micros()).map_or(CENTURY, |micros| micros.min(CENTURY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn long_scripts_are_cut_between_statements() {
+        let long = "x".repeat(700_000);
+        let parts = parts(vec![long.clone(), long.clone(), "y".to_owned()]);
+        assert_eq!(parts, [long.clone(), format!("{long};\ny")]);
+    }
+}

@@ -1,0 +1,94 @@
+use std::sync::Arc;
+
+use pillarbox_core::store::TableName;
+
+/// Every statement of the store, with the names of its tables filled in; names in braces that are left are values.
+macro_rules! statements {
+    ($($name:ident)*) => {
+        #[derive(Debug)]
+        pub(crate) struct Sql {
+            $(pub(crate) $name: String,)*
+            /// The insert of a single row, which adapters keep prepared.
+            pub(crate) insert_one: Arc<str>,
+            pub(crate) insert_one_returning: Arc<str>,
+        }
+
+        impl Sql {
+            pub(crate) fn new(table: &TableName) -> Self {
+                let columns = without_comments(include_str!("../sql/event_columns.sql"));
+                let verb = |text: &str| render(&without_comments(text), table).replace("{columns}", &columns);
+                let values = verb(include_str!("../sql/insert_values.sql"));
+                let insert_one = format!("{}\n{values}", verb(include_str!("../sql/insert.sql")));
+                Self {
+                    insert_one_returning: format!("{insert_one}{RETURNING}").into(),
+                    insert_one: insert_one.into(),
+                    $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
+                }
+            }
+        }
+    };
+}
+
+statements! {
+    insert insert_values inserted
+    ready due next_due wanted free take release
+    fence settle_lock held settle_done settle_retry settle_hold settle_dead begin_attempt
+    lock live_nodes join renew leave free_partitions clear_nodes take_partitions probe
+    membership strays free_strays
+    counts backlog nodes record
+    dead count_dead dead_lock replay delete purge_window purge
+    table_columns schema_exists migration_lock
+}
+
+/// What MariaDB adds to an insert, and MySQL lacks.
+pub(crate) const RETURNING: &str = "\nRETURNING `seq`";
+
+/// A table's name for SQL: quoted, and with its database if one was configured.
+pub(crate) fn qualified(table: &TableName, name: &str) -> String {
+    match table.schema() {
+        Some(schema) => format!("`{schema}`.`{name}`"),
+        None => format!("`{name}`"),
+    }
+}
+
+/// Fills in the names of the tables; `TableName` has checked them.
+pub(crate) fn render(text: &str, table: &TableName) -> String {
+    text.replace("{event}", &qualified(table, table.event()))
+        .replace("{node}", &qualified(table, &table.beside("node")))
+        .replace("{partition}", &qualified(table, &table.beside("partition")))
+        .replace("{migration}", &qualified(table, &table.beside("migration")))
+}
+
+/// Comments are for readers; the text travels with every call.
+pub(crate) fn without_comments(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    lines.join("\n")
+}
+
+/// Several statements as one text, which the server runs one after the other, up to the first that fails.
+pub(crate) fn script<S: AsRef<str>>(statements: impl IntoIterator<Item = S>) -> String {
+    let mut script = String::new();
+    for statement in statements {
+        if !script.is_empty() {
+            script.push_str(";\n");
+        }
+        script.push_str(statement.as_ref());
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_table_is_left_unnamed_and_all_names_are_quoted() {
+        let table = TableName::parse("Billing.orders").expect("valid");
+        let sql = format!("{:?}", Sql::new(&table));
+        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{columns}"] {
+            assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
+        }
+        assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");
+        assert!(!sql.contains("--"), "{sql}");
+    }
+}

@@ -1,0 +1,108 @@
+use std::path::{Path, PathBuf};
+
+use mysql_async::SslOpts;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use crate::url;
+
+/// How the connection is protected, in the words of MySQL's clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SslMode {
+    Disabled,
+    /// TLS if the server offers it; keeps out who only listens.
+    #[default]
+    Preferred,
+    /// TLS or nothing; keeps out who only listens.
+    Required,
+    /// And a certificate by a trusted authority, for this very host.
+    VerifyIdentity,
+}
+
+impl SslMode {
+    pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
+        match text.to_ascii_lowercase().as_str() {
+            "disabled" => Ok(Self::Disabled),
+            "preferred" => Ok(Self::Preferred),
+            "required" => Ok(Self::Required),
+            "verify_identity" => Ok(Self::VerifyIdentity),
+            // The driver cannot verify the one without the other.
+            "verify_ca" => Err(url::refuse(
+                "has a parameter `ssl-mode` that is not supported, `verify_ca`",
+                "use verify_identity, which also verifies the host, or required",
+            )),
+            _ => Err(url::refuse(
+                "has a parameter `ssl-mode` that is unknown",
+                "use disabled, preferred, required or verify_identity",
+            )),
+        }
+    }
+}
+
+/// How the connection is protected, and whose certificates are trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Tls {
+    pub(crate) mode: SslMode,
+    /// A PEM file; without it, the operating system's authorities.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+impl Tls {
+    /// The driver's options; `None` is a connection without TLS.
+    pub(crate) fn options(&self) -> Result<Option<SslOpts>, StoreError> {
+        if self.mode == SslMode::Disabled {
+            return Ok(None);
+        }
+        install_provider();
+        if self.mode != SslMode::VerifyIdentity {
+            return Ok(Some(SslOpts::default().with_danger_accept_invalid_certs(true)));
+        }
+        let roots = match &self.ca_file {
+            Some(path) => roots_in(path)?,
+            None => system_roots()?,
+        };
+        let roots = roots.into_iter().map(|certificate| certificate.to_vec().into()).collect();
+        Ok(Some(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots)))
+    }
+}
+
+/// The driver takes the process's default cryptography, and panics if there is none to tell among several. An application
+/// that has installed one keeps it.
+fn install_provider() {
+    if CryptoProvider::get_default().is_none() {
+        // Another thread may have been first, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+fn system_roots() -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        return Err(refuse(
+            "the system has no root certificates; install its package `ca-certificates`, or name a file with `ssl-ca`"
+                .to_owned(),
+        ));
+    }
+    Ok(found.certs)
+}
+
+/// The driver would read the file itself, and take a missing one for a lost connection.
+fn roots_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    let file = path.display();
+    let unusable =
+        |problem: String| refuse(format!("the root certificates in {file} {problem}; name a PEM file with `ssl-ca`"));
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| unusable(format!("cannot be read: {error}")))?;
+    let certificates: Vec<_> =
+        certificates.collect::<Result<_, _>>().map_err(|error| unusable(format!("are malformed: {error}")))?;
+    if certificates.is_empty() {
+        return Err(unusable("are none".to_owned()));
+    }
+    Ok(certificates)
+}
+
+fn refuse(message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "prepare TLS", message)
+}

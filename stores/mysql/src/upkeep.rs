@@ -1,0 +1,116 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use mysql_async::Row;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::{GLOBAL_AGGREGATE, Payload};
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{Backlog, Counts, NodeStatus, Record};
+
+use crate::answer::{bytes, count, int, is_true, optional_int, text};
+use crate::error::Failure;
+use crate::fetch::wait;
+use crate::literal::{Literal, fill};
+use crate::store::Inner;
+
+pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(&store.sql.counts).await?;
+    session.finish();
+    let mut counts = Counts::default();
+    for row in answers.rows(0) {
+        let (status, count) = (int(row, 0)?, count(row, 1)?);
+        match Status::ALL.into_iter().find(|known| i64::from(known.code()) == status) {
+            Some(Status::New) => counts.new = count,
+            Some(Status::Done) => counts.done = count,
+            Some(Status::Retry) => counts.retry = count,
+            Some(Status::Dead) => counts.dead = count,
+            None => {}
+        }
+    }
+    Ok(counts)
+}
+
+pub(crate) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(&store.sql.backlog).await?;
+    session.finish();
+    let Some(row) = answers.first(0) else { return Ok(Backlog::default()) };
+    let oldest = |index| Ok::<Option<Duration>, Failure>(optional_int(row, index)?.map(wait));
+    Ok(Backlog {
+        due: count(row, 0)? + count(row, 1)?,
+        delayed: count(row, 2)?,
+        dead: count(row, 3)?,
+        oldest_due: oldest(4)?.max(oldest(5)?),
+    })
+}
+
+pub(crate) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(&store.sql.nodes).await?;
+    session.finish();
+    let node = |row: &Row| {
+        Ok(NodeStatus {
+            node: NodeId::from_stored(text(row, 0)?.unwrap_or_default()),
+            mode: text(row, 1)?.unwrap_or_default().to_owned(),
+            started_at: time(row, 2)?.unwrap_or(EPOCH),
+            lease_left: Some(int(row, 3)?).filter(|left| *left > 0).map(wait),
+            owner: is_true(row, 4)?,
+        })
+    };
+    answers.rows(0).iter().map(node).collect()
+}
+
+pub(crate) async fn record(store: &Inner, event_id: &str) -> Result<Option<Record>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(fill(&store.sql.record, &[("event_id", &Literal::text(event_id))])).await?;
+    session.finish();
+    answers.first(0).map(read).transpose()
+}
+
+fn read(row: &Row) -> Result<Record, Failure> {
+    let payload = match (owned(row, 7)?, bytes(row, 8)?) {
+        (Some(json), _) => Some(Payload::Json(json.into())),
+        (None, Some(bytes)) => Some(Payload::Binary {
+            content_type: owned(row, 9)?.unwrap_or_default().into(),
+            bytes: Bytes::copy_from_slice(bytes),
+        }),
+        (None, None) => None,
+    };
+    Ok(Record {
+        seq: int(row, 0)?,
+        event_id: owned(row, 1)?.unwrap_or_default(),
+        event_type: owned(row, 2)?.unwrap_or_default(),
+        aggregate_type: owned(row, 3)?,
+        aggregate_id: owned(row, 4)?,
+        tenant_id: owned(row, 5)?,
+        ordering_key: owned(row, 6)?,
+        payload,
+        headers: owned(row, 10)?,
+        status: i16::try_from(int(row, 11)?).unwrap_or(i16::MAX),
+        attempts: i32::try_from(int(row, 12)?).unwrap_or(i32::MAX),
+        available_at: time(row, 13)?,
+        occurred_at: time(row, 14)?,
+        created_at: time(row, 15)?.unwrap_or(EPOCH),
+        done_at: time(row, 16)?,
+        last_error: owned(row, 17)?,
+        locked_by: owned(row, 18)?,
+    })
+}
+
+pub(crate) fn owned(row: &Row, index: usize) -> Result<Option<String>, Failure> {
+    Ok(text(row, index)?.map(str::to_owned))
+}
+
+pub(crate) fn time(row: &Row, index: usize) -> Result<Option<Timestamp>, Failure> {
+    Ok(optional_int(row, index)?.map(Timestamp::from_micros))
+}
+
+/// For columns that cannot be NULL, should they be.
+pub(crate) const EPOCH: Timestamp = Timestamp::from_micros(0);
+
+/// An aggregate type as readers see it: rows need not name one.
+pub(crate) fn aggregate_type(stored: Option<String>) -> String {
+    stored.unwrap_or_else(|| GLOBAL_AGGREGATE.to_owned())
+}

@@ -1,0 +1,173 @@
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use url::{Host, Url};
+
+use crate::tls::{SslMode, Tls};
+
+/// Where a database is, how to reach it and how to trust it, as a URL says it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) socket: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: Option<String>,
+    pub(crate) tls: Tls,
+    pub(crate) connect_timeout: Option<Duration>,
+}
+
+const PARAMETERS: [&str; 4] = ["connect_timeout", "socket", "ssl-ca", "ssl-mode"];
+
+impl Target {
+    /// Reads a URL. Nothing is connected to, and no error repeats a part of the URL that could be a password.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let url = Url::parse(url).map_err(|error| refuse(&format!("cannot be read: {error}"), EXAMPLE))?;
+        if !matches!(url.scheme(), "mysql" | "mariadb") || !url.has_authority() {
+            return Err(refuse("does not start with `mysql://` or `mariadb://`", EXAMPLE));
+        }
+        let host = match url.host() {
+            Some(Host::Domain(name)) => decode("host", name)?,
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => String::new(),
+        };
+        let mut target = Self {
+            host,
+            port: url.port().unwrap_or(3306),
+            socket: None,
+            user: some(decode("user", url.username())?),
+            password: url.password().map(|password| decode("password", password)).transpose()?,
+            database: some(decode("database", url.path().trim_start_matches('/'))?),
+            tls: Tls::default(),
+            connect_timeout: None,
+        };
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "connect_timeout" => target.connect_timeout = Some(seconds(&name, &value)?),
+                "socket" => target.socket = Some(value.into_owned()),
+                "ssl-ca" => target.tls.ca_file = Some(PathBuf::from(&*value)),
+                "ssl-mode" => target.tls.mode = SslMode::parse(&value)?,
+                name => return Err(unknown(name)),
+            }
+        }
+        if target.host.is_empty() && target.socket.is_none() {
+            return Err(refuse("names no host", EXAMPLE));
+        }
+        Ok(target)
+    }
+
+    /// Where the database is, for errors and logs: `localhost:3306/shop`.
+    pub(crate) fn address(&self) -> String {
+        let database = self.database.as_deref().unwrap_or_default();
+        match &self.socket {
+            Some(path) => format!("{path}/{database}"),
+            None if self.host.contains(':') => format!("[{}]:{}/{database}", self.host, self.port),
+            None => format!("{}:{}/{database}", self.host, self.port),
+        }
+    }
+}
+
+// The password is left out.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("address", &self.address())
+            .field("user", &self.user)
+            .field("tls", &self.tls)
+            .field("connect_timeout", &self.connect_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+const EXAMPLE: &str = "write it like `mysql://user:password@host:3306/database?ssl-mode=verify_identity`, with special \
+                       characters percent-encoded";
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn decode(part: &str, text: &str) -> Result<String, StoreError> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded
+        .map(Into::into)
+        .map_err(|_| refuse(&format!("has a {part} that is not UTF-8"), "percent-encode it as UTF-8"))
+}
+
+fn seconds(name: &str, value: &str) -> Result<Duration, StoreError> {
+    let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+    let refused = || refuse(&format!("has a parameter `{name}` that is no number of seconds"), "give it at least 1");
+    seconds.map(Duration::from_secs).ok_or_else(refused)
+}
+
+fn unknown(name: &str) -> StoreError {
+    // A password that was not escaped may have ended up here, so only what looks like a name is repeated.
+    let looks_like_a_name =
+        name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
+    let problem = if looks_like_a_name {
+        format!("has the unknown parameter `{name}`")
+    } else {
+        "has a parameter with a malformed name".to_owned()
+    };
+    refuse(&problem, &format!("remove it, or use one of {}", PARAMETERS.join(", ")))
+}
+
+pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "use the MySQL URL", format!("it {problem}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_url() {
+        let table = [
+            ("mysql://u:p@h/d", "h:3306/d"),
+            ("mariadb://u@h:3307", "h:3307/"),
+            ("mysql://u:a%40b%2Fc@h/d", "h:3306/d"),
+            ("mysql://u@[::1]:3307/d", "[::1]:3307/d"),
+            ("mysql://u@h/d?socket=/run/mysqld/mysqld.sock", "/run/mysqld/mysqld.sock/d"),
+        ];
+        for (url, address) in table {
+            assert_eq!(target(url).address(), address, "{url}");
+        }
+    }
+
+    #[test]
+    fn every_part_is_read() {
+        let target =
+            target("mysql://a%20b:p%40ss@db.internal/shop?connect_timeout=3&ssl-mode=required&ssl-ca=%2Fca.pem");
+        assert_eq!(target.user.as_deref(), Some("a b"));
+        assert_eq!(target.password.as_deref(), Some("p@ss"));
+        assert_eq!(target.database.as_deref(), Some("shop"));
+        assert_eq!(target.connect_timeout, Some(Duration::from_secs(3)));
+        assert_eq!(target.tls, Tls { mode: SslMode::Required, ca_file: Some("/ca.pem".into()) });
+        assert!(!format!("{target:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn errors_name_the_parameter_and_the_remedy() {
+        let table = [
+            ("http://h", "mysql://"),
+            ("mysql:h", "mysql://"),
+            ("mysql:///d", "names no host"),
+            ("mysql://u@h/d?sslmode=required", "`sslmode`"),
+            ("mysql://u@h/d?ssl-mode=on", "verify_identity"),
+            ("mysql://u@h/d?connect_timeout=soon", "connect_timeout"),
+            ("mysql://%ff@h/d", "user"),
+        ];
+        for (url, part) in table {
+            let error = Target::parse(url).expect_err(url).to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Creating, adopting and checking the tables.
+
+mod support;
+
+use futures_util::future::try_join_all;
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::event::Payload;
+use pillarbox_core::ownership::Fence;
+use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
+use support::{done, events, fetch, owner, pending, unique, with_db};
+
+/// Many processes start at once on an empty database; stores share nothing, as processes do.
+#[tokio::test]
+async fn many_migrate_at_once() {
+    with_db(async |db| {
+        let stores = try_join_all((0..8).map(|_| db.options().pool_size(1).connect())).await.expect("connect");
+        try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
+        try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
+        assert_eq!(db.text("SELECT COUNT(*) FROM outbox_migration").await.as_deref(), Some("1"), "one of them did it");
+        let partitions = "SELECT COUNT(*) FROM outbox_partition WHERE node_id IS NULL";
+        assert_eq!(db.text(partitions).await.as_deref(), Some("256"));
+    })
+    .await;
+}
+
+/// Statements that make tables commit by themselves, so a process may die between any two of them.
+#[tokio::test]
+async fn a_migration_that_was_cut_short_is_completed() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let written = db.write(&store, events(3)).await;
+        for lost in [
+            "DELETE FROM outbox_migration",
+            "DELETE FROM outbox_migration; DELETE FROM outbox_partition WHERE `partition` > 100",
+            "DROP TABLE outbox_migration, outbox_partition, outbox_node",
+        ] {
+            db.execute(lost).await;
+            store.migrate().await.expect("migrates");
+            store.check().await.expect("is complete");
+            assert_eq!(db.text("SELECT COUNT(*) FROM outbox_partition").await.as_deref(), Some("256"));
+            assert_eq!(pending(&store).await, written);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_database_of_the_table_is_made_and_found() {
+    with_db(async |db| {
+        let name = unique("pillarbox_other");
+        let store = db.options().table(format!("{name}.orders")).connect().await.expect("connects");
+        let error = store.check().await.expect_err("nothing is there");
+        assert!(error.to_string().contains(&format!("{name}.orders_partition")), "{error}");
+        store.migrate().await.expect("migrates");
+        store.check().await.expect("is there");
+        assert_eq!(db.write(&store, events(2)).await, pending(&store).await);
+        db.execute(&format!("DROP DATABASE {name}")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_of_another_purpose_is_refused_untouched() {
+    for (table, columns) in [
+        ("outbox_event", "event_id VARCHAR(36) PRIMARY KEY, payload JSON"),
+        ("outbox_node", "node_id INT PRIMARY KEY"),
+        ("outbox_migration", "name VARCHAR(20)"),
+    ] {
+        with_db(async |db| {
+            db.execute(&format!("CREATE TABLE {table} ({columns})")).await;
+            let store = db.options().connect().await.expect("connects");
+            let error = store.migrate().await.expect_err("it is not ours");
+            assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
+            assert!(error.to_string().contains(table) && error.to_string().contains("rename"), "{error}");
+            let tables = format!("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{}'", db.name);
+            assert_eq!(db.text(&tables).await.as_deref(), Some("1"), "nothing was written");
+        })
+        .await;
+    }
+}
+
+/// As outbox-java's documentation prints it.
+const OUTBOX_JAVA: &str = "
+    CREATE TABLE outbox_event (
+      event_id VARCHAR(36) PRIMARY KEY,
+      event_type VARCHAR(128) NOT NULL,
+      aggregate_type VARCHAR(64),
+      aggregate_id VARCHAR(128),
+      tenant_id VARCHAR(64),
+      payload JSON NOT NULL,
+      headers JSON,
+      status TINYINT NOT NULL,
+      attempts INT NOT NULL DEFAULT 0,
+      available_at DATETIME(6) NOT NULL,
+      created_at DATETIME(6) NOT NULL,
+      done_at DATETIME(6),
+      last_error TEXT,
+      locked_by VARCHAR(128),
+      locked_at DATETIME(6)
+    ) DEFAULT CHARACTER SET latin1;
+    CREATE INDEX idx_status_available ON outbox_event(status, available_at, created_at)";
+
+/// The insert that its writers send.
+fn java_insert(event_id: &str, status: u8) -> String {
+    format!(
+        "INSERT INTO outbox_event (event_id, event_type, aggregate_type, aggregate_id, tenant_id, payload, headers, status,
+             attempts, available_at, created_at)
+         VALUES ('{event_id}', 'OrderPlaced', '__GLOBAL__', NULL, NULL, '{{\"n\" :  1}}', '{{\"trace\": \"é\"}}', {status},
+             0, UTC_TIMESTAMP(6) - INTERVAL 1 SECOND, UTC_TIMESTAMP(6))"
+    )
+}
+
+#[tokio::test]
+async fn a_table_of_outbox_java_is_adopted_and_its_writers_go_on() {
+    with_db(async |db| {
+        db.execute(OUTBOX_JAVA).await;
+        for (id, status) in [("01B", 0), ("01A", 0), ("01C", 1), ("01D", 3)] {
+            db.execute(&java_insert(id, status)).await;
+        }
+        let store = db.options().connect().await.expect("connects");
+        store.migrate().await.expect("adopts");
+        store.check().await.expect("is ours");
+        store.migrate().await.expect("migrates again");
+        db.execute(&java_insert("01E", 0)).await;
+        let duplicate = db.pool.get_conn().await.expect("a connection");
+        let refused = mysql_async::prelude::Query::ignore(java_insert("01A", 0), duplicate).await;
+        assert!(refused.is_err(), "an id is still unique");
+        let ours = db.write(&store, events(1)).await;
+
+        let rows = store.fetch(&fetch(10)).await.expect("fetches").rows;
+        let ids: Vec<&str> = rows
+            .iter()
+            .map(|row| match row {
+                FetchedRow::Row(row) => row.event_id.as_str(),
+                FetchedRow::Broken(row) => panic!("{row:?}"),
+            })
+            .collect();
+        // Ours is due at once, theirs have a due time each and follow in its order.
+        assert_eq!(ids[1..], ["01B", "01A", "01E"]);
+        assert_eq!(rows[0].seq(), ours[0]);
+        let FetchedRow::Row(theirs) = &rows[1] else { panic!("{rows:?}") };
+        assert!(matches!(&theirs.payload, Payload::Json(json) if json.contains("\"n\"")), "{theirs:?}");
+        assert_eq!(theirs.headers.get("trace"), Some("é"));
+
+        let owner = owner(&store).await;
+        let all: Vec<i64> = rows.iter().map(FetchedRow::seq).collect();
+        assert_eq!(store.settle(&owner, Fence::Table, &done(&all)).await.expect("settles"), [0_i64; 0]);
+        let counts = store.counts().await.expect("counts");
+        assert_eq!((counts.new, counts.done, counts.dead), (0, 5, 1));
+        let record = store.record("01D").await.expect("reads").expect("is there");
+        assert_eq!((record.status, record.seq), (3, 4), "seq follows the old primary key");
+    })
+    .await;
+}
+
+/// Whatever time zone a writer's session is in, the defaults are UTC.
+#[tokio::test]
+async fn defaults_are_utc_in_every_time_zone() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.execute(
+            "SET time_zone = '+09:00';
+             INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('a', 'order.placed', '{}')",
+        )
+        .await;
+        let age = "SELECT ABS(TIMESTAMPDIFF(SECOND, created_at, UTC_TIMESTAMP())) < 60 FROM outbox_event";
+        assert_eq!(db.text(age).await.as_deref(), Some("1"));
+        assert_eq!(pending(&store).await.len(), 1);
+    })
+    .await;
+}
