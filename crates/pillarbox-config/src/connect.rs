@@ -1,0 +1,148 @@
+//! From `store.url` to an open store. A database that is added here gets a variant of `DatabaseKind`, its settings in
+//! `why_ignored`, and an arm in `connect`.
+
+use std::sync::Arc;
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use pillarbox_core::error::{StartError, StoreError};
+use pillarbox_core::store::{Store, TableName};
+
+use crate::origin::Origins;
+use crate::value::{DatabaseKind, DatabaseUrl};
+use crate::{Error, Settings, StoreSettings};
+
+impl StoreSettings {
+    pub(crate) fn check(&self, origins: &Origins) -> Result<(), Error> {
+        if let (Some(_), Some(_)) = (&self.url, &self.url_file) {
+            return Err(Error::invalid("store.url_file", origins, "stands beside `store.url`", "give one of them"));
+        }
+        if let Some(url) = &self.url {
+            url.kind().map_err(|(problem, remedy)| Error::invalid("store.url", origins, problem, remedy))?;
+        }
+        if self.pool_size == 0 {
+            return Err(Error::invalid("store.pool_size", origins, "is zero", "set at least 1"));
+        }
+        TableName::parse(&self.table).map_err(|error| Error::refused(&error, origins))?;
+        Ok(())
+    }
+
+    /// Why `key` means nothing to the database that `store.url` names. What `store.url_file` names is known once it is
+    /// read.
+    pub(crate) fn why_ignored(&self, key: &str) -> Option<String> {
+        self.url.as_ref()?.kind().ok().and_then(|kind| why_ignored_by(kind, key))
+    }
+}
+
+fn why_ignored_by(kind: DatabaseKind, key: &str) -> Option<String> {
+    let ignored = match kind {
+        DatabaseKind::Postgres => matches!(key, "store.synchronous" | "store.busy_timeout"),
+        DatabaseKind::Mysql => matches!(key, "store.durable_marks" | "store.synchronous" | "store.busy_timeout"),
+        DatabaseKind::Sqlite => matches!(key, "store.pool_size" | "store.durable_marks"),
+    };
+    ignored.then(|| format!("does not apply to {}", kind.name()))
+}
+
+impl Settings {
+    /// The database's URL, read from `store.url_file` if that is how it is given. A program that keeps a pool of its own
+    /// on the same database can open it by this.
+    ///
+    /// # Errors
+    /// When neither is given, or the file cannot be read.
+    pub fn database_url(&self) -> Result<DatabaseUrl, Error> {
+        match (&self.store.url, &self.store.url_file) {
+            (Some(url), _) => Ok(url.clone()),
+            (None, Some(path)) => match std::fs::read_to_string(path) {
+                Ok(text) => Ok(text.trim().into()),
+                Err(source) => Err(Error::File { what: "`store.url_file`", path: path.clone(), source }),
+            },
+            (None, None) => {
+                let remedy = "set it or `store.url_file`, in the file or by the environment, or hand in a store";
+                Err(Error::invalid("store.url", &self.origins, "is missing", remedy))
+            }
+        }
+    }
+
+    /// Opens the store that the URL names.
+    pub(crate) async fn connect(&self) -> Result<Arc<dyn Store>, Error> {
+        let url = self.database_url()?;
+        let given = if self.store.url.is_some() { "store.url" } else { "store.url_file" };
+        let kind = url.kind().map_err(|(problem, remedy)| Error::invalid(given, &self.origins, problem, remedy))?;
+        for key in self.origins.keys() {
+            if let Some(why) = why_ignored_by(kind, key) {
+                return Err(Error::invalid(key.to_owned(), &self.origins, why, "remove it"));
+            }
+        }
+        match kind {
+            #[cfg(feature = "postgres")]
+            DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url).map_err(start)?.connect().await.map_err(start)?)),
+            #[cfg(feature = "mysql")]
+            DatabaseKind::Mysql => Ok(Arc::new(self.mysql(&url).map_err(start)?.connect().await.map_err(start)?)),
+            #[cfg(feature = "sqlite")]
+            DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url).open().await.map_err(start)?)),
+            #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+            kind => {
+                let problem = format!("names {}, which this program was built without", kind.name());
+                let remedy = format!("enable the feature `{}`", kind.feature());
+                Err(Error::invalid(given, &self.origins, problem, remedy))
+            }
+        }
+    }
+
+    /// The options of a PostgreSQL store, for a program that opens it by itself.
+    ///
+    /// # Errors
+    /// As [`database_url`](Self::database_url), and when the URL is malformed.
+    #[cfg(feature = "postgres")]
+    pub fn postgres_options(&self) -> Result<pillarbox_postgres::PostgresOptions, Error> {
+        self.postgres(&self.database_url()?).map_err(start)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres(&self, url: &DatabaseUrl) -> Result<pillarbox_postgres::PostgresOptions, StoreError> {
+        let store = &self.store;
+        Ok(pillarbox_postgres::PostgresOptions::parse(url.as_str())?
+            .table(&store.table)
+            .pool_size(store.pool_size)
+            .durable_marks(store.durable_marks))
+    }
+
+    /// The options of a MySQL store, for a program that opens it by itself.
+    ///
+    /// # Errors
+    /// As [`database_url`](Self::database_url), and when the URL is malformed.
+    #[cfg(feature = "mysql")]
+    pub fn mysql_options(&self) -> Result<pillarbox_mysql::MysqlOptions, Error> {
+        self.mysql(&self.database_url()?).map_err(start)
+    }
+
+    #[cfg(feature = "mysql")]
+    fn mysql(&self, url: &DatabaseUrl) -> Result<pillarbox_mysql::MysqlOptions, StoreError> {
+        let store = &self.store;
+        Ok(pillarbox_mysql::MysqlOptions::parse(url.as_str())?.table(&store.table).pool_size(store.pool_size))
+    }
+
+    /// The options of a SQLite store, for a program that opens it by itself, to write through its connection.
+    ///
+    /// # Errors
+    /// As [`database_url`](Self::database_url).
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite_options(&self) -> Result<pillarbox_sqlite::SqliteOptions, Error> {
+        Ok(self.sqlite(&self.database_url()?))
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn sqlite(&self, url: &DatabaseUrl) -> pillarbox_sqlite::SqliteOptions {
+        let store = &self.store;
+        let options =
+            pillarbox_sqlite::SqliteOptions::new(url.as_str()).table(&store.table).busy_timeout(store.busy_timeout);
+        match store.synchronous {
+            crate::Synchronous::Full => options.synchronous_full(),
+            crate::Synchronous::Normal => options.synchronous_normal(),
+        }
+    }
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+fn start(error: StoreError) -> Error {
+    Error::Start(StartError::Store(error))
+}

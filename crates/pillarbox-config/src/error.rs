@@ -1,0 +1,98 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use pillarbox_core::error::{ConfigError, StartError};
+
+use crate::origin::{Origin, Origins};
+
+/// Settings that cannot be used, or an outbox that could not be started with them.
+///
+/// It says which setting, where it was given, what is wrong and what to do. It never contains a database URL.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {what} {}: {source}", path.display())]
+    File {
+        /// What it is.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not TOML.
+    #[error("{}, line {line}: {message}", path.display())]
+    Syntax {
+        /// Which.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// There is no such setting.
+    #[error("unknown {what} `{name}`{}; {remedy}", at(origin.as_ref()))]
+    Unknown {
+        /// `key` or `variable`.
+        what: &'static str,
+        /// The name that was given.
+        name: String,
+        /// Where, unless the name says it.
+        origin: Option<Origin>,
+        /// Most likely the name that was meant.
+        remedy: String,
+    },
+    /// A setting has a value that it cannot have, contradicts another, or does not apply.
+    #[error("setting `{key}`{} {problem}; {remedy}", at(origin.as_ref()))]
+    Invalid {
+        /// Which.
+        key: Cow<'static, str>,
+        /// Where it was given; `None` if nowhere.
+        origin: Option<Origin>,
+        /// What is wrong with it.
+        problem: Cow<'static, str>,
+        /// What to do about it.
+        remedy: Cow<'static, str>,
+    },
+    /// The settings are fine, but the outbox could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// What it displays: a program whose `main` returns an error shows people its `Debug`, and the sentence is what helps
+/// them.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error {
+    pub(crate) fn invalid(
+        key: impl Into<Cow<'static, str>>,
+        origins: &Origins,
+        problem: impl Into<Cow<'static, str>>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let key = key.into();
+        let origin = origins.get(&key).cloned();
+        Self::Invalid { key, origin, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// The core's complaint about a setting, by the key it has here and with where it was given.
+    pub(crate) fn refused(complaint: &ConfigError, origins: &Origins) -> Self {
+        let key = match complaint.field() {
+            "node_name" => "ownership.node_name",
+            "table" => "store.table",
+            field => field,
+        };
+        Self::invalid(key, origins, complaint.problem().to_owned(), complaint.remedy().to_owned())
+    }
+}
+
+/// Where it is, for the middle of a sentence.
+fn at(origin: Option<&Origin>) -> String {
+    origin.map(|origin| format!(" ({origin})")).unwrap_or_default()
+}

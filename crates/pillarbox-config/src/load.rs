@@ -1,0 +1,138 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::Deserialize as _;
+
+use crate::keys::{Keys, tree};
+use crate::origin::Origins;
+use crate::read::{Given, PREFIX, environment, file};
+use crate::{Error, Origin, Settings};
+
+/// Reads settings from several sources. What the program sets wins over the environment, the environment over files, a
+/// later file over an earlier one.
+///
+/// ```no_run
+/// # fn main() -> Result<(), pillarbox_config::Error> {
+/// use pillarbox_config::Loader;
+///
+/// // Two outboxes in one process, each with a file and a prefix of its own.
+/// let orders = Loader::new().file("orders.toml").environment_of("ORDERS_OUTBOX_").load()?;
+/// let stock = Loader::new().file("stock.toml").environment_of("STOCK_OUTBOX_").set("mode", "multi_node").load()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "nothing is read before load() is called"]
+pub struct Loader {
+    files: Vec<(PathBuf, bool)>,
+    prefix: Option<String>,
+    variables: Option<Vec<(OsString, OsString)>>,
+    /// Not shown by `Debug` of errors: a value may be a URL.
+    set: Vec<(String, Hidden)>,
+}
+
+/// Text that may be a secret.
+#[derive(Clone)]
+struct Hidden(String);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl Loader {
+    /// Reads nothing yet: the result would be the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a TOML file, which has to be there.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push((path.into(), true));
+        self
+    }
+
+    /// Reads a TOML file if it is there.
+    pub fn optional_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push((path.into(), false));
+        self
+    }
+
+    /// Reads the variables that begin with `PILLARBOX_`.
+    pub fn environment(self) -> Self {
+        self.environment_of(PREFIX)
+    }
+
+    /// Reads the variables that begin with another prefix, such as `ORDERS_OUTBOX_`: for a second outbox in one process.
+    pub fn environment_of(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Takes these variables in the place of the process's own: for tests.
+    pub fn variables<N: Into<OsString>, V: Into<OsString>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.variables = Some(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
+        self
+    }
+
+    /// Sets one key, as text: for what the program decides itself, such as by an argument of its command line.
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.set.push((key.into(), Hidden(value.into())));
+        self
+    }
+
+    /// Reads all sources and checks what they say.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: a file that cannot be read, a key that does not exist, a value that it cannot have,
+    /// a setting that the mode or the database would ignore.
+    pub fn load(self) -> Result<Settings, Error> {
+        let keys = Keys::known();
+        let mut layers = Vec::new();
+        for (path, required) in &self.files {
+            layers.push(file(&keys, path, *required)?);
+        }
+        if let Some(prefix) = &self.prefix {
+            let variables = self.variables.unwrap_or_else(|| std::env::vars_os().collect());
+            layers.push(environment(&keys, prefix, variables)?);
+        }
+        layers.push(self.set.into_iter().map(|(key, value)| set(&keys, key, &value.0)).collect::<Result<_, _>>()?);
+        let settings = merge(layers)?;
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+fn set(keys: &Keys, key: String, value: &str) -> Result<Given, Error> {
+    if keys.kind(&key).is_some() {
+        return Given::from_text(keys, key, value, Origin::Program);
+    }
+    let remedy =
+        keys.nearest(&key).map_or_else(|| "do not set it".to_owned(), |known| format!("did you mean `{known}`?"));
+    Err(Error::Unknown { what: "key", name: key, origin: Some(Origin::Program), remedy })
+}
+
+/// Later layers win.
+fn merge(layers: Vec<Vec<Given>>) -> Result<Settings, Error> {
+    const URL: [&str; 2] = ["store.url", "store.url_file"];
+    let mut merged = BTreeMap::new();
+    for layer in layers {
+        // They are two ways to say the same, so that either replaces both.
+        if layer.iter().any(|given| URL.contains(&&*given.key)) {
+            for key in URL {
+                merged.remove(key);
+            }
+        }
+        merged.extend(layer.into_iter().map(|given| (given.key, (given.value, given.origin))));
+    }
+    let values = tree(merged.iter().map(|(key, (value, _))| (&**key, value)));
+    // Each value was tried alone, so that this finds nothing new.
+    let settings = Settings::deserialize(values)
+        .map_err(|error| Error::invalid("", &Origins::default(), "is inconsistent", error.to_string()))?;
+    Ok(Settings { origins: Origins::of(merged.into_iter().map(|(key, (_, origin))| (key, origin))), ..settings })
+}

@@ -1,0 +1,60 @@
+use std::ffi::OsString;
+
+use super::Given;
+use crate::keys::Keys;
+use crate::{Error, Origin};
+
+/// What the variables of an outbox begin with, unless the program says otherwise.
+pub(crate) const PREFIX: &str = "PILLARBOX_";
+
+/// Reads the variables that begin with `prefix`; all others are somebody else's. An empty one counts as not set.
+pub(crate) fn environment(
+    keys: &Keys,
+    prefix: &str,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<Given>, Error> {
+    let mut given = Vec::new();
+    for (variable, value) in variables {
+        let Some(variable) = variable.to_str() else { continue };
+        let Some(name) = variable.strip_prefix(prefix).filter(|name| !is_of_others(name)) else { continue };
+        let key = name.to_ascii_lowercase().replace("__", ".");
+        if keys.kind(&key).is_none() || variable_of(prefix, &key) != variable {
+            return Err(unknown(keys, prefix, variable, &key));
+        }
+        let origin = Origin::Variable(variable.to_owned());
+        let Some(text) = value.to_str() else {
+            let (problem, remedy) = ("is not UTF-8".into(), "write it in UTF-8".into());
+            return Err(Error::Invalid { key: key.into(), origin: Some(origin), problem, remedy });
+        };
+        if !text.is_empty() {
+            given.push(Given::from_text(keys, key, text, origin)?);
+        }
+    }
+    Ok(given)
+}
+
+/// Whether a variable with the prefix is meant for somebody else: the program `pillarbox`, the tests, or those that
+/// Kubernetes gives every container beside a service called `pillarbox` or `pillarbox-…`.
+fn is_of_others(name: &str) -> bool {
+    let of_kubernetes = || {
+        name.ends_with("SERVICE_HOST")
+            || name.contains("SERVICE_PORT")
+            || name == "PORT"
+            || name.ends_with("_PORT")
+            || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains("PORT_") && name.contains(protocol))
+    };
+    name == "STORE" || name.starts_with("TEST_") || of_kubernetes()
+}
+
+fn variable_of(prefix: &str, key: &str) -> String {
+    format!("{prefix}{}", key.replace('.', "__").to_ascii_uppercase())
+}
+
+fn unknown(keys: &Keys, prefix: &str, variable: &str, key: &str) -> Error {
+    // A single underscore between section and setting is the commonest slip.
+    let remedy = match keys.nearest(key).filter(|nearest| !keys.is_section(nearest)) {
+        Some(nearest) => format!("did you mean `{}`?", variable_of(prefix, nearest)),
+        None => format!("unset it: variables that begin with `{prefix}` are settings of the outbox"),
+    };
+    Error::Unknown { what: "variable", name: variable.to_owned(), origin: None, remedy }
+}

@@ -1,0 +1,274 @@
+//! The tree. Its fields are the keys, their documentation is what `docs/configuration.md` tells at length, and their
+//! defaults are taken from the library's, so that they cannot drift.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::run::{
+    ClaimConfig, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
+    ShutdownConfig, WakeUpConfig,
+};
+use pillarbox_core::store::TableName;
+use serde::{Deserialize, Serialize};
+
+use crate::Setup;
+use crate::origin::Origins;
+use crate::value::{DatabaseUrl, FailingHead, Mode, Synchronous, Unroutable, or_never, span};
+
+/// All settings of an outbox: where its table is, who delivers, and one struct per stage.
+///
+/// Read it with [`load`](crate::load) or a [`Loader`](crate::Loader), or begin with the defaults; change what the program
+/// knows better; then call [`outbox`](Self::outbox).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Who delivers. Default `single_node`.
+    pub mode: Mode,
+    /// Where the table is.
+    pub store: StoreSettings,
+    /// Reading the table.
+    pub claim: ClaimSettings,
+    /// Calling handlers.
+    pub dispatch: DispatchSettings,
+    /// Trying again.
+    pub retry: RetrySettings,
+    /// Recording verdicts.
+    pub settle: SettleSettings,
+    /// Being a node.
+    pub ownership: OwnershipSettings,
+    /// Deleting what is over.
+    pub purge: PurgeSettings,
+    /// Waking other processes.
+    pub wake_up: WakeUpSettings,
+    /// Stopping.
+    pub shutdown: ShutdownSettings,
+    /// Being watched.
+    pub metrics: MetricsSettings,
+    /// Where they were given, for errors.
+    #[serde(skip)]
+    pub(crate) origins: Origins,
+}
+
+impl Settings {
+    /// Begins to set up an outbox with these settings.
+    pub fn outbox(self) -> Setup {
+        Setup::new(self)
+    }
+}
+
+/// Where the table is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// The database. It is a secret: better given by the environment or by `url_file`.
+    pub url: Option<DatabaseUrl>,
+    /// A file that holds the URL and nothing else, such as a mounted secret.
+    pub url_file: Option<PathBuf>,
+    /// The event table, such as `billing.outbox_event`. Default `outbox_event`.
+    pub table: String,
+    /// Whether to create or upgrade the tables at the start. Default `false`.
+    pub migrate: bool,
+    /// PostgreSQL and MySQL: connections for events, at least 1; there is one more for the lease. Default 4.
+    pub pool_size: usize,
+    /// PostgreSQL: whether recording that an event was handled waits for the disk. Default `false`.
+    pub durable_marks: bool,
+    /// SQLite: whether a commit waits for the disk, `full` or `normal`. Default `full`.
+    pub synchronous: Synchronous,
+    /// SQLite: how long a call waits for its turn to write. Default `5s`.
+    #[serde(with = "span")]
+    pub busy_timeout: Duration,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self {
+            url: None,
+            url_file: None,
+            table: TableName::default().to_string(),
+            migrate: false,
+            pool_size: 4,
+            durable_marks: false,
+            synchronous: Synchronous::Full,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Reading the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClaimSettings {
+    /// Rows read at once, 1 to 10,000. Default 1000.
+    pub batch: usize,
+    /// Pause between looks while there is work. Default `50ms`.
+    #[serde(with = "span")]
+    pub min_interval: Duration,
+    /// Longest pause between looks. Default `5s`.
+    #[serde(with = "span")]
+    pub max_interval: Duration,
+}
+
+impl Default for ClaimSettings {
+    fn default() -> Self {
+        let ClaimConfig { batch, min_interval, max_interval } = ClaimConfig::default();
+        Self { batch, min_interval, max_interval }
+    }
+}
+
+/// Calling handlers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DispatchSettings {
+    /// Handlers running at once, 1 to 10,000. Default 4.
+    pub workers: usize,
+    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 1000.
+    pub hot_capacity: usize,
+    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 1000.
+    pub cold_capacity: usize,
+    /// What becomes of an event that no handler takes: `dead`, or `park 30s`. Default `dead`.
+    pub unroutable: Unroutable,
+}
+
+impl Default for DispatchSettings {
+    fn default() -> Self {
+        let DispatchConfig { workers, hot_capacity, cold_capacity, unroutable } = DispatchConfig::default();
+        Self { workers, hot_capacity, cold_capacity, unroutable: unroutable.into() }
+    }
+}
+
+/// Trying again: exponential, unless [`Setup::retry_policy`] says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetrySettings {
+    /// Handler calls in total before an event goes DEAD, at least 1. Default 10.
+    pub max_attempts: u32,
+    /// The pause after the first failure; it doubles with each further one. Default `200ms`.
+    #[serde(with = "span")]
+    pub base: Duration,
+    /// The longest pause. Default `60s`.
+    #[serde(with = "span")]
+    pub cap: Duration,
+    /// Mode `ordered`: what becomes of the events behind one that fails. Default `retry_in_place`.
+    pub failing_head: FailingHead,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        // The policy is behind a trait, which shows no numbers; a test compares them.
+        let RetryConfig { max_attempts, policy: _, failing_head } = RetryConfig::default();
+        let (base, cap) = (Duration::from_millis(200), Duration::from_secs(60));
+        Self { max_attempts, base, cap, failing_head: failing_head.into() }
+    }
+}
+
+/// Recording verdicts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SettleSettings {
+    /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
+    pub batch: usize,
+}
+
+impl Default for SettleSettings {
+    fn default() -> Self {
+        let SettleConfig { batch } = SettleConfig::default();
+        Self { batch }
+    }
+}
+
+/// Being a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OwnershipSettings {
+    /// The node's name in the database and in logs. Default: the host's name.
+    pub node_name: Option<String>,
+    /// How long ownership holds without renewal. Default `15s`.
+    #[serde(with = "span")]
+    pub lease: Duration,
+    /// How often a standby looks whether it can take over. Default `900ms`.
+    #[serde(with = "span")]
+    pub standby_interval: Duration,
+}
+
+impl Default for OwnershipSettings {
+    fn default() -> Self {
+        let OwnershipConfig { node_name: _, lease, standby_interval } = OwnershipConfig::default();
+        Self { node_name: None, lease, standby_interval }
+    }
+}
+
+/// Deleting what is over. Every duration may be `never`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PurgeSettings {
+    /// How long DONE events are kept. Default `7d`.
+    #[serde(with = "or_never")]
+    pub done_after: Option<Duration>,
+    /// How long DEAD events are kept. Default `never`: until they are replayed or discarded.
+    #[serde(with = "or_never")]
+    pub dead_after: Option<Duration>,
+    /// Mode `writer_only`: how long any event is kept. Default `never`: nothing is deleted.
+    #[serde(with = "or_never")]
+    pub all_after: Option<Duration>,
+    /// How often to look for events that are over. Default `1h`.
+    #[serde(with = "span")]
+    pub interval: Duration,
+    /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
+    pub batch: usize,
+}
+
+impl Default for PurgeSettings {
+    fn default() -> Self {
+        let PurgeConfig { done_after, dead_after, interval, batch } = PurgeConfig::default();
+        Self { done_after, dead_after, all_after: None, interval, batch }
+    }
+}
+
+/// Waking other processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WakeUpSettings {
+    /// Whether processes on the same table wake each other. PostgreSQL only. Default `false`.
+    pub enabled: bool,
+}
+
+impl Default for WakeUpSettings {
+    fn default() -> Self {
+        let WakeUpConfig { enabled } = WakeUpConfig::default();
+        Self { enabled }
+    }
+}
+
+/// Stopping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShutdownSettings {
+    /// How long queued and running events may take to finish. Default `5s`.
+    #[serde(with = "span")]
+    pub drain_timeout: Duration,
+}
+
+impl Default for ShutdownSettings {
+    fn default() -> Self {
+        let ShutdownConfig { drain_timeout } = ShutdownConfig::default();
+        Self { drain_timeout }
+    }
+}
+
+/// Being watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsSettings {
+    /// What the names of metrics begin with, before a dot. Default `pillarbox`.
+    pub prefix: String,
+    /// How often the gauges are brought up to date. Default `15s`.
+    #[serde(with = "span")]
+    pub interval: Duration,
+}
+
+impl Default for MetricsSettings {
+    fn default() -> Self {
+        let MetricsConfig { prefix, interval } = MetricsConfig::default();
+        Self { prefix, interval }
+    }
+}

@@ -1,0 +1,198 @@
+use std::fmt;
+use std::sync::Arc;
+
+use pillarbox_core::clock::{Clock, Random};
+use pillarbox_core::error::StartError;
+use pillarbox_core::handle::{EventHandler, Interceptor, IntoBatchHandler, IntoHandler, Route};
+use pillarbox_core::retry::RetryPolicy;
+use pillarbox_core::run::{Config, MultiNode, Ordered, Outbox, SingleNode, WriterOnly};
+use pillarbox_core::store::Store;
+use pillarbox_core::write::WriterHook;
+
+use crate::value::Mode;
+use crate::{Error, PurgeSettings, Settings};
+
+/// An outbox being set up: the settings, and the code that goes with them.
+///
+/// The mode is known only when the program runs, so handlers are registered the same way for all of them. In mode
+/// `writer_only` nothing is delivered, so handlers, interceptors and the retry policy are not used; a line in the log says
+/// so. One program can thus be deployed as a service that only writes and as one that delivers, by its settings alone.
+#[must_use = "nothing runs until start() is called"]
+pub struct Setup {
+    settings: Settings,
+    store: Option<Arc<dyn Store>>,
+    /// What is done to the builder once the mode's builder exists.
+    steps: Vec<Step>,
+    handlers: usize,
+}
+
+type Step = Box<dyn FnOnce(Builder) -> Builder + Send>;
+
+/// The builder of the mode that was asked for.
+enum Builder {
+    SingleNode(SingleNode),
+    MultiNode(MultiNode),
+    Ordered(Ordered),
+    WriterOnly(WriterOnly),
+}
+
+/// Does the same to the builder of whatever mode it is.
+macro_rules! in_any_mode {
+    ($builder:expr, $inner:ident => $done:expr) => {
+        match $builder {
+            Builder::SingleNode($inner) => Builder::SingleNode($done),
+            Builder::MultiNode($inner) => Builder::MultiNode($done),
+            Builder::Ordered($inner) => Builder::Ordered($done),
+            Builder::WriterOnly($inner) => Builder::WriterOnly($done),
+        }
+    };
+}
+
+/// Does the same to the builder of whatever mode it is that delivers.
+macro_rules! where_delivered {
+    ($builder:expr, $inner:ident => $done:expr) => {
+        match $builder {
+            Builder::SingleNode($inner) => Builder::SingleNode($done),
+            Builder::MultiNode($inner) => Builder::MultiNode($done),
+            Builder::Ordered($inner) => Builder::Ordered($done),
+            writer @ Builder::WriterOnly(_) => writer,
+        }
+    };
+}
+
+impl Setup {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings, store: None, steps: Vec::new(), handlers: 0 }
+    }
+
+    fn step(mut self, step: impl FnOnce(Builder) -> Builder + Send + 'static) -> Self {
+        self.steps.push(Box::new(step));
+        self
+    }
+
+    /// Takes this store. The section `store` of the settings is then not used, except for `store.migrate`.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
+    pub fn handle<S, H: EventHandler<S>>(mut self, handler: H) -> Self {
+        let (route, handler) = (H::route(), handler.into_handler());
+        self.handlers += 1;
+        self.step(move |builder| where_delivered!(builder, it => it.handle_type(route, handler)))
+    }
+
+    /// Registers the handler of events known by name: a pair of aggregate type and event type, or an event type alone.
+    pub fn handle_type<S>(mut self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
+        let (route, handler) = (route.into(), handler.into_handler());
+        self.handlers += 1;
+        self.step(move |builder| where_delivered!(builder, it => it.handle_type(route, handler)))
+    }
+
+    /// Registers a handler that takes up to `max` waiting events at once.
+    pub fn handle_batch<R: 'static>(
+        mut self,
+        route: impl Into<Route>,
+        max: usize,
+        handler: impl IntoBatchHandler<R> + Send + 'static,
+    ) -> Self {
+        let route = route.into();
+        self.handlers += 1;
+        self.step(move |builder| where_delivered!(builder, it => it.handle_batch(route, max, handler)))
+    }
+
+    /// Registers the handler of every event that has no handler of its own.
+    pub fn handle_all<S>(mut self, handler: impl IntoHandler<S>) -> Self {
+        let handler = handler.into_handler();
+        self.handlers += 1;
+        self.step(move |builder| where_delivered!(builder, it => it.handle_all(handler)))
+    }
+
+    /// Adds code that runs around every handler.
+    pub fn interceptor(self, interceptor: impl Interceptor) -> Self {
+        self.step(move |builder| where_delivered!(builder, it => it.interceptor(interceptor)))
+    }
+
+    /// Takes another policy than the exponential one of `retry.base` and `retry.cap`.
+    pub fn retry_policy(self, policy: impl RetryPolicy) -> Self {
+        self.step(move |builder| where_delivered!(builder, it => it.retry_policy(policy)))
+    }
+
+    /// Adds a hook that sees every batch of events being written.
+    pub fn writer_hook(self, hook: impl WriterHook) -> Self {
+        self.step(move |builder| in_any_mode!(builder, it => it.writer_hook(hook)))
+    }
+
+    /// Where the time of events comes from. Default: the operating system.
+    pub fn clock(self, clock: impl Clock) -> Self {
+        self.step(move |builder| in_any_mode!(builder, it => it.clock(clock)))
+    }
+
+    /// Where randomness comes from. Default: the operating system.
+    pub fn random(self, random: impl Random) -> Self {
+        self.step(move |builder| in_any_mode!(builder, it => it.random(random)))
+    }
+
+    /// Checks the settings, opens the store, creates or upgrades its tables if `store.migrate` says so, and starts the
+    /// mode.
+    ///
+    /// # Errors
+    /// A setting, the handlers, the schema or the database; nothing is left running then.
+    pub async fn start(self) -> Result<Outbox, Error> {
+        let Self { settings, store, steps, handlers } = self;
+        let config = settings.config()?;
+        let store = match store {
+            Some(store) => store,
+            None => settings.connect().await?,
+        };
+        if settings.store.migrate {
+            store.migrate().await.map_err(StartError::Store)?;
+        }
+        if settings.mode == Mode::WriterOnly && handlers > 0 {
+            tracing::info!(handlers, "mode writer_only: the registered handlers are not called in this process");
+        }
+        let builder = Builder::new(settings.mode, store, config, &settings.purge);
+        let builder = steps.into_iter().fold(builder, |builder, step| step(builder));
+        Ok(builder.start().await?)
+    }
+}
+
+impl Builder {
+    fn new(mode: Mode, store: Arc<dyn Store>, config: Config, purge: &PurgeSettings) -> Self {
+        match mode {
+            Mode::SingleNode => Self::SingleNode(Outbox::single_node(store).config(config)),
+            Mode::MultiNode => Self::MultiNode(Outbox::multi_node(store).config(config)),
+            Mode::Ordered => Self::Ordered(Outbox::ordered(store).config(config)),
+            Mode::WriterOnly => {
+                let builder = Outbox::writer_only(store)
+                    .wake_up(config.wake_up.enabled)
+                    .metrics_prefix(config.metrics.prefix)
+                    .purge_interval(config.purge.interval, config.purge.batch);
+                Self::WriterOnly(match purge.all_after {
+                    Some(kept) => builder.purge_all_after(kept),
+                    None => builder,
+                })
+            }
+        }
+    }
+
+    async fn start(self) -> Result<Outbox, StartError> {
+        match self {
+            Self::SingleNode(builder) => builder.start().await,
+            Self::MultiNode(builder) => builder.start().await,
+            Self::Ordered(builder) => builder.start().await,
+            Self::WriterOnly(builder) => builder.start().await,
+        }
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("settings", &self.settings)
+            .field("store", &self.store)
+            .field("handlers", &self.handlers)
+            .finish_non_exhaustive()
+    }
+}

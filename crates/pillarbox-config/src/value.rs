@@ -1,0 +1,10 @@
+//! The values of settings: how they are written.
+
+mod choice;
+mod duration;
+mod url;
+
+pub use choice::{FailingHead, Mode, Synchronous, Unroutable};
+pub(crate) use duration::{is_duration, or_never, span};
+pub(crate) use url::DatabaseKind;
+pub use url::DatabaseUrl;

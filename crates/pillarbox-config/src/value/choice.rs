@@ -1,0 +1,124 @@
+use std::borrow::Cow;
+use std::time::Duration;
+
+use pillarbox_core::{handle, run};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::duration;
+
+/// Who delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// One node; further ones wait as standbys.
+    #[default]
+    SingleNode,
+    /// Any number of nodes, without order.
+    MultiNode,
+    /// One node, one event after the other, in the order of the table.
+    Ordered,
+    /// Nobody here.
+    WriterOnly,
+}
+
+impl Mode {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::SingleNode => "single_node",
+            Self::MultiNode => "multi_node",
+            Self::Ordered => "ordered",
+            Self::WriterOnly => "writer_only",
+        }
+    }
+}
+
+/// In mode `ordered`, what becomes of the events behind one that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailingHead {
+    /// They wait while it is tried again.
+    #[default]
+    RetryInPlace,
+    /// It goes DEAD at its first failure, and they go on.
+    DeadAndContinue,
+}
+
+impl From<FailingHead> for run::FailingHead {
+    fn from(head: FailingHead) -> Self {
+        match head {
+            FailingHead::RetryInPlace => Self::RetryInPlace,
+            FailingHead::DeadAndContinue => Self::DeadAndContinue,
+        }
+    }
+}
+
+impl From<run::FailingHead> for FailingHead {
+    fn from(head: run::FailingHead) -> Self {
+        match head {
+            run::FailingHead::RetryInPlace => Self::RetryInPlace,
+            run::FailingHead::DeadAndContinue => Self::DeadAndContinue,
+        }
+    }
+}
+
+/// When a commit of SQLite is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronous {
+    /// Before it returns.
+    #[default]
+    Full,
+    /// Soon: a loss of power may take back the last ones.
+    Normal,
+}
+
+/// What becomes of an event that no handler takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unroutable {
+    /// It goes DEAD at once.
+    #[default]
+    Dead,
+    /// It is looked at again after this long.
+    Park(Duration),
+}
+
+impl From<Unroutable> for handle::Unroutable {
+    fn from(policy: Unroutable) -> Self {
+        match policy {
+            Unroutable::Dead => Self::Dead,
+            Unroutable::Park(delay) => Self::Park(delay),
+        }
+    }
+}
+
+impl From<handle::Unroutable> for Unroutable {
+    fn from(policy: handle::Unroutable) -> Self {
+        match policy {
+            handle::Unroutable::Dead => Self::Dead,
+            handle::Unroutable::Park(delay) => Self::Park(delay),
+        }
+    }
+}
+
+impl Serialize for Unroutable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Dead => serializer.serialize_str("dead"),
+            Self::Park(delay) => serializer.collect_str(&format_args!("park {}", humantime::format_duration(*delay))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Unroutable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        match text.split_once(' ') {
+            None if text == "dead" => Ok(Self::Dead),
+            Some(("park", delay)) => duration::parse(delay.trim()).map(Self::Park).map_err(D::Error::custom),
+            _ => Err(D::Error::custom(format!(
+                "is {text:?}; write `dead`, or `park` and for how long, such as `park 30s`"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! From settings to a running outbox, in every mode.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pillarbox_config::{Loader, Settings};
+use pillarbox_core::clock::SystemClock;
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{Delivery, Interceptor};
+use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::run::{Outbox, Role};
+use pillarbox_core::store::Upkeep;
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::WriterHook;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_secs(10);
+
+struct Counting(Arc<AtomicU32>);
+
+impl Interceptor for Counting {
+    async fn before(&self, _delivery: &Delivery) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+struct CountingWrites(Arc<AtomicU32>);
+
+impl WriterHook for CountingWrites {
+    fn before_write(&self, events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(events)
+    }
+}
+
+async fn write(outbox: &Outbox, store: &MemoryStore, event_type: &str) {
+    let mut tx = outbox.begin(store).await.expect("begun");
+    let event = Envelope::builder(event_type).payload_json("{}").build().expect("valid");
+    outbox.write(&mut tx, event).await.expect("written");
+    tx.commit().await.expect("committed");
+}
+
+fn of_mode(mode: &str) -> Settings {
+    Loader::new().set("mode", mode).load().expect("valid")
+}
+
+#[tokio::test]
+async fn the_same_code_delivers_in_every_mode_that_delivers() {
+    for mode in ["single_node", "multi_node", "ordered"] {
+        let store = MemoryStore::new();
+        let (told, mut handled) = mpsc::unbounded_channel();
+        let (intercepted, hooked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let tell = |how: &'static str| {
+            let told = told.clone();
+            move |delivery: Delivery| {
+                let sent = told.send((how, delivery.event_type().to_owned())).map_err(|_closed| "nobody listens");
+                async move { sent }
+            }
+        };
+        let batch = {
+            let told = told.clone();
+            move |deliveries: Vec<Delivery>| {
+                let sent = deliveries.iter().map(|delivery| {
+                    told.send(("batch", delivery.event_type().to_owned())).map_err(|_closed| "nobody listens")
+                });
+                let sent: Vec<_> = sent.collect();
+                async move { sent }
+            }
+        };
+        let outbox = of_mode(mode)
+            .outbox()
+            .store(store.clone())
+            .handle_type("by.name", tell("name"))
+            .handle_batch("in.batches", 10, batch)
+            .handle_all(tell("all"))
+            .interceptor(Counting(Arc::clone(&intercepted)))
+            .writer_hook(CountingWrites(Arc::clone(&hooked)))
+            .retry_policy(ExponentialBackoff::default())
+            .clock(SystemClock)
+            .start()
+            .await
+            .expect("started");
+        assert!(matches!(outbox.role(), Role::Active { .. }), "{mode}");
+        for (event_type, how) in [("by.name", "name"), ("in.batches", "batch"), ("another", "all")] {
+            write(&outbox, &store, event_type).await;
+            let seen = timeout(SOON, handled.recv()).await.expect("soon");
+            assert_eq!(seen, Some((how, event_type.to_owned())), "{mode}");
+        }
+        outbox.shutdown().await;
+        assert_eq!(hooked.load(Ordering::Relaxed), 3, "{mode}");
+        assert_eq!(intercepted.load(Ordering::Relaxed), 3, "{mode}");
+        assert_eq!(store.counts().await.expect("counted").done, 3, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn writer_only_does_not_call_the_handlers_that_are_registered() {
+    let store = MemoryStore::new();
+    let called = Arc::new(AtomicU32::new(0));
+    let counting = Arc::clone(&called);
+    let handler = move |_delivery: Delivery| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        async {}
+    };
+    let hooked = Arc::new(AtomicU32::new(0));
+    let outbox = of_mode("writer_only")
+        .outbox()
+        .store(store.clone())
+        .handle_all(handler)
+        .writer_hook(CountingWrites(Arc::clone(&hooked)))
+        .start()
+        .await
+        .expect("started");
+    assert_eq!(outbox.role(), Role::Writing);
+    write(&outbox, &store, "by.name").await;
+    assert_eq!(hooked.load(Ordering::Relaxed), 1);
+    outbox.shutdown().await;
+    assert_eq!(store.counts().await.expect("counted").new, 1);
+    assert_eq!(called.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn settings_reach_the_engine() {
+    let store = MemoryStore::new();
+    let settings = Loader::new().set("retry.max_attempts", "1").set("ownership.node_name", "till-7").load().unwrap();
+    let (told, mut nodes) = mpsc::unbounded_channel();
+    let handler = move |delivery: Delivery| {
+        let sent = told.send(delivery.node().to_string());
+        async move {
+            sent.map_err(BoxError::from)?;
+            Err::<(), BoxError>("the till is closed".into())
+        }
+    };
+    let outbox = settings.outbox().store(store.clone()).handle_all(handler).start().await.expect("started");
+    write(&outbox, &store, "order.placed").await;
+    let node = timeout(SOON, nodes.recv()).await.expect("soon").expect("a node");
+    assert!(node.starts_with("till-7-"), "{node}");
+    outbox.shutdown().await;
+    assert_eq!(store.counts().await.expect("counted").dead, 1, "after one attempt");
+}
+
+#[tokio::test]
+async fn what_the_builder_refuses_is_reported() {
+    let setup = of_mode("multi_node").outbox().store(MemoryStore::new());
+    let handler = |_delivery: Delivery| async {};
+    let error = setup.handle_type("a", handler).handle_type("a", handler).start().await.expect_err("refused");
+    assert!(error.to_string().starts_with("two handlers are registered for event type `a`"), "{error}");
+
+    let error = of_mode("ordered").outbox().store(MemoryStore::new()).start().await.expect_err("refused");
+    assert!(error.to_string().starts_with("setting `handlers` are missing"), "{error}");
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn the_store_is_opened_by_its_url_and_migrated_if_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("shop.db");
+    let url = format!("sqlite://{}", file.display());
+    let loader = Loader::new().set("store.url", url).set("store.table", "shop_event");
+    let handler = |_delivery: Delivery| async {};
+
+    let refused = loader.clone().load().unwrap().outbox().handle_all(handler).start().await.expect_err("no table");
+    assert!(refused.to_string().contains("could not"), "{refused}");
+
+    let settings = loader.set("store.migrate", "true").load().unwrap();
+    let outbox = settings.outbox().handle_all(handler).start().await.expect("started");
+    assert_eq!(outbox.store().info().table, "shop_event");
+    outbox.shutdown().await;
+}
+
+#[cfg(not(feature = "postgres"))]
+#[tokio::test]
+async fn a_database_that_was_not_built_in_is_named() {
+    let mut settings = Settings::default();
+    settings.store.url = Some("postgres://shop:geheim@db/shop".into());
+    let error = settings.outbox().handle_all(|_: Delivery| async {}).start().await.expect_err("refused").to_string();
+    assert_eq!(
+        error,
+        "setting `store.url` names PostgreSQL, which this program was built without; enable the feature `postgres`"
+    );
+}

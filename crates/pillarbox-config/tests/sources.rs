@@ -1,0 +1,291 @@
+//! Where settings come from, which wins, and what is said about those that cannot be used.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pillarbox_config::{Error, Loader, Mode, Settings, Unroutable};
+use tempfile::TempDir;
+
+/// A directory with `outbox.toml` in it.
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("outbox.toml");
+    std::fs::write(&path, text).expect("a file");
+    (directory, path)
+}
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Error> {
+    let (_directory, path) = file(text);
+    Loader::new().file(path).environment().variables(variables.iter().copied()).load()
+}
+
+/// What is said, without the directory.
+fn complaint(text: &str, variables: &[(&str, &str)]) -> String {
+    let (directory, path) = file(text);
+    let error =
+        Loader::new().file(path).environment().variables(variables.iter().copied()).load().expect_err("refused");
+    let prefix = format!("{}{}", directory.path().display(), std::path::MAIN_SEPARATOR);
+    error.to_string().replace(&prefix, "")
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_the_program_over_both() {
+    let text = "mode = 'multi_node'\n[claim]\nbatch = 10\nmin_interval = '1ms'\n[dispatch]\nworkers = 2\n";
+    let (_directory, path) = file(text);
+    let variables = [("PILLARBOX_CLAIM__BATCH", "20"), ("PILLARBOX_DISPATCH__WORKERS", "3"), ("HOME", "/")];
+    let loader = Loader::new().file(path).environment().variables(variables).set("dispatch.workers", "4");
+    let settings = loader.load().expect("valid");
+    assert_eq!(settings.mode, Mode::MultiNode);
+    assert_eq!(settings.claim.batch, 20);
+    assert_eq!(settings.claim.min_interval, Duration::from_millis(1));
+    assert_eq!(settings.dispatch.workers, 4);
+}
+
+#[test]
+fn every_kind_of_value_is_read_from_either_source() {
+    let text = "[wake_up]\nenabled = true\n[dispatch]\nunroutable = 'park 30s'\n[ownership]\nnode_name = '7'\n";
+    let variables = [
+        ("PILLARBOX_WAKE_UP__ENABLED", "true"),
+        ("PILLARBOX_DISPATCH__UNROUTABLE", "park 30s"),
+        ("PILLARBOX_OWNERSHIP__NODE_NAME", "7"),
+        ("PILLARBOX_MODE", ""),
+    ];
+    for settings in [load(text, &[]), load("", &variables)] {
+        let settings = settings.expect("valid");
+        assert!(settings.wake_up.enabled);
+        assert_eq!(settings.dispatch.unroutable, Unroutable::Park(Duration::from_secs(30)));
+        assert_eq!(settings.ownership.node_name.as_deref(), Some("7"));
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest() {
+    let table = [
+        (
+            "mode = 'ordered'\n[claim]\nbacth = 5",
+            "unknown key `claim.bacth` (outbox.toml, line 3); did you mean `claim.batch`?",
+        ),
+        ("[claims]\nbatch = 5", "unknown key `claims` (outbox.toml, line 1); did you mean `claim`?"),
+        ("workers = 5", "unknown key `workers` (outbox.toml, line 1); did you mean `dispatch.workers`?"),
+        (
+            "[store.url]\nbatch = 5",
+            "setting `store.url` (outbox.toml, line 1) has a value of another type, table; write text in quotes",
+        ),
+        ("xyzzy = 5", "unknown key `xyzzy` (outbox.toml, line 1); remove it"),
+        (
+            "claim = 5",
+            "unknown key `claim` (outbox.toml, line 1); it is a section: write `[claim]`, and its settings below",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(complaint(text, &[]), expected);
+    }
+}
+
+#[test]
+fn unknown_variables_are_refused_with_the_nearest() {
+    let table = [
+        ("PILLARBOX_CLAIM__BACTH", "did you mean `PILLARBOX_CLAIM__BATCH`?"),
+        ("PILLARBOX_CLAIM_BATCH", "did you mean `PILLARBOX_CLAIM__BATCH`?"),
+        ("PILLARBOX_WAKE_UP_ENABLED", "did you mean `PILLARBOX_WAKE_UP__ENABLED`?"),
+        ("PILLARBOX_claim__batch", "did you mean `PILLARBOX_CLAIM__BATCH`?"),
+        ("PILLARBOX_XYZZY", "unset it: variables that begin with `PILLARBOX_` are settings of the outbox"),
+    ];
+    for (name, remedy) in table {
+        assert_eq!(complaint("", &[(name, "5")]), format!("unknown variable `{name}`; {remedy}"));
+    }
+}
+
+#[test]
+fn variables_of_others_are_left_alone() {
+    let names = [
+        "PILLARBOXES",
+        "PILLARBOX_STORE",
+        "PILLARBOX_TEST_POSTGRES_URL",
+        "PILLARBOX_SERVICE_HOST",
+        "PILLARBOX_PORT",
+        "PILLARBOX_PORT_80_TCP_ADDR",
+        "PILLARBOX_RELAY_SERVICE_PORT_HTTP",
+        "PILLARBOX_RELAY_PORT",
+    ];
+    let settings = load("", &names.map(|name| (name, "x"))).expect("valid");
+    assert_eq!(settings, Settings::default());
+}
+
+#[test]
+fn a_second_outbox_has_a_prefix_of_its_own() {
+    let variables = [("STOCK_CLAIM__BATCH", "7"), ("PILLARBOX_CLAIM__BATCH", "8"), ("PILLARBOX_NONSENSE", "8")];
+    let settings = Loader::new().environment_of("STOCK_").variables(variables).load().expect("valid");
+    assert_eq!(settings.claim.batch, 7);
+}
+
+#[test]
+fn values_of_another_type_or_out_of_range_are_refused() {
+    let table = [
+        (
+            "[claim]\nbatch = '5'",
+            "setting `claim.batch` (outbox.toml, line 2) has a value of another type, string; write a whole number, such as 1000",
+        ),
+        (
+            "[claim]\nbatch = -5",
+            "setting `claim.batch` (outbox.toml, line 2) is -5; write a whole number, such as 1000",
+        ),
+        ("[claim]\nbatch = 0", "setting `claim.batch` (outbox.toml, line 2) is 0; set a number from 1 to 10000"),
+        (
+            "[claim]\nmin_interval = 5",
+            "setting `claim.min_interval` (outbox.toml, line 2) has a value of another type, integer; write a number and a unit in quotes, such as \"200ms\", \"15s\" or \"7d\"",
+        ),
+        (
+            "[purge]\ndone_after = 7",
+            "setting `purge.done_after` (outbox.toml, line 2) has a value of another type, integer; write a number and a unit in quotes, such as \"200ms\", \"15s\" or \"7d\"",
+        ),
+        (
+            "[claim]\nmin_interval = '5'",
+            "setting `claim.min_interval` (outbox.toml, line 2) is \"5\", which is no duration; write a number and a unit, such as `200ms`, `15s` or `7d`",
+        ),
+        (
+            "[purge]\ndone_after = 'forever'",
+            "setting `purge.done_after` (outbox.toml, line 2) is \"forever\", which is no duration; write a number and a unit, such as `200ms`, `15s` or `7d`, or `never`",
+        ),
+        (
+            "mode = 'multi'",
+            "setting `mode` (outbox.toml, line 1) is `multi`; write one of `single_node`, `multi_node`, `ordered`, `writer_only`",
+        ),
+        (
+            "[store]\nmigrate = 'yes'",
+            "setting `store.migrate` (outbox.toml, line 2) has a value of another type, string; write `true` or `false`",
+        ),
+        (
+            "[dispatch]\nunroutable = 'park'",
+            "setting `dispatch.unroutable` (outbox.toml, line 2) is \"park\"; write `dead`, or `park` and for how long, such as `park 30s`",
+        ),
+        (
+            "[retry]\nbase = '2m'",
+            "setting `retry.base` (outbox.toml, line 2) is 120s, longer than the cap of 60s; set a base no longer than the cap",
+        ),
+        (
+            "[ownership]\nnode_name = 'a b'",
+            "setting `ownership.node_name` (outbox.toml, line 2) contains ' '; use up to 100 letters, digits, dots, underscores or hyphens",
+        ),
+        (
+            "[store]\ntable = 'a b'",
+            "setting `store.table` (outbox.toml, line 2) contains ' ', which is not part of an identifier; name it like `outbox_event` or `billing.outbox_event`",
+        ),
+        ("[store]\npool_size = 0", "setting `store.pool_size` (outbox.toml, line 2) is zero; set at least 1"),
+        (
+            "mode = 'writer_only'\n[purge]\nall_after = '0s'",
+            "setting `purge.all_after` (outbox.toml, line 3) is out of range; set a duration above zero, up to 100 years",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(complaint(text, &[]), expected, "{text}");
+    }
+    let error = Loader::new().set("store.table", "a b").load().expect_err("refused");
+    assert_eq!(format!("{error:?}"), error.to_string(), "what a `main` that returns it shows");
+    let variable = [("PILLARBOX_CLAIM__BATCH", "many")];
+    let expected =
+        "setting `claim.batch` (variable PILLARBOX_CLAIM__BATCH) is \"many\"; write a whole number, such as 1000";
+    assert_eq!(complaint("", &variable), expected);
+}
+
+#[test]
+fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
+    let table = [
+        ("single_node", "retry", "failing_head = 'retry_in_place'"),
+        ("single_node", "purge", "all_after = '1d'"),
+        ("multi_node", "retry", "failing_head = 'dead_and_continue'"),
+        ("multi_node", "ownership", "standby_interval = '1s'"),
+        ("ordered", "dispatch", "workers = 1"),
+        ("ordered", "dispatch", "hot_capacity = 1000"),
+        ("writer_only", "dispatch", "workers = 4"),
+        ("writer_only", "claim", "batch = 10"),
+        ("writer_only", "purge", "done_after = '1d'"),
+        ("writer_only", "metrics", "interval = '20s'"),
+    ];
+    for (mode, section, line) in table {
+        let key = format!("{section}.{}", line.split(' ').next().unwrap_or_default());
+        let expected = format!("setting `{key}` (outbox.toml, line 3) does not apply to mode {mode}; remove it");
+        assert_eq!(complaint(&format!("mode = '{mode}'\n[{section}]\n{line}"), &[]), expected);
+    }
+    let text = "mode = 'ordered'\n[retry]\nfailing_head = 'dead_and_continue'\nmax_attempts = 3";
+    assert!(complaint(text, &[]).contains("`retry.max_attempts` (outbox.toml, line 4) means nothing while"));
+}
+
+#[test]
+fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
+    let mut settings = Settings::default();
+    settings.mode = Mode::Ordered;
+    settings.dispatch.workers = 8;
+    let error = settings.check().expect_err("refused").to_string();
+    assert_eq!(error, "setting `dispatch.workers` does not apply to mode ordered; remove it");
+}
+
+#[test]
+fn what_the_database_would_ignore_is_refused() {
+    let text = "[store]\nurl = 'shop.db'\ndurable_marks = false";
+    assert_eq!(
+        complaint(text, &[]),
+        "setting `store.durable_marks` (outbox.toml, line 3) does not apply to SQLite; remove it"
+    );
+    let text = "[store]\nurl = 'postgres://shop@db/shop'\nbusy_timeout = '5s'";
+    assert_eq!(
+        complaint(text, &[]),
+        "setting `store.busy_timeout` (outbox.toml, line 3) does not apply to PostgreSQL; remove it"
+    );
+    let text = "[store]\nurl = 'mariadb://shop@db/shop'\ndurable_marks = true";
+    assert_eq!(
+        complaint(text, &[]),
+        "setting `store.durable_marks` (outbox.toml, line 3) does not apply to MySQL; remove it"
+    );
+}
+
+#[test]
+fn the_url_and_its_file_replace_each_other_and_do_not_stand_together() {
+    let (directory, secret) = file("postgres://shop:geheim@db/shop\n");
+    let from_file = format!("[store]\nurl_file = '{}'", secret.display());
+    assert_eq!(load(&from_file, &[]).unwrap().database_url().unwrap().as_str(), "postgres://shop:geheim@db/shop");
+
+    let settings = load(&from_file, &[("PILLARBOX_STORE__URL", "shop.db")]).expect("the environment wins");
+    assert_eq!(
+        (settings.store.url_file.as_deref(), settings.database_url().unwrap().as_str()),
+        (None::<&Path>, "shop.db")
+    );
+
+    let both = "[store]\nurl = 'shop.db'\nurl_file = 'x'";
+    assert_eq!(
+        complaint(both, &[]),
+        "setting `store.url_file` (outbox.toml, line 3) stands beside `store.url`; give one of them"
+    );
+    drop(directory);
+    assert!(load(&from_file, &[]).unwrap().database_url().unwrap_err().to_string().contains("outbox.toml"));
+    assert!(Settings::default().database_url().unwrap_err().to_string().contains("`store.url` is missing"));
+}
+
+#[test]
+fn no_password_is_shown() {
+    for url in ["postgres://shop:geheim@db/shop", "geheim", "mysqlx://geheim", "jdbc:postgresql://geheim"] {
+        let mut settings = Settings::default();
+        settings.store.url = Some(url.into());
+        let refused = settings.check().map_or_else(|error| format!("{error} {error:?}"), |()| String::new());
+        let json = serde_json::to_string(&settings).expect("JSON");
+        let setup = format!("{:?} {:?}", settings.clone().outbox(), Loader::new().set("store.url", url));
+        for text in [format!("{settings:?}"), refused, json, setup] {
+            assert!(!text.contains("geheim"), "{text}");
+        }
+    }
+    // Neither by what is written wrongly around it.
+    for text in ["[store]\nurl = 'geheim", "[store]\nurl = geheim", "[store]\nurl = 'geheim'\nurl = 'geheim'"] {
+        let complaint = complaint(text, &[]);
+        assert!(complaint.contains("outbox.toml, line ") && !complaint.contains("geheim"), "{complaint}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_an_error_unless_it_is_optional() {
+    let missing = Path::new("no/such/outbox.toml");
+    let error = Loader::new().file(missing).load().expect_err("missing").to_string();
+    assert!(error.starts_with("cannot read the settings no/such/outbox.toml: "), "{error}");
+    assert_eq!(Loader::new().optional_file(missing).load().expect("optional"), Settings::default());
+}
