@@ -7,12 +7,14 @@ pub(crate) enum Address {
     Sqlite(String),
     /// A URL, as the store understands it.
     Postgres(String),
+    /// A URL of MySQL or MariaDB, as the store understands it.
+    Mysql(String),
 }
 
 /// Text that names no database. It is not quoted: it may hold a password.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--store {0}; write `sqlite://PATH`, `sqlite:PATH`, a file name that ends in .db, or `postgres://USER@HOST/DATABASE`"
+    "--store {0}; write `sqlite://PATH`, `sqlite:PATH`, a file name that ends in .db, `postgres://USER@HOST/DATABASE`, or `mysql://USER@HOST/DATABASE`"
 )]
 pub(crate) struct UnknownAddress(String);
 
@@ -31,7 +33,8 @@ impl Address {
             "sqlite" if rest.trim_start_matches("//").is_empty() => refuse("names no file"),
             "sqlite" => Ok(Self::Sqlite(text.to_owned())),
             "postgres" | "postgresql" if rest.starts_with("//") => Ok(Self::Postgres(text.to_owned())),
-            "postgres" | "postgresql" => refuse("lacks `//` after the scheme"),
+            "mysql" | "mariadb" if rest.starts_with("//") => Ok(Self::Mysql(text.to_owned())),
+            "postgres" | "postgresql" | "mysql" | "mariadb" => refuse("lacks `//` after the scheme"),
             other => Err(UnknownAddress(format!("names a kind of database that is not supported: `{other}`"))),
         }
     }
@@ -52,6 +55,7 @@ impl fmt::Debug for Address {
         match self {
             Self::Sqlite(file) => f.debug_tuple("Sqlite").field(file).finish(),
             Self::Postgres(_) => f.write_str("Postgres(…)"),
+            Self::Mysql(_) => f.write_str("Mysql(…)"),
         }
     }
 }
@@ -68,11 +72,23 @@ mod tests {
         for text in ["postgres://u:p@h/d", "postgresql://h/d"] {
             assert_eq!(Address::parse(text), Ok(Address::Postgres(text.to_owned())));
         }
+        for text in ["mysql://u:p@h/d", "mariadb://h/d"] {
+            assert_eq!(Address::parse(text), Ok(Address::Mysql(text.to_owned())));
+        }
     }
 
     #[test]
     fn other_text_is_refused_without_being_quoted() {
-        for text in ["", "shop", "sqlite://", "postgres:h/secret", "mysql://u:secret@h/d", "u:secret@h/d", "secret"] {
+        for text in [
+            "",
+            "shop",
+            "sqlite://",
+            "postgres:h/secret",
+            "mysql:h/secret",
+            "oracle://u:secret@h/d",
+            "u:secret@h/d",
+            "secret",
+        ] {
             let error = Address::parse(text).unwrap_err().to_string();
             assert!(error.contains("sqlite://PATH") && !error.contains("secret"), "{text}: {error}");
         }

@@ -1,9 +1,22 @@
+mod bench;
+mod dead;
+mod purge;
+mod relay;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pillarbox::ownership::Mode;
 
-/// A transactional outbox for Rust: see it work, measure it, create its tables.
+pub(crate) use bench::{Bench, BenchArgs, DrainArgs, Measure};
+pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use purge::PurgeArgs;
+pub(crate) use relay::{Destination, RelayArgs};
+
+/// A transactional outbox for Rust: see it work, measure it, look after its tables, deliver from them.
+///
+/// Results go to stdout, everything else to stderr. With `--json` a command prints one JSON document; errors stay text.
 #[derive(Debug, Parser)]
 #[command(name = "pillarbox", version)]
 pub(crate) struct Cli {
@@ -18,11 +31,40 @@ pub(crate) enum Command {
     /// Measure writing, the hot path or draining, beside a yardstick on the same database.
     Bench(BenchArgs),
     /// Create or upgrade the outbox tables.
+    ///
+    /// A table named with a schema, such as `billing.outbox_event`, lives there, whatever else the URL names: a PostgreSQL
+    /// schema, or a database of the MySQL server, that does not exist is created.
+    ///
+    /// An outbox-java table of that name is adopted where it stands: what it lacks is added, its rows are kept.
     Migrate(MigrateArgs),
+    /// Show what waits, what was given up, and which nodes are running.
+    Status(StatusArgs),
+    /// Look at events that were given up; deliver them again, or throw them away.
+    Dead(DeadArgs),
+    /// Delete events that were delivered, or given up, long ago.
+    ///
+    /// Ages count from the moment an event was delivered or given up, by the database's clock. Rows are deleted in batches,
+    /// each in a transaction of its own, so that nobody waits for it and it can be stopped at any time.
+    Purge(PurgeArgs),
+    /// Deliver events as lines of JSON, to stdout or to a file.
+    ///
+    /// Each delivery is one line with the fields event_id, seq, event_type, aggregate_type, aggregate_id, tenant_id, key,
+    /// headers, payload, attempt and node. `payload` is the exact text of the payload as a JSON string; a binary payload
+    /// comes as `payload_base64` with its `content_type` instead.
+    ///
+    /// An event counts as delivered once its line was written and flushed. A relay that is killed in between writes the line
+    /// again when it comes back: deduplicate by event_id.
+    ///
+    /// At-least-once ends there: what lies in the pipe behind stdout when its reader stops, as `head` does, is lost, since
+    /// its events count as delivered. Where that matters, write to a file with `--to file:PATH`.
+    ///
+    /// SIGINT and SIGTERM end it in order, with exit code 0; a second one ends it at once. With `--json` and a file, how
+    /// many lines were written is printed at the end; stdout is for the lines alone.
+    Relay(Box<RelayArgs>),
 }
 
 /// How a database is named.
-const STORE_HELP: &str = "Where the database is: `sqlite://PATH`, `PATH.db` or `postgres://USER@HOST/DATABASE`";
+const STORE_HELP: &str = "Where the database is: `sqlite://PATH`, `PATH.db`, `postgres://USER@HOST/DATABASE` or `mysql://USER@HOST/DATABASE`";
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -38,72 +80,67 @@ pub(crate) struct DemoArgs {
     pub(crate) json: bool,
 }
 
+/// Which outbox a command works on, and how it answers.
 #[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    pub(crate) bench: Bench,
-}
-
-/// The tables are the bench's own: `pillarbox_bench_*` is dropped and created anew.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// Write events without delivering any: a thousand at once, and one beside a business row.
-    Write {
-        #[command(flatten)]
-        common: Measure,
-        /// Events to write.
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-        events: u32,
-    },
-    /// Write one event per transaction, flat out, while they are delivered from memory.
-    Hot {
-        #[command(flatten)]
-        common: Measure,
-        /// Events to write.
-        #[arg(long, value_name = "N", default_value_t = 50_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-        events: u32,
-        /// Tasks that write at once, each over a connection of its own where the database allows it.
-        #[arg(long, value_name = "N", default_value_t = 8)]
-        #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
-        writers: u16,
-    },
-    /// Deliver a backlog from the table with default settings and a handler that does nothing.
-    Drain {
-        #[command(flatten)]
-        common: Measure,
-        /// Events in the backlog.
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-        events: u32,
-    },
-}
-
-/// What all benches have in common.
-#[derive(Debug, Args)]
-pub(crate) struct Measure {
+pub(crate) struct Target {
     #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
     pub(crate) store: String,
-    /// Size of each event's JSON payload.
-    #[arg(long, value_name = "BYTES", default_value_t = 200)]
-    #[arg(value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
-    pub(crate) payload: u32,
+    /// The event table: `table` or `schema.table`. The tables beside it are named after it.
+    #[arg(long, value_name = "NAME", default_value = "outbox_event")]
+    pub(crate) table: String,
     /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox migrate --store postgres://app@db/shop
+  pillarbox migrate --store postgres://app@db/shop --check   # exit code 1 if the tables are missing or old
+  pillarbox migrate --store postgres://db/shop --print > V7__outbox.sql")]
 pub(crate) struct MigrateArgs {
-    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
-    pub(crate) store: String,
-    /// The event table: `table` or `schema.table`. The tables beside it are named after it.
-    #[arg(long, value_name = "NAME", default_value = "outbox_event")]
-    pub(crate) table: String,
-    /// Print the SQL for another migration tool and change nothing.
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print the SQL for another migration tool and change nothing; the database is not asked.
+    #[arg(long, conflicts_with = "check")]
     pub(crate) print: bool,
+    /// Change nothing; fail if the tables are missing or of another version.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox status --store postgres://app@db/shop
+  pillarbox status --store shop.db --json")]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Count the rows of every state too. This reads the whole table, with the history it keeps.
+    #[arg(long)]
+    pub(crate) exact: bool,
+}
+
+/// Who may deliver an event. All nodes of an outbox have the same mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ModeArg {
+    /// One node at a time; others stand by.
+    SingleNode,
+    /// Any number of nodes, each the events it has claimed.
+    MultiNode,
+    /// One node at a time, one event after the other, in the order of the table.
+    Ordered,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::SingleNode => Self::SingleNode,
+            ModeArg::MultiNode => Self::MultiNode,
+            ModeArg::Ordered => Self::Ordered,
+        }
+    }
 }
 
 /// Reports a command line that is wrong, or the help that was asked for.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
 
 use crate::address::UnknownAddress;
+use crate::exporter::ExporterError;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,13 @@ pub(crate) enum Failure {
         #[source]
         source: BoxError,
     },
+    /// What the operating system refused.
+    #[error("could not {doing}")]
+    System {
+        doing: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
     /// The URL is fine for an outbox, but not for the service that a command plays.
     #[error("--store {0}")]
     Service(&'static str),
@@ -30,6 +38,45 @@ pub(crate) enum Failure {
     OwnerAlive { owner: String },
     #[error("{done} of {events} events were delivered, then nothing moved for {seconds} s; RUST_LOG=info shows why")]
     Stalled { done: u64, events: u64, seconds: u64 },
+    /// A question that has to be answered, and nobody there to answer it.
+    #[error("there is no terminal to ask at whether to {about_to}; pass --yes to go ahead")]
+    NobodyToAsk { about_to: String },
+    #[error("not confirmed; nothing was changed")]
+    Declined,
+    #[error(
+        "--store names no file: `{0}` does not exist; check the path, or create the outbox with `pillarbox migrate`"
+    )]
+    NoFile(String),
+    #[error(
+        "--store names a server and no database; write `mysql://USER@HOST/DATABASE`, or name the database with the \
+         table, as in `--table shop.outbox_event`"
+    )]
+    NoDatabase,
+    #[error("there is no event `{0}` in this outbox")]
+    NoEvent(String),
+    #[error("could not open `{path}` to append to it")]
+    Open {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "the reader of {destination} went away; lines written: {lines}; those it did not read are lost with the pipe, and \
+         the events of all others stay in the outbox for the next relay"
+    )]
+    ReaderGone { destination: String, lines: u64 },
+    #[error(
+        "could not write to {destination}; lines written: {lines}; the events of all others stay in the outbox for the \
+         next relay"
+    )]
+    Unwritable {
+        destination: String,
+        lines: u64,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("--metrics: {0}")]
+    Exporter(#[from] ExporterError),
     #[error("could not write the result")]
     Output(#[from] std::io::Error),
     #[error("could not render the result as JSON")]
@@ -42,6 +89,11 @@ impl Failure {
     /// For `map_err`: wraps an error of the database met while doing something.
     pub(crate) fn during<E: Into<BoxError>>(doing: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Database { doing, source: error.into() }
+    }
+
+    /// As [`during`](Self::during), for what the operating system refused.
+    pub(crate) fn of_system(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { doing, source }
     }
 
     /// The error and its causes in one line; a cause that its parent quotes already is not repeated.
@@ -61,7 +113,11 @@ impl Failure {
     /// 2 for what is wrong on the command line, 1 for all else.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Address(_) | Self::Config(_) | Self::Service(_) => ExitCode::from(2),
+            Self::Address(_)
+            | Self::Config(_)
+            | Self::NoDatabase
+            | Self::Service(_)
+            | Self::Start(StartError::Config(_)) => ExitCode::from(2),
             Self::Store(error) if error.kind() == StoreErrorKind::Config => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -1,16 +1,29 @@
-//! The command line of Pillarbox: a demonstration, the benchmarks, the migration.
+//! The command line of Pillarbox: a demonstration, the benchmarks, what an operator needs, and a relay.
 //!
-//! Results go to stdout, everything else to stderr. Exit code 0: it worked; 1: it failed; 2: the command line is wrong;
-//! 130: it was interrupted and ended in order.
+//! Results go to stdout, everything else to stderr. With `--json` the result is one JSON document; errors stay text, in
+//! one line on stderr, and the exit code says that there was one. Exit code 0: it worked; 1: it failed; 2: the command
+//! line is wrong; 130: it was interrupted.
+
+mod args;
+
+mod bench;
+mod dead;
+mod demo;
+mod migrate;
+mod purge;
+mod relay;
+mod status;
 
 mod address;
-mod args;
-mod bench;
-mod demo;
+mod confirm;
+mod duration;
+mod exporter;
 mod failure;
-mod migrate;
+mod payload;
+mod progress;
 mod report;
 mod service;
+mod signals;
 mod stopwatch;
 mod store;
 
@@ -33,6 +46,10 @@ async fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args).await,
         Command::Bench(args) => bench::run(args).await,
         Command::Migrate(args) => migrate::run(&args).await,
+        Command::Status(args) => status::run(&args).await,
+        Command::Dead(args) => dead::run(args.dead).await,
+        Command::Purge(args) => purge::run(&args).await,
+        Command::Relay(args) => relay::run(*args).await,
     };
     outcome.unwrap_or_else(|failure| {
         report::note(&format!("error: {}", failure.sentence()));

@@ -1,25 +1,96 @@
 use std::process::ExitCode;
 
-use pillarbox::Store as _;
+use pillarbox::Store;
+use pillarbox::error::StoreErrorKind;
 use pillarbox::store::TableName;
+use serde::Serialize;
 
 use crate::address::Address;
 use crate::args::MigrateArgs;
 use crate::failure::Failure;
 use crate::{report, store};
 
-/// Creates or upgrades the tables, or prints the SQL that would.
+/// Creates or upgrades the tables, says whether that is due, or prints the SQL that would.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
-    let address = Address::parse(&args.store)?;
-    let table = TableName::parse(&args.table)?;
+    let (address, table) = (Address::parse(&args.target.store)?, TableName::parse(&args.target.table)?);
     if args.print {
-        report::print(store::migration_sql(&address, &table)?.trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+        return print(args, &store::migration_sql(&address, &table)?);
+    }
+    if args.check {
+        let store = store::at(&args.target).await?;
+        let checked = check(args, &*store).await;
+        store.close().await;
+        return checked;
+    }
+    if let Some(note) = creation(&address, &table) {
+        report::note(&note);
     }
     let store = store::open(&address, &table).await?;
-    store.migrate().await?;
-    let info = store.info();
-    report::print(&format!("{} is ready in {} at {}", info.table, info.dialect, info.address))?;
+    let migrated = store.migrate().await;
     store.close().await;
+    migrated?;
+    let info = store.info();
+    report::print_either(args.target.json, &Json::new(&*store, None), || {
+        format!("{} is ready in {} at {}", info.table, info.dialect, info.address)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What may be created beside tables, where the table's name leads out of what the URL names.
+fn creation(address: &Address, table: &TableName) -> Option<String> {
+    let kind = match address {
+        Address::Sqlite(_) => return None,
+        Address::Postgres(_) => "schema",
+        Address::Mysql(_) => "database",
+    };
+    Some(format!("creating the {kind} `{}`, unless it is there", table.schema()?))
+}
+
+/// The line of JSON. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    store: String,
+    table: &'a str,
+    up_to_date: bool,
+    problem: Option<String>,
+}
+
+impl<'a> Json<'a> {
+    fn new(store: &'a dyn Store, problem: Option<String>) -> Self {
+        let info = store.info();
+        Self {
+            store: format!("{} {}", info.dialect, info.address),
+            table: &info.table,
+            up_to_date: problem.is_none(),
+            problem,
+        }
+    }
+}
+
+/// Fails where a service would refuse to start.
+async fn check(args: &MigrateArgs, store: &dyn Store) -> Result<ExitCode, Failure> {
+    match store.check().await {
+        Ok(()) => {
+            let info = store.info();
+            report::print_either(args.target.json, &Json::new(store, None), || {
+                format!("{} is up to date in {} at {}", info.table, info.dialect, info.address)
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) if args.target.json && error.kind() == StoreErrorKind::Schema => {
+            report::print(&serde_json::to_string(&Json::new(store, Some(error.to_string())))?)?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn print(args: &MigrateArgs, sql: &str) -> Result<ExitCode, Failure> {
+    #[derive(Serialize)]
+    struct Sql<'a> {
+        table: &'a str,
+        sql: &'a str,
+    }
+    report::print_either(args.target.json, &Sql { table: &args.target.table, sql }, || sql.trim_end().to_owned())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -37,6 +37,28 @@ pub(crate) fn table(lines: &[(&str, String, &str)]) -> Table {
     table
 }
 
+/// Rows under a heading.
+pub(crate) fn listing<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(heading).add_rows(rows);
+    table
+}
+
+/// Text from a table as a terminal may be given it: what would move its cursor is spelled out.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// What is not there.
+pub(crate) fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), plain)
+}
+
+/// So many of something: "1 event", "2,000 events".
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number with its thousands set apart.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -85,9 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_from_a_table_moves_the_cursor() {
+        assert_eq!(plain("a\u{1b}[2J\nü"), "a\\u{1b}[2J\\nü");
+    }
+
+    #[test]
     fn numbers_read_well() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([7, 1_500, 2_345_000].map(micros), ["7 µs", "1.5 ms", "2.35 s"]);
+        assert_eq!([0, 1, 1000].map(|number| counted(number, "line")), ["0 lines", "1 line", "1,000 lines"]);
         assert_eq!(rate(1234.5), "1,235/s");
         assert!((rounded(0.123_456, 3) - 0.123).abs() < f64::EPSILON);
     }

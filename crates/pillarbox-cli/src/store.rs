@@ -1,18 +1,47 @@
 //! The outbox's side of a database.
 
+use std::str::FromStr as _;
 use std::sync::Arc;
 
 use pillarbox::store::TableName;
-use pillarbox::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store};
+use pillarbox::{MysqlOptions, MysqlStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store};
+use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::address::Address;
+use crate::args::Target;
 use crate::failure::Failure;
+
+/// The outbox that a command was pointed at. Its tables have to be there; nothing is created.
+pub(crate) async fn existing(target: &Target) -> Result<Arc<dyn Store>, Failure> {
+    let store = at(target).await?;
+    store.check().await?;
+    Ok(store)
+}
+
+/// As [`existing`], but the tables are not looked at.
+pub(crate) async fn at(target: &Target) -> Result<Arc<dyn Store>, Failure> {
+    let (address, table) = (Address::parse(&target.store)?, TableName::parse(&target.table)?);
+    if let Address::Sqlite(location) = &address {
+        refuse_missing_file(location)?;
+    }
+    open(&address, &table).await
+}
+
+/// SQLite creates the file it is asked to open, and a typing error should not leave an empty database behind.
+fn refuse_missing_file(location: &str) -> Result<(), Failure> {
+    let file = match SqliteConnectOptions::from_str(location) {
+        Ok(options) if location.starts_with("sqlite:") => options.get_filename().to_owned(),
+        _ => location.into(),
+    };
+    if file.try_exists().unwrap_or(true) { Ok(()) } else { Err(Failure::NoFile(file.display().to_string())) }
+}
 
 /// The store at `address`, with its event table called `table`.
 pub(crate) async fn open(address: &Address, table: &TableName) -> Result<Arc<dyn Store>, Failure> {
     Ok(match address {
         Address::Sqlite(file) => Arc::new(sqlite(file, table).await?),
         Address::Postgres(url) => Arc::new(postgres(url, table).await?),
+        Address::Mysql(url) => Arc::new(mysql(url, table).await?),
     })
 }
 
@@ -26,11 +55,24 @@ pub(crate) async fn postgres(url: &str, table: &TableName) -> Result<PostgresSto
     Ok(PostgresOptions::parse(url)?.table(table.to_string()).connect().await?)
 }
 
+/// A MySQL or MariaDB database.
+pub(crate) async fn mysql(url: &str, table: &TableName) -> Result<MysqlStore, Failure> {
+    let store = MysqlOptions::parse(url)?.table(table.to_string()).connect().await?;
+    // Such a session is in no database, where the tables could only be reported as missing. Its address, `host:port/`,
+    // says so.
+    if table.schema().is_none() && store.info().address.ends_with('/') {
+        store.close().await;
+        return Err(Failure::NoDatabase);
+    }
+    Ok(store)
+}
+
 /// The SQL that `migrate` would run on an empty database of that kind; none is opened for it.
 pub(crate) fn migration_sql(address: &Address, table: &TableName) -> Result<String, Failure> {
     let table = table.to_string();
     Ok(match address {
         Address::Sqlite(file) => SqliteOptions::new(file).table(table).migration_sql()?,
         Address::Postgres(url) => PostgresOptions::parse(url)?.table(table).migration_sql()?,
+        Address::Mysql(url) => MysqlOptions::parse(url)?.table(table).migration_sql()?,
     })
 }

@@ -1,26 +1,52 @@
-use super::figures::Figures;
+use std::sync::Arc;
+
+use pillarbox::{Outbox, Store};
+
+use super::figures::{DrainFigures, Figures};
 use super::lab::{Lab, Yardstick};
 use super::load::{Calls, Load, wait_until_done};
+use crate::args::DrainArgs;
 use crate::failure::Failure;
 use crate::report::per_second;
 
-/// A backlog that was written while no outbox ran, delivered with all defaults by a handler that does nothing.
-pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> {
+/// A backlog that was written while no outbox ran, delivered with all defaults by handlers that do nothing.
+pub(crate) async fn run(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {
     lab.clear().await?;
     let yardstick = Yardstick::before(lab).await?;
+    lab.add_bystanders(args.done, args.delayed, &load.payload).await?;
     let filled = load.fill(lab).await?;
     tracing::info!(rows_per_s = per_second(load.events.into(), filled.as_secs_f64()), "the backlog is written");
     lab.rest().await?;
+    let mut stores = vec![lab.store()];
+    for _ in 1..args.nodes {
+        stores.push(lab.another_store().await?);
+    }
     let calls = Calls::new(load.events);
     let started = lab.now().await?;
-    let outbox = calls.start_outbox(lab).await?;
-    let drained = wait_until_done(&outbox, load.events).await;
-    outbox.shutdown().await;
+    let mut outboxes = Vec::new();
+    let drained = async {
+        for store in &stores {
+            outboxes.push(calls.start_outbox(Arc::clone(store), args.mode).await?);
+        }
+        wait_until_done(&outboxes, load.events).await
+    }
+    .await;
+    stop(&outboxes, &stores[1..]).await;
     drained?;
     let rows = lab.count().await?;
     let yardstick = yardstick.after(lab).await?;
     let seconds = seconds_between(started, rows.last_done_at);
-    Ok(Figures::new("drain", lab, load, seconds, yardstick).delivered(calls.duplicates(), &rows))
+    let figures = Figures::new("drain", lab, load, seconds, yardstick);
+    Ok(figures.delivered(calls.duplicates(), &rows).with_drain(DrainFigures::from(args)))
+}
+
+async fn stop(outboxes: &[Outbox], stores: &[Arc<dyn Store>]) {
+    for outbox in outboxes {
+        outbox.shutdown().await;
+    }
+    for store in stores {
+        store.close().await;
+    }
 }
 
 /// Seconds between two readings of the database's clock.

@@ -1,7 +1,9 @@
+use pillarbox::ownership::Mode;
 use serde::Serialize;
 
 use super::lab::{Lab, Rows};
 use super::load::Load;
+use crate::args::DrainArgs;
 use crate::report::{grouped, micros, per_second, rate, rounded, table};
 use crate::stopwatch::Latency;
 
@@ -22,6 +24,8 @@ pub(crate) struct Figures {
     write: Option<WriteFigures>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     hot: Option<HotFigures>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    drain: Option<DrainFigures>,
 }
 
 /// A business row alone, and beside an event, one client.
@@ -44,6 +48,22 @@ pub(crate) struct HotFigures {
     pub(crate) commit_to_handler_us: Latency,
 }
 
+/// Who drained, and what else the table held.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct DrainFigures {
+    mode: &'static str,
+    nodes: u8,
+    rows_done: u32,
+    rows_delayed: u32,
+}
+
+impl From<&DrainArgs> for DrainFigures {
+    fn from(args: &DrainArgs) -> Self {
+        let DrainArgs { mode, nodes, done, delayed, .. } = *args;
+        Self { mode: Mode::from(mode).name(), nodes, rows_done: done, rows_delayed: delayed }
+    }
+}
+
 impl Figures {
     /// Figures of a bench that took `seconds` for the events of `load`.
     pub(crate) fn new(bench: &'static str, lab: &dyn Lab, load: &Load, seconds: f64, yardstick: f64) -> Self {
@@ -62,6 +82,7 @@ impl Figures {
             lost: 0,
             write: None,
             hot: None,
+            drain: None,
         }
     }
 
@@ -85,6 +106,10 @@ impl Figures {
 
     pub(crate) fn with_hot(self, hot: HotFigures) -> Self {
         Self { hot: Some(hot), ..self }
+    }
+
+    pub(crate) fn with_drain(self, drain: DrainFigures) -> Self {
+        Self { drain: Some(drain), ..self }
     }
 
     /// Whether every event was there once.
@@ -136,6 +161,14 @@ impl Figures {
                 ),
                 ("commit to handler", micros(figures.commit_to_handler_us.p50), "half of the events were faster"),
                 ("", micros(figures.commit_to_handler_us.p99), "99 % of the events were faster"),
+            ]);
+        }
+        if let Some(drain) = &self.drain {
+            lines.extend([
+                ("mode", drain.mode.to_owned(), "who may deliver an event"),
+                ("nodes", drain.nodes.to_string(), "outboxes in this process, each over connections of its own"),
+                ("rows done", grouped(drain.rows_done.into()), "in the table besides, not measured"),
+                ("rows delayed", grouped(drain.rows_delayed.into()), "until tomorrow, in the table besides"),
             ]);
         }
         format!("bench {} on {}\n\n{}\n\n{NOTES}", self.bench, self.store, table(&lines).trim_fmt())

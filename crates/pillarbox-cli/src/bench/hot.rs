@@ -10,6 +10,7 @@ use super::drain::seconds_between;
 use super::figures::{Figures, HotFigures};
 use super::lab::{Lab, Yardstick};
 use super::load::{Calls, Load, wait_until_done};
+use crate::args::ModeArg;
 use crate::failure::Failure;
 use crate::report::{per_second, rounded};
 
@@ -22,11 +23,11 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result
     lab.clear().await?;
     lab.rest().await?;
     let calls = Calls::new(load.events);
-    let outbox = calls.start_outbox(&**lab).await?;
+    let outbox = calls.start_outbox(lab.store(), ModeArg::SingleNode).await?;
     let started = lab.now().await?;
     let outcome = async {
         let writing = write(lab, load, load.events, writers, Some((&outbox, &calls))).await?;
-        wait_until_done(&outbox, load.events).await?;
+        wait_until_done(std::slice::from_ref(&outbox), load.events).await?;
         Ok::<_, Failure>(writing)
     }
     .await;

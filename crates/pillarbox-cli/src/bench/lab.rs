@@ -16,11 +16,17 @@ pub(crate) const YARDSTICK_ROWS: i64 = 100_000;
 /// Rows changed by one statement of the yardstick, and events in one bulk write.
 pub(crate) const BATCH: usize = 1000;
 
+/// The type of events that a bench puts into the table and does not measure.
+pub(crate) const BYSTANDER: &str = "bench.bystander";
+
 /// A database to measure on.
 #[async_trait]
 pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
     /// The outbox's side of the database.
     fn store(&self) -> Arc<dyn Store>;
+
+    /// Another store on the same tables, with connections of its own, as another process has.
+    async fn another_store(&self) -> Result<Arc<dyn Store>, Failure>;
 
     /// Creates the yardstick's table anew and fills it.
     async fn create_yardstick(&self) -> Result<(), Failure>;
@@ -44,7 +50,11 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
     /// One transaction of one event through the outbox's guard. Returns when its commit had returned.
     async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure>;
 
-    /// Counts the rows of the outbox.
+    /// Inserts rows that are not to be delivered, with the given payload: `done` that are DONE, and `delayed` that are due
+    /// tomorrow. Their type is [`BYSTANDER`].
+    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure>;
+
+    /// Counts the rows of the outbox, bystanders aside.
     async fn count(&self) -> Result<Rows, Failure>;
 }
 

@@ -3,11 +3,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pillarbox::clock::{Random as _, SystemRandom};
+use pillarbox::error::StartError;
 use pillarbox::event::EnvelopeBuilder;
-use pillarbox::{Delivery, Envelope, Outbox};
+use pillarbox::run::{OutboxBuilder, kind};
+use pillarbox::{Delivery, Envelope, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::lab::{BATCH, Lab};
+use crate::args::ModeArg;
 use crate::failure::Failure;
 use crate::stopwatch::Stopwatch;
 
@@ -16,7 +19,7 @@ use crate::stopwatch::Stopwatch;
 pub(crate) struct Load {
     pub(crate) events: u32,
     pub(crate) payload_bytes: u32,
-    payload: Arc<str>,
+    pub(crate) payload: Arc<str>,
 }
 
 impl Load {
@@ -72,13 +75,25 @@ impl Calls {
     }
 
     /// Starts an outbox with all defaults and a handler that only counts.
-    pub(crate) async fn start_outbox(self: &Arc<Self>, lab: &dyn Lab) -> Result<Outbox, Failure> {
+    pub(crate) async fn start_outbox(
+        self: &Arc<Self>,
+        store: Arc<dyn Store>,
+        mode: ModeArg,
+    ) -> Result<Outbox, Failure> {
+        Ok(match mode {
+            ModeArg::SingleNode => self.launch(Outbox::single_node(store)).await?,
+            ModeArg::MultiNode => self.launch(Outbox::multi_node(store)).await?,
+            ModeArg::Ordered => self.launch(Outbox::ordered(store)).await?,
+        })
+    }
+
+    async fn launch<K: kind::Deliverer>(self: &Arc<Self>, builder: OutboxBuilder<K>) -> Result<Outbox, StartError> {
         let calls = Arc::clone(self);
         let handler = move |delivery: Delivery| {
             calls.note(&delivery);
             std::future::ready(())
         };
-        Ok(Outbox::single_node(lab.store()).handle_all(handler).start().await?)
+        builder.handle_all(handler).start().await
     }
 
     fn note(&self, delivery: &Delivery) {
@@ -95,15 +110,15 @@ impl Calls {
     }
 }
 
-/// Waits until the outbox has recorded that many events as DONE, asking the process rather than the database so that
+/// Waits until the outboxes have recorded that many events as DONE, asking the process rather than the database so that
 /// the waiting costs the measurement nothing.
-pub(crate) async fn wait_until_done(outbox: &Outbox, events: u32) -> Result<(), Failure> {
+pub(crate) async fn wait_until_done(outboxes: &[Outbox], events: u32) -> Result<(), Failure> {
     const LOOK_AGAIN: Duration = Duration::from_millis(2);
     const NO_PROGRESS: Duration = Duration::from_secs(60);
     let (mut done, mut moved) = (0, Instant::now());
     while done < u64::from(events) {
         sleep(LOOK_AGAIN).await;
-        let now = outbox.stats().done;
+        let now = outboxes.iter().map(|outbox| outbox.stats().done).sum();
         if now > done {
             (done, moved) = (now, Instant::now());
         } else if moved.elapsed() > NO_PROGRESS {

@@ -37,9 +37,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
             let figures = hot::run(&lab, &Load::new(events, common.payload), writers).await;
             (common, close(&*lab, figures).await?)
         }
-        Bench::Drain { common, events } => {
+        Bench::Drain { common, drain } => {
             let lab = open(&common, 1).await?;
-            let figures = drain::run(&*lab, &Load::new(events, common.payload)).await;
+            let figures = drain::run(&*lab, &Load::new(drain.events, common.payload), &drain).await;
             (common, close(&*lab, figures).await?)
         }
     };
@@ -47,12 +47,15 @@ pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+const NO_MYSQL: &str = "names a MySQL database, which is not benched yet; use a SQLite file or a PostgreSQL URL";
+
 /// Opens the database with as many connections for writing, beside those of the outbox.
 async fn open(common: &Measure, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
     let table = TableName::parse(lab::TABLE)?;
     let lab: Arc<dyn Lab> = match Address::parse(&common.store)? {
         Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
         Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
+        Address::Mysql(_) => return Err(Failure::Service(NO_MYSQL)),
     };
     lab.create_yardstick().await?;
     Ok(lab)

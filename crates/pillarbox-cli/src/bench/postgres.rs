@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use pillarbox::write::insert;
 use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::Instant;
 
-use super::lab::{Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use super::lab::{BYSTANDER, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::service_pool;
@@ -30,19 +31,37 @@ const COUNT: &str = "
     SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
            count(*) FILTER (WHERE status = 1 AND done_at - created_at <= interval '1 second'),
            coalesce((extract(epoch FROM max(done_at)) * 1000000)::bigint, 0)
-    FROM pillarbox_bench_event
+    FROM pillarbox_bench_event WHERE event_type <> 'bench.bystander'
+";
+
+/// Half of the columns that the outbox itself would fill are left out: nobody reads these rows.
+const BYSTANDERS: &str = "
+    INSERT INTO pillarbox_bench_event (event_id, event_type, payload, status, available_at, done_at)
+    SELECT kind || '-' || n, $1, $2::text::json, status, now() + due_in, CASE WHEN status = 1 THEN now() END
+    FROM (VALUES ('done', 1::smallint, NULL::interval, $3::bigint), ('delayed', 0, interval '1 day', $4))
+             AS kinds (kind, status, due_in, rows),
+         generate_series(1, rows) AS n
 ";
 
 /// PostgreSQL: the writers' pool is separate from the outbox's.
-#[derive(Debug)]
 pub(crate) struct PostgresLab {
+    url: String,
+    table: TableName,
     store: PostgresStore,
     pool: Pool,
 }
 
+// The URL may hold a password, and `Debug` output ends up in logs.
+impl fmt::Debug for PostgresLab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresLab").field(&self.store).finish()
+    }
+}
+
 impl PostgresLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
-        Ok(Self { store: store::postgres(url, table).await?, pool: service_pool(url, connections)? })
+        let (store, pool) = (store::postgres(url, table).await?, service_pool(url, connections)?);
+        Ok(Self { url: url.to_owned(), table: table.clone(), store, pool })
     }
 
     async fn client(&self) -> Result<Client, Failure> {
@@ -54,6 +73,10 @@ impl PostgresLab {
 impl Lab for PostgresLab {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.store.clone())
+    }
+
+    async fn another_store(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(Arc::new(store::postgres(&self.url, &self.table).await?))
     }
 
     async fn create_yardstick(&self) -> Result<(), Failure> {
@@ -128,6 +151,14 @@ impl Lab for PostgresLab {
         outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
         tx.commit().await.map_err(Failure::during(DOING))?;
         Ok(Instant::now())
+    }
+
+    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure> {
+        let (done, delayed) = (i64::from(done), i64::from(delayed));
+        let client = self.client().await?;
+        let inserted = client.execute(BYSTANDERS, &[&BYSTANDER, &payload, &done, &delayed]).await;
+        inserted.map_err(Failure::during("fill the table"))?;
+        Ok(())
     }
 
     async fn count(&self) -> Result<Rows, Failure> {

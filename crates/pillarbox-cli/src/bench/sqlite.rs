@@ -10,7 +10,7 @@ use pillarbox::{Envelope, Outbox, SqliteStore, Store};
 use sqlx::SqlitePool;
 use tokio::time::Instant;
 
-use super::lab::{BATCH, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use super::lab::{BATCH, BYSTANDER, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
@@ -32,12 +32,21 @@ const CLEAR: &str = "
 const COUNT: &str = "
     SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
            count(*) FILTER (WHERE status = 1 AND done_at - created_at <= 1000000), coalesce(max(done_at), 0)
-    FROM pillarbox_bench_event
+    FROM pillarbox_bench_event WHERE event_type <> 'bench.bystander'
+";
+
+/// The columns that only a delivery reads are left out.
+const BYSTANDERS: &str = "
+    WITH RECURSIVE numbers (n) AS (SELECT 1 WHERE ?1 > 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
+    INSERT INTO pillarbox_bench_event (event_id, event_type, payload, status, available_at, done_at)
+    SELECT 'status-' || ?2 || '-' || n, ?3, ?4, ?2, ?5, ?6 FROM numbers
 ";
 
 /// SQLite: everything is written through the store's one writing connection.
 #[derive(Debug)]
 pub(crate) struct SqliteLab {
+    file: String,
+    table: TableName,
     store: SqliteStore,
     pool: SqlitePool,
 }
@@ -45,7 +54,7 @@ pub(crate) struct SqliteLab {
 impl SqliteLab {
     pub(crate) async fn open(file: &str, table: &TableName) -> Result<Self, Failure> {
         let store = store::sqlite(file, table).await?;
-        Ok(Self { pool: store.writer().clone(), store })
+        Ok(Self { file: file.to_owned(), table: table.clone(), pool: store.writer().clone(), store })
     }
 
     async fn execute(&self, sql: &'static str, doing: &'static str) -> Result<(), Failure> {
@@ -58,6 +67,10 @@ impl SqliteLab {
 impl Lab for SqliteLab {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.store.clone())
+    }
+
+    async fn another_store(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(Arc::new(store::sqlite(&self.file, &self.table).await?))
     }
 
     async fn create_yardstick(&self) -> Result<(), Failure> {
@@ -129,6 +142,24 @@ impl Lab for SqliteLab {
         outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
         tx.commit().await.map_err(Failure::during(DOING))?;
         Ok(Instant::now())
+    }
+
+    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure> {
+        const DAY: i64 = 86_400_000_000;
+        let now = self.now().await?;
+        for (rows, status, due, ended) in [(done, 1, None, Some(now)), (delayed, 0, Some(now + DAY), None)] {
+            sqlx::query(BYSTANDERS)
+                .bind(rows)
+                .bind(status)
+                .bind(BYSTANDER)
+                .bind(payload)
+                .bind(due)
+                .bind(ended)
+                .execute(&self.pool)
+                .await
+                .map_err(Failure::during("fill the table"))?;
+        }
+        Ok(())
     }
 
     async fn count(&self) -> Result<Rows, Failure> {

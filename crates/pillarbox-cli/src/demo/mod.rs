@@ -42,11 +42,15 @@ pub(crate) async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(&summary))
 }
 
+/// Relay and upkeep know MySQL; the shop does not.
+const NO_MYSQL: &str = "names a MySQL database, on which the demo has no shop; use a SQLite file or a PostgreSQL URL";
+
 async fn open(address: &Address) -> Result<Arc<dyn Shop>, Failure> {
     let table = TableName::parse(shop::TABLE)?;
     Ok(match address {
         Address::Sqlite(file) => Arc::new(sqlite::SqliteShop::open(file, &table).await?),
         Address::Postgres(url) => Arc::new(postgres::PostgresShop::open(url, &table).await?),
+        Address::Mysql(_) => return Err(Failure::Service(NO_MYSQL)),
     })
 }
 

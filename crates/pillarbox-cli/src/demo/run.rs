@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use pillarbox::event::Stamp;
 use pillarbox::run::Role;
 use pillarbox::{Delivery, Outbox};
@@ -14,8 +14,8 @@ use super::order::{Ending, OrderPlaced, number_in, order};
 use super::shop::Shop;
 use super::summary::Summary;
 use crate::failure::Failure;
-use crate::report;
 use crate::stopwatch::Stopwatch;
+use crate::{progress, report};
 
 /// Customers ordering at once: as many as the outbox handles at once, so that the demo shows latency and not a queue.
 const WRITERS: usize = 4;
@@ -52,7 +52,7 @@ impl Run {
             next: AtomicU32::new(0),
             rolled_back: AtomicU32::new(0),
             stopwatch: Stopwatch::new(orders as usize),
-            bar: progress_bar(),
+            bar: progress::bar(0, "delivered"),
             interrupt,
         };
         Self { inner: Arc::new(inner) }
@@ -63,7 +63,7 @@ impl Run {
         let run = &*self.inner;
         let leftover = run.shop.pending_orders().await?;
         if !leftover.is_empty() {
-            report::note(&format!("{} events are left from an earlier run; they are delivered too", leftover.len()));
+            report::note(&format!("events left from an earlier run, delivered too: {}", leftover.len()));
         }
         run.bar.set_length(u64::from(run.orders - run.orders / 20) + leftover.len() as u64);
         let outbox = self.start().await?;
@@ -167,7 +167,7 @@ impl Inner {
             if before.replace(counts) != Some(counts) {
                 moved = Instant::now();
             } else if moved.elapsed() > NO_PROGRESS {
-                report::note(&format!("{} events are pending and nothing moves; giving up", counts.pending()));
+                report::note(&format!("nothing moves any more; giving up; events still pending: {}", counts.pending()));
                 break;
             }
             tokio::select! {
@@ -177,13 +177,4 @@ impl Inner {
         }
         Ok(())
     }
-}
-
-/// Draws on stderr, and only if that is a terminal.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} delivered  {per_sec}") {
-        bar.set_style(style);
-    }
-    bar
 }

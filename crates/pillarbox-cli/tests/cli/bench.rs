@@ -1,6 +1,6 @@
 //! The benches run on real databases and report every figure they promise. How fast they are is not tested here.
 
-use crate::support::{keys, run, run_async, with_postgres};
+use crate::support::{column, connect, count, keys, run, run_async, with_postgres};
 use serde_json::Value;
 
 const COMMON: [&str; 10] = [
@@ -16,6 +16,7 @@ const COMMON: [&str; 10] = [
     "yardstick_per_s",
 ];
 const HOT: [&str; 5] = ["commit_to_handler_us", "done_within_1s", "write_only_per_s", "write_ratio", "written_per_s"];
+const DRAIN: [&str; 4] = ["mode", "nodes", "rows_delayed", "rows_done"];
 const WRITE: [&str; 3] = ["business_only_per_s", "business_with_event_per_s", "write_ratio"];
 
 fn assert_figures(bench: &str, report: &Value, own: &[&str]) {
@@ -33,7 +34,7 @@ fn assert_figures(bench: &str, report: &Value, own: &[&str]) {
     }
 }
 
-const BENCHES: [(&str, &[&str]); 3] = [("write", &WRITE), ("hot", &HOT), ("drain", &[])];
+const BENCHES: [(&str, &[&str]); 3] = [("write", &WRITE), ("hot", &HOT), ("drain", &DRAIN)];
 
 #[test]
 fn every_bench_reports_on_sqlite() {
@@ -59,6 +60,38 @@ async fn every_bench_reports_on_postgres() {
         let ended = run_async(&["bench", "drain", "--store", &url, "--events", "100"]).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stdout.contains("counted in the database"), "{ended:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_drain_by_several_nodes_leaves_bystanders_alone() {
+    let args = ["--events", "2000", "--payload", "300", "--json", "--done", "50", "--delayed", "70", "--nodes", "2"];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    for mode in ["single_node", "multi_node", "ordered"] {
+        let ended = run(&[&["bench", "drain", "--store", &file, "--mode", mode], args.as_slice()].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report = ended.json();
+        assert_figures("drain", &report, &DRAIN);
+        assert_eq!((&report["mode"], &report["nodes"]), (&mode.into(), &2.into()));
+        assert_eq!((&report["rows_done"], &report["rows_delayed"]), (&50.into(), &70.into()));
+    }
+    let pending =
+        "SELECT event_type || ' ' || count(*) FROM pillarbox_bench_event WHERE status = 0 GROUP BY event_type";
+    assert_eq!(column(&file, pending).await, ["bench.bystander 70"]);
+
+    with_postgres(|url| async move {
+        let args = ["bench", "drain", "--store", &url, "--mode", "multi_node", "--nodes", "2", "--events", "2000"];
+        let args = [args.as_slice(), &["--done", "50", "--delayed", "70", "--json"]].concat();
+        let ended = run_async(&args).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report = ended.json();
+        assert_eq!((&report["duplicates"], &report["lost"]), (&0.into(), &0.into()), "{report}");
+        let (client, _connection) = connect(&url).await;
+        let delayed = "SELECT count(*) FROM pillarbox_bench_event WHERE status = 0 AND available_at > now()";
+        assert_eq!(count(&client, delayed).await, 70);
+        assert_eq!(count(&client, "SELECT count(*) FROM pillarbox_bench_event WHERE status = 1").await, 2_050);
     })
     .await;
 }

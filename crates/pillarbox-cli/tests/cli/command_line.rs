@@ -1,10 +1,10 @@
 //! What is wrong is said in one sentence, with the right exit code, and never with a password.
 
-use crate::support::{connect, count, run, run_async, with_postgres};
+use crate::support::run;
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    let table: [&[&str]; 7] = [
+    let table: [&[&str]; 17] = [
         &[],
         &["deliver"],
         &["demo", "--orders", "many"],
@@ -12,6 +12,16 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["bench", "drain"],
         &["bench", "drain", "--store", "x.db", "--payload", "3"],
         &["bench", "hot", "--store", "x.db", "--writers", "0"],
+        &["bench", "drain", "--store", "x.db", "--mode", "partitioned"],
+        &["migrate", "--store", "x.db", "--print", "--check"],
+        &["dead", "replay", "--store", "x.db"],
+        &["dead", "replay", "--store", "x.db", "some-id", "--all"],
+        &["dead", "discard", "--store", "x.db", "some-id", "--tenant", "acme"],
+        &["purge", "--store", "x.db"],
+        &["purge", "--store", "x.db", "--done-after", "soon"],
+        &["purge", "--store", "x.db", "--all-after", "7d", "--done-after", "7d"],
+        &["relay", "--store", "x.db", "--to", "kafka:events"],
+        &["relay", "--store", "x.db", "--limit", "0"],
     ];
     for args in table {
         let ended = run(args);
@@ -22,7 +32,7 @@ fn a_wrong_command_line_is_a_usage_error() {
 
 #[test]
 fn a_store_that_is_none_is_a_usage_error_that_lists_the_forms() {
-    for url in ["mysql://me:s3cret@host/db", "me:s3cret@host", "shop", "sqlite://", ""] {
+    for url in ["oracle://me:s3cret@host/db", "me:s3cret@host", "shop", "sqlite://", ""] {
         for args in
             [["demo", "--store", url].as_slice(), &["bench", "write", "--store", url], &["migrate", "--store", url]]
         {
@@ -62,54 +72,39 @@ fn a_malformed_url_does_not_show_its_password() {
 }
 
 #[test]
-fn migrate_creates_the_named_tables_in_sqlite() {
+fn nothing_is_created_by_looking() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("shop.db");
+    let file = folder.path().join("tpyo.db");
     let store = file.to_str().unwrap();
-    for _ in 0..2 {
-        let ended = run(&["migrate", "--store", store, "--table", "billing_event"]);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stdout.contains("billing_event is ready in SQLite"), "{ended:?}");
+    let commands: [&[&str]; 7] = [
+        &["status"],
+        &["migrate", "--check"],
+        &["dead", "list"],
+        &["dead", "show", "some-id"],
+        &["dead", "replay", "some-id"],
+        &["purge", "--done-after", "7d"],
+        &["relay", "--limit", "1"],
+    ];
+    for args in commands {
+        for store in [store, &format!("sqlite://{store}")] {
+            let ended = run(&[args, &["--store", store]].concat());
+            assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+            assert!(ended.stderr.contains("tpyo.db") && ended.stderr.contains("pillarbox migrate"), "{ended:?}");
+            assert!(!file.exists(), "{args:?}");
+        }
     }
-    let ended = run(&["migrate", "--store", store, "--table", "no table"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("table"), "{ended:?}");
 }
 
-#[tokio::test]
-async fn migrate_prints_its_sql_without_touching_anything() {
-    with_postgres(|url| async move {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("shop.db");
-        for store in [file.to_str().unwrap(), &url] {
-            let ended = run_async(&["migrate", "--store", store, "--table", "billing_event", "--print"]).await;
-            assert_eq!(ended.code, Some(0), "{ended:?}");
-            assert!(ended.stdout.contains("billing_event") && ended.stdout.contains("billing_node"), "{ended:?}");
-            assert!(ended.stdout.contains("CREATE TABLE"), "{ended:?}");
-        }
-        assert!(!file.exists(), "printing creates no database");
-        let (client, _connection) = connect(&url).await;
-        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
-        assert_eq!(count(&client, tables).await, 0, "and no tables");
-        // What was printed is complete: another tool may run it.
-        let printed = run_async(&["migrate", "--store", &url, "--print"]).await.stdout;
-        client.batch_execute(&printed).await.unwrap();
-        let ended = run_async(&["migrate", "--store", &url]).await;
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn migrate_creates_the_named_tables_in_postgres() {
-    with_postgres(|url| async move {
-        let (client, _connection) = connect(&url).await;
-        client.batch_execute("CREATE SCHEMA billing").await.unwrap();
-        for _ in 0..2 {
-            let ended = run_async(&["migrate", "--store", &url, "--table", "billing.outbox_event"]).await;
-            assert_eq!(ended.code, Some(0), "{ended:?}");
-        }
-        client.query("SELECT seq FROM billing.outbox_event", &[]).await.unwrap();
-    })
-    .await;
+#[test]
+fn a_database_without_an_outbox_is_named_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.db");
+    std::fs::write(&file, "").unwrap();
+    let store = file.to_str().unwrap();
+    for args in [["status"].as_slice(), &["migrate", "--check"], &["dead", "list"], &["relay", "--limit", "1"]] {
+        let ended = run(&[args, &["--store", store]].concat());
+        assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
+        assert!(ended.stderr.contains("migrate") && ended.stdout.is_empty(), "{args:?}: {ended:?}");
+    }
 }

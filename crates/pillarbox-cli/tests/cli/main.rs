@@ -8,5 +8,11 @@
 
 mod bench;
 mod command_line;
+mod dead;
 mod demo;
+mod migrate;
+mod purge;
+mod relay;
+mod relay_ends;
+mod status;
 mod support;

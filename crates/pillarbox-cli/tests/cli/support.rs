@@ -2,10 +2,13 @@
 
 use std::future::Future;
 use std::panic::resume_unwind;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
+use tempfile::TempDir;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::{Client, NoTls};
 
@@ -94,6 +97,44 @@ pub(crate) async fn count(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
 }
 
+/// The path of a SQLite database of a test's own, with an outbox in it, and what keeps it there.
+pub(crate) fn sqlite() -> (TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("shop.db").to_str().expect("UTF-8").to_owned();
+    let ended = run(&["migrate", "--store", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    (folder, file)
+}
+
+/// Runs SQL on a SQLite database.
+pub(crate) async fn execute(file: &str, sql: &str) {
+    let mut connection = sqlite_connection(file).await;
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The first column of all rows of a SQLite query, as text.
+pub(crate) async fn column(file: &str, sql: &str) -> Vec<String> {
+    let mut connection = sqlite_connection(file).await;
+    let rows = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut connection).await;
+    rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+async fn sqlite_connection(file: &str) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(10));
+    SqliteConnection::connect_with(&options).await.expect("the database opens")
+}
+
+/// Sends a signal, such as `-TERM`, to a command that is running.
+pub(crate) fn send(signal: &str, process: &Child) {
+    let sent = Command::new("kill").args([signal, &process.id().to_string()]).status().expect("kill is there");
+    assert!(sent.success(), "{signal}");
+}
+
+/// Waits for a running command to end, without blocking the runtime.
+pub(crate) async fn end_of(process: Child) -> Ended {
+    tokio::task::spawn_blocking(|| process.wait_with_output()).await.expect("no panic").expect("it ends").into()
+}
+
 /// Asks until the answer is true. A query that fails, for a table that is not there yet, is no answer.
 pub(crate) async fn wait_until(client: &Client, sql: &str) {
     let answered = async {
@@ -105,7 +146,7 @@ pub(crate) async fn wait_until(client: &Client, sql: &str) {
 }
 
 /// The same server, another database.
-fn database_url(server: &str, name: &str) -> String {
+pub(crate) fn database_url(server: &str, name: &str) -> String {
     let (base, options) = server.split_once('?').map_or((server, String::new()), |(b, o)| (b, format!("?{o}")));
     let authority = base.find("://").expect("a URL") + 3;
     let end = base[authority..].find('/').map_or(base.len(), |slash| authority + slash);

@@ -1,0 +1,84 @@
+use clap::{Args, Subcommand};
+
+use super::{ModeArg, STORE_HELP};
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
+
+/// The tables are the bench's own: `pillarbox_bench_*` is dropped and created anew.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Write events without delivering any: a thousand at once, and one beside a business row.
+    Write {
+        #[command(flatten)]
+        common: Measure,
+        /// Events to write.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+        events: u32,
+    },
+    /// Write one event per transaction, flat out, while they are delivered from memory.
+    Hot {
+        #[command(flatten)]
+        common: Measure,
+        /// Events to write.
+        #[arg(long, value_name = "N", default_value_t = 50_000)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+        events: u32,
+        /// Tasks that write at once, each over a connection of its own where the database allows it.
+        #[arg(long, value_name = "N", default_value_t = 8)]
+        #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+        writers: u16,
+    },
+    /// Deliver a backlog from the table with default settings and a handler that does nothing.
+    Drain {
+        #[command(flatten)]
+        common: Measure,
+        #[command(flatten)]
+        drain: DrainArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox bench drain --store postgres://app@db/test --mode multi_node --nodes 2
+  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000")]
+pub(crate) struct DrainArgs {
+    /// Events in the backlog.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) events: u32,
+    /// Who may deliver an event.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
+    pub(crate) mode: ModeArg,
+    /// Outboxes that drain at once, in this process, each over connections of its own. In the modes of one active node
+    /// the others stand by.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) nodes: u8,
+    /// Delivered events that the table keeps besides.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) done: u32,
+    /// Events delayed until tomorrow that wait in the table besides.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) delayed: u32,
+}
+
+/// What all benches have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Measure {
+    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
+    pub(crate) store: String,
+    /// Size of each event's JSON payload.
+    #[arg(long, value_name = "BYTES", default_value_t = 200)]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub(crate) payload: u32,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,92 @@
+use clap::{Args, Subcommand};
+use pillarbox::store::DeadFilter;
+
+use super::Target;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox dead list --store postgres://app@db/shop --event-type order.placed
+  pillarbox dead show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
+  pillarbox dead replay --store postgres://app@db/shop --all --tenant acme")]
+pub(crate) struct DeadArgs {
+    #[command(subcommand)]
+    pub(crate) dead: Dead,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Dead {
+    /// List events that were given up, oldest first.
+    List {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        matching: Matching,
+        /// How many at most.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+        limit: u16,
+        /// Only those behind this `seq`: the last one of the page before.
+        #[arg(long, value_name = "SEQ")]
+        after: Option<i64>,
+    },
+    /// Show all that the table holds about an event, given up or not.
+    Show {
+        #[command(flatten)]
+        target: Target,
+        #[arg(value_name = "EVENT_ID")]
+        event_id: String,
+    },
+    /// Make events new again: without attempts and error, to be delivered now.
+    Replay {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+    /// Delete events for good.
+    Discard {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        chosen: Chosen,
+    },
+}
+
+/// Which events that were given up: those that match all that is said.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Matching {
+    /// Only events of this type.
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) event_type: Option<String>,
+    /// Only events of this kind of aggregate; `__GLOBAL__` for those that belong to none.
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) aggregate_type: Option<String>,
+    /// Only events of this tenant.
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+}
+
+impl From<Matching> for DeadFilter {
+    fn from(matching: Matching) -> Self {
+        let Matching { event_type, aggregate_type, tenant } = matching;
+        Self { event_type, aggregate_type, tenant_id: tenant }
+    }
+}
+
+/// Events by their ids, or all that match.
+#[derive(Debug, Clone, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
+pub(crate) struct Chosen {
+    /// Which ones.
+    #[arg(value_name = "EVENT_ID", group = "which")]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant"])]
+    pub(crate) event_ids: Vec<String>,
+    /// All that were given up and match; asks before it begins.
+    #[arg(long, group = "which")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) matching: Matching,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}

@@ -1,0 +1,34 @@
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Target;
+use crate::duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox purge --store postgres://app@db/shop --done-after 7d
+  pillarbox purge --store postgres://app@db/shop --done-after 12h --dead-after 30d --json")]
+#[command(group(clap::ArgGroup::new("ages").required(true).multiple(true)))]
+pub(crate) struct PurgeArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Delete events delivered longer ago than this, such as `7d`, `12h` or `90m`.
+    #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
+    pub(crate) done_after: Option<Duration>,
+    /// Delete events given up longer ago than this.
+    #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
+    pub(crate) dead_after: Option<Duration>,
+    /// Delete events written longer ago than this, delivered or not: for tables read from outside, where no event ever
+    /// ends. Asks first, and is refused while a node that delivers is running.
+    #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
+    #[arg(conflicts_with_all = ["done_after", "dead_after"])]
+    pub(crate) all_after: Option<Duration>,
+    /// Rows looked at, and so deleted, in one transaction at most.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) batch: u16,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}

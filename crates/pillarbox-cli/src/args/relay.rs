@@ -1,0 +1,96 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{ModeArg, Target};
+use crate::{duration, exporter};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox relay --store postgres://app@db/shop --mode multi_node | kcat -b kafka -t events -P
+  pillarbox relay --store shop.db --mode ordered --to file:events.jsonl
+  pillarbox relay --store shop.db --limit 10 | jq -r .event_type")]
+pub(crate) struct RelayArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Who may deliver an event. All nodes of an outbox have the same mode.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
+    pub(crate) mode: ModeArg,
+    /// Where the lines go: `stdout`, or `file:PATH`, which is appended to.
+    #[arg(long, value_name = "WHERE", default_value = "stdout")]
+    pub(crate) to: Destination,
+    /// Force each line to the disk before its event counts as delivered, so that it survives the loss of power.
+    #[arg(long)]
+    pub(crate) fsync: bool,
+    /// Stop after so many lines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Events under way at once, and so lines flushed together at most; one in mode `ordered`. [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) workers: Option<u16>,
+    /// The node's name in the database and in the lines. [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_name: Option<String>,
+    /// How long ownership holds without renewal: how long the events of a killed relay wait for the next one.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "15s")]
+    pub(crate) lease: Duration,
+    /// How long to wait at most before looking at the table again: how long an event may wait on an idle system, since all
+    /// of them are written by other processes.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "500ms")]
+    pub(crate) poll_interval: Duration,
+    /// Be woken by other processes' commits. PostgreSQL only; the writing processes have to turn it on too.
+    #[arg(long)]
+    pub(crate) wake_up: bool,
+    /// Serve metrics for Prometheus at this address: `IP:PORT`, or a port of this host only. The path is `/metrics`.
+    #[arg(long, value_name = "ADDR", value_parser = exporter::address)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// For tests: wait so long between writing a line and calling its event delivered.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide = true)]
+    pub(crate) delay: Option<Duration>,
+}
+
+/// Where lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+}
+
+impl FromStr for Destination {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(':') {
+            None if text == "stdout" => Ok(Self::Stdout),
+            Some(("file", path)) if !path.is_empty() => Ok(Self::File(path.into())),
+            _ => Err("write `stdout` or `file:PATH`"),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("stdout"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read_and_nothing_else() {
+        assert_eq!("stdout".parse(), Ok(Destination::Stdout));
+        assert_eq!("file:a:b/events.jsonl".parse(), Ok(Destination::File("a:b/events.jsonl".into())));
+        for text in ["", "file:", "events.jsonl", "stderr", "kafka:events"] {
+            assert!(text.parse::<Destination>().is_err(), "{text}");
+        }
+    }
+}

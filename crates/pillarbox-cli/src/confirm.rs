@@ -1,0 +1,33 @@
+use std::io::{IsTerminal as _, Write as _, stderr, stdin};
+
+use crate::failure::Failure;
+
+/// Asks the person at the terminal, unless that was answered on the command line. Where nobody can be asked it fails.
+pub(crate) fn confirm(yes: bool, about_to: &str) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !stdin().is_terminal() || !stderr().is_terminal() {
+        return Err(Failure::NobodyToAsk { about_to: about_to.to_owned() });
+    }
+    // A question that nobody sees is not answered with yes.
+    let _ = write!(stderr(), "About to {about_to}. Go on? [y/N] ");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).map_err(Failure::of_system("read the answer"))?;
+    if is_yes(&answer) { Ok(()) } else { Err(Failure::Declined) }
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_yes;
+
+    #[test]
+    fn only_yes_is_yes() {
+        assert!(["y\n", "Yes\n", " YES "].into_iter().all(is_yes));
+        assert!(!["", "\n", "n\n", "yeah\n"].into_iter().any(is_yes));
+    }
+}

@@ -1,0 +1,21 @@
+//! The events that were given up: to look at, to deliver again, to throw away.
+
+mod change;
+mod list;
+mod show;
+
+use std::process::ExitCode;
+
+use crate::args::Dead;
+use crate::failure::Failure;
+use change::Fate;
+
+/// Runs one of the commands.
+pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
+    match dead {
+        Dead::List { target, matching, limit, after } => list::run(&target, matching, limit.into(), after).await,
+        Dead::Show { target, event_id } => show::run(&target, &event_id).await,
+        Dead::Replay { target, chosen } => change::run(&target, chosen, Fate::Replay).await,
+        Dead::Discard { target, chosen } => change::run(&target, chosen, Fate::Discard).await,
+    }
+}

@@ -1,0 +1,108 @@
+use std::process::ExitCode;
+
+use pillarbox::clock::Timestamp;
+use pillarbox::maintain::DeadEvents;
+use pillarbox::settle::Status;
+use pillarbox::store::Record;
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::payload::{PayloadJson, base64, content_type};
+use crate::report::{self, or_dash, plain};
+use crate::store;
+
+/// Shows all that the table holds about one event, whatever its state.
+pub(crate) async fn run(target: &Target, event_id: &str) -> Result<ExitCode, Failure> {
+    let store = store::existing(target).await?;
+    let record = DeadEvents::of(&*store).show(event_id).await;
+    store.close().await;
+    let record = record?.ok_or_else(|| Failure::NoEvent(event_id.to_owned()))?;
+    report::print_either(target.json, &Json::from(&record), || text(&record))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A state as people and the documentation call it.
+pub(super) fn status_name(code: i16) -> String {
+    let status = Status::ALL.into_iter().find(|status| status.code() == code);
+    status.map_or_else(|| code.to_string(), |status| format!("{status:?}").to_uppercase())
+}
+
+/// The line of JSON: the columns. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    seq: i64,
+    event_id: &'a str,
+    event_type: &'a str,
+    aggregate_type: Option<&'a str>,
+    aggregate_id: Option<&'a str>,
+    tenant_id: Option<&'a str>,
+    key: Option<&'a str>,
+    #[serde(flatten)]
+    payload: PayloadJson<'a>,
+    content_type: Option<&'a str>,
+    headers: Option<&'a str>,
+    status: String,
+    attempts: i32,
+    available_at: Option<String>,
+    occurred_at: Option<String>,
+    created_at: String,
+    done_at: Option<String>,
+    last_error: Option<&'a str>,
+    locked_by: Option<&'a str>,
+}
+
+impl<'a> From<&'a Record> for Json<'a> {
+    fn from(record: &'a Record) -> Self {
+        Self {
+            seq: record.seq,
+            event_id: &record.event_id,
+            event_type: &record.event_type,
+            aggregate_type: record.aggregate_type.as_deref(),
+            aggregate_id: record.aggregate_id.as_deref(),
+            tenant_id: record.tenant_id.as_deref(),
+            key: record.ordering_key.as_deref(),
+            payload: record.payload.as_ref().into(),
+            content_type: record.payload.as_ref().and_then(content_type),
+            headers: record.headers.as_deref(),
+            status: status_name(record.status),
+            attempts: record.attempts,
+            available_at: record.available_at.map(|time| time.to_string()),
+            occurred_at: record.occurred_at.map(|time| time.to_string()),
+            created_at: record.created_at.to_string(),
+            done_at: record.done_at.map(|time| time.to_string()),
+            last_error: record.last_error.as_deref(),
+            locked_by: record.locked_by.as_deref(),
+        }
+    }
+}
+
+fn text(record: &Record) -> String {
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let payload = record.payload.as_ref();
+    let kind = payload.map(|payload| payload.content_type()).filter(|kind| !kind.is_empty());
+    let content =
+        payload.map_or_else(|| "-".to_owned(), |payload| payload.as_json().map_or_else(|| base64(payload), plain));
+    let lines = [
+        ("event id", plain(&record.event_id)),
+        ("seq", record.seq.to_string()),
+        ("type", plain(&record.event_type)),
+        ("aggregate type", or_dash(record.aggregate_type.as_deref())),
+        ("aggregate id", or_dash(record.aggregate_id.as_deref())),
+        ("tenant", or_dash(record.tenant_id.as_deref())),
+        ("key", or_dash(record.ordering_key.as_deref())),
+        ("status", status_name(record.status)),
+        ("attempts", record.attempts.to_string()),
+        ("created", record.created_at.to_string()),
+        ("occurred", time(record.occurred_at)),
+        ("due", time(record.available_at)),
+        ("ended", time(record.done_at)),
+        ("held by", or_dash(record.locked_by.as_deref())),
+        ("headers", or_dash(record.headers.as_deref())),
+        ("content type", or_dash(kind)),
+        ("payload", content),
+        ("error", or_dash(record.last_error.as_deref())),
+    ];
+    // Not a table: payloads and errors are long, and are to be copied without what a table would put around them.
+    lines.map(|(name, value)| format!("{name:<15} {value}")).join("\n")
+}

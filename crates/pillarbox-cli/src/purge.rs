@@ -1,0 +1,83 @@
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pillarbox::Store;
+use pillarbox::maintain;
+use pillarbox::store::Purgeable;
+use serde::Serialize;
+
+use crate::args::PurgeArgs;
+use crate::confirm::confirm;
+use crate::failure::Failure;
+use crate::report::{self, counted};
+use crate::{duration, progress, store};
+
+/// Deletes what is over.
+pub(crate) async fn run(args: &PurgeArgs) -> Result<ExitCode, Failure> {
+    let store = store::existing(&args.target).await?;
+    let purged = purge(args, &*store).await;
+    store.close().await;
+    let purged = purged?;
+    report::print_either(args.target.json, &purged, || purged.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The line of JSON: rows deleted, of each kind that was asked for. Its keys are a contract.
+#[derive(Debug, Default, Serialize)]
+struct Purged {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all: Option<u64>,
+}
+
+async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
+    if let Some(age) = args.all_after {
+        let pending = store.backlog().await?;
+        confirm(
+            args.yes,
+            &format!(
+                "delete every event written more than {} ago, even if it was never delivered (not delivered yet, of any \
+                 age: {})",
+                duration::human(age),
+                counted(pending.due + pending.delayed, "event")
+            ),
+        )?;
+    }
+    Ok(Purged {
+        done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
+        dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
+        all: each_batch(args, store, Purgeable::All, args.all_after).await?,
+    })
+}
+
+async fn each_batch(
+    args: &PurgeArgs,
+    store: &dyn Store,
+    what: Purgeable,
+    older_than: Option<Duration>,
+) -> Result<Option<u64>, Failure> {
+    let Some(older_than) = older_than else { return Ok(None) };
+    let counter = progress::counter("deleted");
+    let purged =
+        maintain::purge(store, what, older_than, args.batch.into(), |removed| counter.set_position(removed)).await;
+    counter.finish_and_clear();
+    Ok(Some(purged?))
+}
+
+impl Purged {
+    fn text(&self) -> String {
+        let kinds = [("delivered", self.done), ("given up", self.dead), ("of any state", self.all)];
+        let lines: Vec<_> = kinds
+            .into_iter()
+            .filter_map(|(kind, removed)| Some((kind, removed?)))
+            .map(|(kind, removed)| {
+                let verb = if removed == 1 { "was" } else { "were" };
+                format!("{} {kind} {verb} deleted", counted(removed, "event"))
+            })
+            .collect();
+        lines.join("\n")
+    }
+}

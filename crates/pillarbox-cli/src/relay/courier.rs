@@ -1,0 +1,77 @@
+use std::future::pending;
+use std::time::Duration;
+
+use pillarbox::{Delivery, HandlerError};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::line::line;
+use super::sink::{Closed, Sink};
+
+/// Hands each event to the sink, and answers when its line is written.
+#[derive(Debug)]
+pub(super) struct Courier {
+    sink: Sink,
+    /// How long a line is held before its event is called delivered.
+    delay: Option<Duration>,
+    closing: CancellationToken,
+    /// The calls that have begun to write.
+    writing: TaskTracker,
+}
+
+/// Nothing is known of the line, or none was written.
+#[derive(Debug)]
+enum Undelivered {
+    Closed,
+    Malformed(serde_json::Error),
+}
+
+impl From<Closed> for Undelivered {
+    fn from(Closed: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl Courier {
+    pub(super) fn new(sink: Sink, delay: Option<Duration>) -> Self {
+        Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
+    }
+
+    /// Delivers one event. A call that can say nothing about its event never returns: any answer would change the row.
+    pub(super) async fn deliver(&self, delivery: Delivery) -> Result<(), HandlerError> {
+        match self.write(&delivery).await {
+            Ok(()) => Ok(()),
+            Err(Undelivered::Malformed(error)) => Err(HandlerError::unrecoverable(error)),
+            Err(Undelivered::Closed) => pending().await,
+        }
+    }
+
+    async fn write(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+        let _writing = self.writing.token();
+        // An event that another node may deliver by now is left to it.
+        if self.closing.is_cancelled() || delivery.is_cancelled() {
+            return Err(Undelivered::Closed);
+        }
+        let line = line(delivery).map_err(Undelivered::Malformed)?;
+        self.sink.write(line).await?;
+        if let Some(delay) = self.delay {
+            sleep(delay).await;
+        }
+        Ok(())
+    }
+
+    /// Lines written so far.
+    pub(super) fn lines(&self) -> u64 {
+        self.sink.written()
+    }
+
+    /// Begins no further line, and waits for those that were begun, up to `patience`.
+    pub(super) async fn close(&self, patience: Duration) {
+        self.closing.cancel();
+        self.writing.close();
+        if timeout(patience, self.writing.wait()).await.is_err() {
+            tracing::warn!("lines that were begun are not written in time; their events are delivered again");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::output::Output;
+
+/// Lines written with one call, and flushed together, at most.
+const BATCH: usize = 1024;
+
+/// Takes lines from any task, and says when they are written. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Sink {
+    lines: mpsc::Sender<Line>,
+    written: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Line {
+    text: Vec<u8>,
+    written: oneshot::Sender<()>,
+}
+
+/// Nothing is written any more; whether the line was is not known.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// Why nothing is written any more.
+#[derive(Debug)]
+pub(super) enum End {
+    Limit,
+    Failed(io::Error),
+}
+
+impl Sink {
+    /// Starts the thread that writes: until `limit` lines are written, or one could not be.
+    ///
+    /// It is a thread and not a task because a reader that does not read blocks it for as long as it likes; the process
+    /// does not wait for it at its end.
+    pub(super) fn start(output: Output, limit: Option<u64>) -> io::Result<(Self, oneshot::Receiver<End>)> {
+        let (lines, receiver) = mpsc::channel(BATCH);
+        let (ended, end) = oneshot::channel();
+        let sink = Self { lines, written: Arc::default() };
+        let writer = Writer { output, written: Arc::clone(&sink.written), left: limit.unwrap_or(u64::MAX) };
+        thread::Builder::new().name("relay-writer".to_owned()).spawn(move || {
+            if let Some(why) = writer.run(receiver) {
+                // Nobody may be waiting for it any more.
+                let _ = ended.send(why);
+            }
+        })?;
+        Ok((sink, end))
+    }
+
+    /// Lines written so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Hands over a line and waits until it is written and flushed.
+    pub(super) async fn write(&self, text: Vec<u8>) -> Result<(), Closed> {
+        let (written, answer) = oneshot::channel();
+        self.lines.send(Line { text, written }).await.map_err(|_| Closed)?;
+        answer.await.map_err(|_| Closed)
+    }
+}
+
+/// The one place that writes, so that lines never interleave.
+#[derive(Debug)]
+struct Writer {
+    output: Output,
+    written: Arc<AtomicU64>,
+    /// Lines to write until the limit is reached.
+    left: u64,
+}
+
+impl Writer {
+    /// Runs until nothing more is to be written; `None` if nobody is left to hand over lines.
+    fn run(mut self, mut lines: mpsc::Receiver<Line>) -> Option<End> {
+        let (mut batch, mut text) = (Vec::with_capacity(BATCH), Vec::new());
+        while self.left > 0 {
+            let room = usize::try_from(self.left).unwrap_or(BATCH).min(BATCH);
+            if lines.blocking_recv_many(&mut batch, room) == 0 {
+                return None;
+            }
+            text.clear();
+            batch.iter().for_each(|line: &Line| text.extend_from_slice(&line.text));
+            if let Err(error) = self.output.write(&text) {
+                return Some(End::Failed(error));
+            }
+            let written = batch.len() as u64;
+            self.written.fetch_add(written, Ordering::Relaxed);
+            self.left -= written;
+            for line in batch.drain(..) {
+                // Its call may have been dropped meanwhile; then the event is delivered again.
+                let _ = line.written.send(());
+            }
+        }
+        Some(End::Limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::args::Destination;
+
+    fn file(folder: &tempfile::TempDir) -> (std::path::PathBuf, Output) {
+        let path = folder.path().join("lines");
+        let output = Output::open(&Destination::File(path.clone()), false).unwrap();
+        (path, output)
+    }
+
+    #[tokio::test]
+    async fn lines_of_many_tasks_stay_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, output) = file(&folder);
+        let (sink, _end) = Sink::start(output, None).unwrap();
+        let mut tasks = JoinSet::new();
+        for number in 0..500 {
+            let sink = sink.clone();
+            tasks.spawn(async move { sink.write(format!("{}\n", number.to_string().repeat(500)).into_bytes()).await });
+        }
+        for written in tasks.join_all().await {
+            written.unwrap();
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines: HashSet<String> = text.lines().map(str::to_owned).collect();
+        assert_eq!(lines, (0..500).map(|number: u32| number.to_string().repeat(500)).collect());
+    }
+
+    #[tokio::test]
+    async fn no_line_is_written_beyond_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, output) = file(&folder);
+        let (sink, end) = Sink::start(output, Some(3)).unwrap();
+        let mut tasks = JoinSet::new();
+        for _ in 0..20 {
+            let sink = sink.clone();
+            tasks.spawn(async move { sink.write(b"x\n".to_vec()).await.is_ok() });
+        }
+        let written = tasks.join_all().await.into_iter().filter(|written| *written).count();
+        assert!(matches!(end.await, Ok(End::Limit)));
+        assert_eq!((written, sink.written()), (3, 3));
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "x\nx\nx\n");
+    }
+}

@@ -1,0 +1,144 @@
+use std::process::ExitCode;
+
+use pillarbox::Store;
+use pillarbox::ownership::Mode;
+use pillarbox::store::{Backlog, Counts, NodeStatus};
+use serde::Serialize;
+
+use crate::args::StatusArgs;
+use crate::failure::Failure;
+use crate::report::{grouped, plain, rounded};
+use crate::{duration, report, store};
+
+/// Shows what waits, what was given up, and who is there to deliver it.
+pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    let store = store::existing(&args.target).await?;
+    let status = Status::read(&*store, args.exact).await;
+    store.close().await;
+    let status = status?;
+    report::print_either(args.target.json, &status.json(), || status.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an outbox looks like at a moment.
+#[derive(Debug)]
+struct Status {
+    store: String,
+    table: String,
+    backlog: Backlog,
+    /// Only if they were asked for: they cost reading the whole table.
+    counts: Option<Counts>,
+    nodes: Vec<NodeStatus>,
+}
+
+/// The line of JSON. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    store: &'a str,
+    table: &'a str,
+    due: u64,
+    delayed: u64,
+    dead: u64,
+    oldest_due_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<Rows>,
+    nodes: Vec<Node<'a>>,
+}
+
+/// Rows by state.
+#[derive(Debug, Serialize)]
+struct Rows {
+    new: u64,
+    retry: u64,
+    done: u64,
+    dead: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Node<'a> {
+    id: &'a str,
+    mode: &'a str,
+    since: String,
+    /// Null once it has ended.
+    lease_left_seconds: Option<f64>,
+    owner: bool,
+}
+
+impl<'a> From<&'a NodeStatus> for Node<'a> {
+    fn from(node: &'a NodeStatus) -> Self {
+        Self {
+            id: node.node.as_str(),
+            mode: &node.mode,
+            since: node.started_at.to_string(),
+            lease_left_seconds: node.lease_left.map(|left| rounded(left.as_secs_f64(), 3)),
+            owner: node.owner,
+        }
+    }
+}
+
+impl Status {
+    async fn read(store: &dyn Store, exact: bool) -> Result<Self, Failure> {
+        let info = store.info();
+        Ok(Self {
+            store: format!("{} {}", info.dialect, info.address),
+            table: info.table.clone(),
+            backlog: store.backlog().await?,
+            counts: if exact { Some(store.counts().await?) } else { None },
+            nodes: store.nodes().await?,
+        })
+    }
+
+    fn json(&self) -> Json<'_> {
+        let Backlog { due, delayed, dead, oldest_due } = self.backlog;
+        Json {
+            store: &self.store,
+            table: &self.table,
+            due,
+            delayed,
+            dead,
+            oldest_due_seconds: oldest_due.map(|age| rounded(age.as_secs_f64(), 3)),
+            rows: self.counts.map(|Counts { new, done, retry, dead }| Rows { new, retry, done, dead }),
+            nodes: self.nodes.iter().map(Node::from).collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Backlog { due, delayed, dead, oldest_due } = self.backlog;
+        let oldest = oldest_due.map_or_else(|| "-".to_owned(), duration::human);
+        let mut lines = vec![
+            ("due", grouped(due), "waiting for a node, or in the memory of one"),
+            ("oldest due", oldest, "how long it has been waiting"),
+            ("delayed", grouped(delayed), "waiting for their time: delayed, deferred, or to be tried again"),
+            ("dead", grouped(dead), "given up; `pillarbox dead list` shows why"),
+        ];
+        if let Some(counts) = self.counts {
+            lines.extend([
+                ("NEW", grouped(counts.new), "rows waiting for their first attempt"),
+                ("RETRY", grouped(counts.retry), "rows waiting for another attempt"),
+                ("DONE", grouped(counts.done), "rows delivered, kept until they are purged"),
+                ("DEAD", grouped(counts.dead), "rows given up"),
+            ]);
+        }
+        format!("{} in {}\n\n{}\n\n{}", self.table, self.store, report::table(&lines).trim_fmt(), self.node_list())
+    }
+
+    fn node_list(&self) -> String {
+        if self.nodes.is_empty() {
+            return "No node is running: nothing is delivered.".to_owned();
+        }
+        let rows = self.nodes.iter().map(|node| {
+            let left = node.lease_left.map_or_else(|| "ended".to_owned(), duration::human);
+            [plain(node.node.as_str()), plain(&node.mode), node.started_at.to_string(), left, role(node).to_owned()]
+        });
+        report::listing(["NODE", "MODE", "SINCE", "LEASE LEFT", ""], rows).trim_fmt()
+    }
+}
+
+fn role(node: &NodeStatus) -> &'static str {
+    match (node.lease_left, node.owner) {
+        (None, _) => "gone; its events are freed by the next node that looks",
+        (Some(_), true) => "delivers",
+        (Some(_), false) if node.mode == Mode::MultiNode.name() => "delivers what it claims",
+        (Some(_), false) => "stands by",
+    }
+}

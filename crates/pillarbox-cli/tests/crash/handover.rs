@@ -1,0 +1,55 @@
+//! A node is stopped in order with much left to do: the next goes on at once, and nothing is done twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::database::{self, Database};
+use crate::fleet::Files;
+
+const EVENTS: u32 = 500;
+
+#[tokio::test]
+async fn on_postgres_another_node_goes_on_within_a_second() {
+    database::postgres(another_node_goes_on_within_a_second).await;
+}
+
+#[tokio::test]
+async fn on_mariadb_another_node_goes_on_within_a_second() {
+    database::mariadb(another_node_goes_on_within_a_second).await;
+}
+
+async fn another_node_goes_on_within_a_second(database: Arc<dyn Database>) {
+    for mode in ["multi_node", "single_node", "ordered"] {
+        let files = Files::new();
+        let args = ["--mode", mode];
+        let first = files.launch(&*database, "first", "first", &[args.as_slice(), &["--delay", "50ms"]].concat());
+        database.wait_for("SELECT count(*) FROM outbox_node", 1).await;
+        // All of it is in the memory of the first node before there is a second.
+        database.insert(0..EVENTS).await;
+        while files.written_to("first").lines.len() < 2 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let second = files.launch(&*database, "second", "second", &args);
+        database.wait_for("SELECT count(*) FROM outbox_node", 2).await;
+        assert!(files.written_to("second").lines.is_empty(), "{mode}: the second node has nothing to do yet");
+
+        let told = Instant::now();
+        first.terminate();
+        while files.written_to("second").lines.is_empty() {
+            assert!(told.elapsed() < Duration::from_secs(10), "{mode}: nobody goes on");
+            sleep(Duration::from_millis(5)).await;
+        }
+        let pause = told.elapsed();
+        println!("{mode}: the next node went on after {pause:?}");
+        assert!(pause < Duration::from_secs(1), "{mode}: {pause:?}");
+        first.ended().await;
+        let done = "SELECT count(*) FROM outbox_event WHERE status = 1 AND attempts = 0";
+        database.wait_for(done, EVENTS.into()).await;
+        second.terminate();
+        second.ended().await;
+        files.written().assert_each_once(EVENTS);
+        database.execute("DELETE FROM outbox_event").await;
+    }
+}
