@@ -36,6 +36,7 @@ scenarios! {
         a_reported_commit_is_delivered_from_memory,
         a_guarded_commit_is_delivered_from_memory,
         a_commit_right_after_the_start_is_delivered_soon,
+        a_guarded_commit_begun_before_the_term_is_delivered_soon needs concurrent_writers,
         a_backlog_is_delivered_right_after_the_start,
         rolled_back_events_are_never_delivered,
         a_late_commit_is_delivered needs concurrent_writers,

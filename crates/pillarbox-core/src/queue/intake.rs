@@ -10,7 +10,7 @@ use crate::ownership::{Mode, NodeId};
 use crate::store::Row;
 use crate::write::NewRow;
 
-use super::{Herald, Lanes, Overflow, Registry};
+use super::{Herald, Lanes, Overflow, Registry, Taken};
 
 /// Which committed events are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,18 @@ impl Intake {
         for (row, seq) in self.hot_candidates(rows, seqs) {
             // A row that names an earlier incarnation of this node is not its own any more.
             let named = row.locked_by().is_none_or(|holder| holder == node.as_str());
-            if !named || !self.registry.take_announced(seq) {
+            if !named {
                 continue;
+            }
+            match self.registry.take_announced(seq) {
+                Taken::Now => {}
+                Taken::Before => continue,
+                // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
+                // the commit after its first look, only this tells the cold path of it.
+                Taken::Unknown => {
+                    self.lookout.wake_for(seq);
+                    continue;
+                }
             }
             taken += 1;
             if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now())), since) {
@@ -177,7 +187,7 @@ impl Intake {
             }
         }
         match seqs.first() {
-            // Taken by the cold path, the row is no longer sought; announced before this term, it has to be.
+            // Taken by the cold path, the row is no longer sought.
             Some(_) if delayed == 0 && taken == 0 => {}
             Some(first) if delayed == 0 => self.lookout.found(*first),
             _ => self.seek(rows, seqs),

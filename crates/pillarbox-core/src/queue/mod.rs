@@ -12,4 +12,4 @@ pub(crate) use herald::Herald;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use lanes::{Item, Lanes};
 pub(crate) use overflow::Overflow;
-pub(crate) use registry::Registry;
+pub(crate) use registry::{Registry, Taken};

@@ -50,6 +50,17 @@ enum Entry {
     Settled,
 }
 
+/// What became of a row that was to be taken for the hot path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is held from now on.
+    Now,
+    /// The cold path holds it.
+    Before,
+    /// Nothing is known of it: the cold path has settled it, or it was announced before this term.
+    Unknown,
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Entries> {
         // Every section below leaves the map consistent, so a panic elsewhere while it was locked changes nothing.
@@ -74,14 +85,15 @@ impl Registry {
         }
     }
 
-    /// Takes an announced row for the hot path; false if the cold path has taken it already.
-    pub(crate) fn take_announced(&self, seq: i64) -> bool {
+    /// Takes an announced row for the hot path, unless the cold path has taken it already.
+    pub(crate) fn take_announced(&self, seq: i64) -> Taken {
         match self.lock().rows.get_mut(&seq) {
             Some(entry @ Entry::Announced) => {
                 *entry = Entry::Held { timed: false };
-                true
+                Taken::Now
             }
-            _ => false,
+            Some(Entry::Held { .. } | Entry::Settled) => Taken::Before,
+            None => Taken::Unknown,
         }
     }
 
@@ -199,10 +211,10 @@ mod tests {
         let registry = Registry::default();
         registry.announce([1, 2]);
         assert_eq!(registry.sight().admit([(1, false), (3, true)]), [true, true]);
-        assert!(!registry.take_announced(1));
+        assert_eq!(registry.take_announced(1), Taken::Before);
         registry.release([1]);
-        assert!(!registry.take_announced(1), "not even after it was settled");
-        assert!(registry.take_announced(2));
+        assert_eq!(registry.take_announced(1), Taken::Unknown, "not even after it was settled");
+        assert_eq!(registry.take_announced(2), Taken::Now);
         assert_eq!(registry.sight().admit([(2, false)]), [false], "and the other way round");
     }
 
@@ -211,7 +223,7 @@ mod tests {
         let registry = Registry::default();
         registry.announce([1]);
         let sight = registry.sight();
-        assert!(registry.take_announced(1));
+        assert_eq!(registry.take_announced(1), Taken::Now);
         registry.release([1]);
         assert_eq!(sight.admit([(1, false)]), [false]);
         drop(sight);
@@ -232,14 +244,14 @@ mod tests {
     fn forgetting_leaves_held_rows_alone() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert!(registry.take_announced(1));
+        assert_eq!(registry.take_announced(1), Taken::Now);
         registry.forget(&[1, 2]);
         assert_eq!(registry.held(), 1);
-        assert!(!registry.take_announced(2));
+        assert_eq!(registry.take_announced(2), Taken::Unknown);
         registry.announce([3]);
         registry.clear();
         assert_eq!(registry.held(), 0);
-        assert!(!registry.take_announced(3), "another node may have delivered it since");
+        assert_eq!(registry.take_announced(3), Taken::Unknown, "another node may have delivered it since");
     }
 
     #[test]

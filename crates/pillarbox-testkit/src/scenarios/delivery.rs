@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Path;
+use pillarbox_core::run::Role;
 use pillarbox_core::write::Finish;
 use tokio::time::Instant;
 
@@ -85,6 +86,25 @@ pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>
         delivered_once(db, &outbox, &recorder, &[event]).await?;
     }
     Ok(())
+}
+
+/// Written while this node was a standby, committed when it delivers and has looked at the table already: what the write
+/// announced is forgotten by then, so the report of the commit is what makes it look again.
+pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let owner = unpolled(db, &recorder).start().await?;
+    let standby = unpolled(db, &recorder).start().await?;
+    let event = event()?;
+    let mut guarded = standby.begin(db.source()).await?;
+    standby.write(&mut guarded, event.clone()).await?;
+    owner.shutdown().await;
+    assert!(standby.wait_for_role(|role| matches!(role, Role::Active { .. })).await);
+    let first = first_delivered(db, &standby, &recorder).await?;
+    guarded.commit().await?;
+    let committed = Instant::now();
+    recorder.wait_for_calls(2).await;
+    assert_soon(committed);
+    delivered_once(db, &standby, &recorder, &[first, event]).await
 }
 
 /// What was committed before is looked at as soon as the outbox starts, not when it next polls.
