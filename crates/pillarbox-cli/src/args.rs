@@ -1,18 +1,23 @@
 mod bench;
 mod dead;
+mod keys;
 mod purge;
 mod relay;
+mod target;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pillarbox::ownership::Mode;
+use pillarbox::run::FailingKey;
 
 pub(crate) use bench::{Bench, BenchArgs, DrainArgs, Measure};
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, RelayArgs};
+pub(crate) use target::Target;
 
 /// A transactional outbox for Rust: see it work, measure it, look after its tables, deliver from them.
 ///
@@ -41,6 +46,8 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Look at events that were given up; deliver them again, or throw them away.
     Dead(DeadArgs),
+    /// Look at the keys of which events wait behind one that fails.
+    Keys(KeysArgs),
     /// Delete events that were delivered, or given up, long ago.
     ///
     /// Ages count from the moment an event was delivered or given up, by the database's clock. Rows are deleted in batches,
@@ -58,8 +65,8 @@ pub(crate) enum Command {
     /// At-least-once ends there: what lies in the pipe behind stdout when its reader stops, as `head` does, is lost, since
     /// its events count as delivered. Where that matters, write to a file with `--to file:PATH`.
     ///
-    /// SIGINT and SIGTERM end it in order, with exit code 0; a second one ends it at once. With `--json` and a file, how
-    /// many lines were written is printed at the end; stdout is for the lines alone.
+    /// SIGINT and SIGTERM end it in order, with exit code 0; another one, half a second later or more, ends it at once. With
+    /// `--json` and a file, how many lines were written is printed at the end; stdout is for the lines alone.
     Relay(Box<RelayArgs>),
 }
 
@@ -75,19 +82,6 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub(crate) orders: u32,
-    /// Print one line of JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Which outbox a command works on, and how it answers.
-#[derive(Debug, Args)]
-pub(crate) struct Target {
-    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
-    pub(crate) store: String,
-    /// The event table: `table` or `schema.table`. The tables beside it are named after it.
-    #[arg(long, value_name = "NAME", default_value = "outbox_event")]
-    pub(crate) table: String,
     /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -129,6 +123,8 @@ pub(crate) enum ModeArg {
     SingleNode,
     /// Any number of nodes, each the events it has claimed.
     MultiNode,
+    /// Any number of nodes, each the keys of its partitions; the events of a key in their order.
+    Partitioned,
     /// One node at a time, one event after the other, in the order of the table.
     Ordered,
 }
@@ -138,7 +134,31 @@ impl From<ModeArg> for Mode {
         match mode {
             ModeArg::SingleNode => Self::SingleNode,
             ModeArg::MultiNode => Self::MultiNode,
+            ModeArg::Partitioned => Self::Partitioned,
             ModeArg::Ordered => Self::Ordered,
+        }
+    }
+}
+
+/// In mode `partitioned`, what becomes of the later events of a key when one of them fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum FailingKeyArg {
+    /// They wait while it is tried again, and if it goes DEAD until it is replayed or discarded.
+    Wait,
+    /// They wait while it is tried again. If it goes DEAD, they go on.
+    #[value(alias = "skip-dead")]
+    SkipDead,
+    /// They go on at once; it is tried again beside them.
+    Continue,
+}
+
+impl From<FailingKeyArg> for FailingKey {
+    fn from(failing: FailingKeyArg) -> Self {
+        match failing {
+            FailingKeyArg::Wait => Self::Wait,
+            FailingKeyArg::SkipDead => Self::SkipDead,
+            FailingKeyArg::Continue => Self::Continue,
         }
     }
 }

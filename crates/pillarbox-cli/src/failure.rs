@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
 
 use crate::address::UnknownAddress;
+use crate::args::Target;
 use crate::exporter::ExporterError;
 
 /// Why a command could not do its work.
@@ -43,10 +44,11 @@ pub(crate) enum Failure {
     NobodyToAsk { about_to: String },
     #[error("not confirmed; nothing was changed")]
     Declined,
-    #[error(
-        "--store names no file: `{0}` does not exist; check the path, or create the outbox with `pillarbox migrate`"
-    )]
-    NoFile(String),
+    #[error("--store names no file: `{file}` does not exist; check the path, or create the outbox with `{migrate}`")]
+    NoFile { file: String, migrate: String },
+    /// Tables that are missing or of another version, with the remedy for this outbox.
+    #[error("{0}")]
+    Schema(String),
     #[error(
         "--store names a server and no database; write `mysql://USER@HOST/DATABASE`, or name the database with the \
          table, as in `--table shop.outbox_event`"
@@ -54,6 +56,14 @@ pub(crate) enum Failure {
     NoDatabase,
     #[error("there is no event `{0}` in this outbox")]
     NoEvent(String),
+    #[error("event `{event_id}` has no row for handler `{handler}`")]
+    NotForHandler { event_id: String, handler: String },
+    /// An id that names several rows, where one may be meant.
+    #[error(
+        "event `{event_id}` was given up by more than one handler: {handlers}; nothing was changed; choose one with \
+         `--handler NAME`, or pass `--every-handler`"
+    )]
+    SeveralHandlers { event_id: String, handlers: String },
     #[error("could not open `{path}` to append to it")]
     Open {
         path: String,
@@ -96,6 +106,16 @@ impl Failure {
         move |source| Self::System { doing, source }
     }
 
+    /// What the check of an outbox's tables found. The stores name the command that mends it, and here it can be named with
+    /// its options.
+    pub(crate) fn of_check(error: StoreError, target: &Target) -> Self {
+        if error.kind() != StoreErrorKind::Schema {
+            return error.into();
+        }
+        let migrate = target.command(&["migrate"]);
+        Self::Schema(Self::from(error).sentence().replace("`pillarbox migrate`", &format!("`{migrate}`")))
+    }
+
     /// The error and its causes in one line; a cause that its parent quotes already is not repeated.
     pub(crate) fn sentence(&self) -> String {
         let mut text = self.to_string();
@@ -122,4 +142,9 @@ impl Failure {
             _ => ExitCode::FAILURE,
         }
     }
+}
+
+/// An error about a setting that came from an option, by the name it has on the command line.
+pub(crate) fn about_option(option: &'static str, error: &ConfigError) -> ConfigError {
+    ConfigError::new(option, error.problem().to_owned(), error.remedy().to_owned())
 }

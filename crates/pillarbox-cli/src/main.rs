@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod dead;
 mod demo;
+mod keys;
 mod migrate;
 mod purge;
 mod relay;
@@ -48,6 +49,7 @@ async fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Dead(args) => dead::run(args.dead).await,
+        Command::Keys(args) => keys::run(args.keys).await,
         Command::Purge(args) => purge::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };

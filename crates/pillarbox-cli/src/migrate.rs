@@ -12,7 +12,7 @@ use crate::{report, store};
 
 /// Creates or upgrades the tables, says whether that is due, or prints the SQL that would.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
-    let (address, table) = (Address::parse(&args.target.store)?, TableName::parse(&args.target.table)?);
+    let (address, table) = (Address::parse(&args.target.store)?, store::table(&args.target)?);
     if args.print {
         return print(args, &store::migration_sql(&address, &table)?);
     }
@@ -78,10 +78,11 @@ async fn check(args: &MigrateArgs, store: &dyn Store) -> Result<ExitCode, Failur
             Ok(ExitCode::SUCCESS)
         }
         Err(error) if args.target.json && error.kind() == StoreErrorKind::Schema => {
-            report::print(&serde_json::to_string(&Json::new(store, Some(error.to_string())))?)?;
+            let problem = Failure::of_check(error, &args.target).to_string();
+            report::print(&serde_json::to_string(&Json::new(store, Some(problem)))?)?;
             Ok(ExitCode::FAILURE)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Failure::of_check(error, &args.target)),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::io::{self, Write as _};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub(crate) fn table(lines: &[(&str, String, &str)]) -> Table {
 }
 
 /// Rows under a heading.
-pub(crate) fn listing<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+pub(crate) fn listing(heading: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(heading).add_rows(rows);
     table
@@ -52,6 +52,15 @@ pub(crate) fn plain(text: &str) -> String {
 /// What is not there.
 pub(crate) fn or_dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), plain)
+}
+
+/// What fits a line of a terminal; `dead show` has the rest.
+pub(crate) fn beginning(text: &str) -> String {
+    const CHARACTERS: usize = 60;
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// So many of something: "1 event", "2,000 events".

@@ -2,10 +2,10 @@ use std::process::ExitCode;
 
 use pillarbox::Store;
 use pillarbox::ownership::Mode;
-use pillarbox::store::{Backlog, Counts, NodeStatus};
+use pillarbox::store::{Backlog, Counts, NodeStatus, PartitionBacklog};
 use serde::Serialize;
 
-use crate::args::StatusArgs;
+use crate::args::{StatusArgs, Target};
 use crate::failure::Failure;
 use crate::report::{grouped, plain, rounded};
 use crate::{duration, report, store};
@@ -16,7 +16,7 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let status = Status::read(&*store, args.exact).await;
     store.close().await;
     let status = status?;
-    report::print_either(args.target.json, &status.json(), || status.text())?;
+    report::print_either(args.target.json, &status.json(), || status.text(&args.target))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -26,6 +26,7 @@ struct Status {
     store: String,
     table: String,
     backlog: Backlog,
+    partitions: PartitionBacklog,
     /// Only if they were asked for: they cost reading the whole table.
     counts: Option<Counts>,
     nodes: Vec<NodeStatus>,
@@ -40,9 +41,18 @@ struct Json<'a> {
     delayed: u64,
     dead: u64,
     oldest_due_seconds: Option<f64>,
+    partitions: Partitions,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Rows>,
     nodes: Vec<Node<'a>>,
+}
+
+/// Groups of keys: how many no node owns, how many rows are pending, and how many of those in the fullest one.
+#[derive(Debug, Serialize)]
+struct Partitions {
+    unowned: u16,
+    pending: u64,
+    most_pending: u64,
 }
 
 /// Rows by state.
@@ -61,6 +71,9 @@ struct Node<'a> {
     since: String,
     /// Null once it has ended.
     lease_left_seconds: Option<f64>,
+    /// How many it owns.
+    partitions: u16,
+    /// Whether it owns any.
     owner: bool,
 }
 
@@ -71,8 +84,15 @@ impl<'a> From<&'a NodeStatus> for Node<'a> {
             mode: &node.mode,
             since: node.started_at.to_string(),
             lease_left_seconds: node.lease_left.map(|left| rounded(left.as_secs_f64(), 3)),
-            owner: node.owner,
+            partitions: node.partitions,
+            owner: node.partitions > 0,
         }
+    }
+}
+
+impl From<PartitionBacklog> for Partitions {
+    fn from(PartitionBacklog { unowned, pending, most_pending }: PartitionBacklog) -> Self {
+        Self { unowned, pending, most_pending }
     }
 }
 
@@ -83,6 +103,7 @@ impl Status {
             store: format!("{} {}", info.dialect, info.address),
             table: info.table.clone(),
             backlog: store.backlog().await?,
+            partitions: store.partitions().await?,
             counts: if exact { Some(store.counts().await?) } else { None },
             nodes: store.nodes().await?,
         })
@@ -97,20 +118,35 @@ impl Status {
             delayed,
             dead,
             oldest_due_seconds: oldest_due.map(|age| rounded(age.as_secs_f64(), 3)),
+            partitions: self.partitions.into(),
             rows: self.counts.map(|Counts { new, done, retry, dead }| Rows { new, retry, done, dead }),
             nodes: self.nodes.iter().map(Node::from).collect(),
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, target: &Target) -> String {
         let Backlog { due, delayed, dead, oldest_due } = self.backlog;
         let oldest = oldest_due.map_or_else(|| "-".to_owned(), duration::human);
+        let list = format!("given up; `{}` shows why", target.command(&["dead", "list"]));
+        let see_blocked = format!("see `{}`", target.command(&["keys", "blocked"]));
         let mut lines = vec![
             ("due", grouped(due), "waiting for a node, or in the memory of one"),
             ("oldest due", oldest, "how long it has been waiting"),
             ("delayed", grouped(delayed), "waiting for their time: delayed, deferred, or to be tried again"),
-            ("dead", grouped(dead), "given up; `pillarbox dead list` shows why"),
+            ("dead", grouped(dead), list.as_str()),
         ];
+        if self.nodes.iter().any(|node| node.mode == Mode::Partitioned.name()) {
+            // To count the keys would cost more than all the rest.
+            if dead > 0 {
+                lines.push(("blocked", String::new(), &see_blocked));
+            }
+            let PartitionBacklog { unowned, pending, most_pending } = self.partitions;
+            lines.extend([
+                ("pending", grouped(pending), "rows of all partitions, whatever their time"),
+                ("most pending", grouped(most_pending), "rows of the partition that has most of them"),
+                ("unowned", grouped(unowned.into()), "partitions of which no node delivers the events, of 256"),
+            ]);
+        }
         if let Some(counts) = self.counts {
             lines.extend([
                 ("NEW", grouped(counts.new), "rows waiting for their first attempt"),
@@ -128,17 +164,22 @@ impl Status {
         }
         let rows = self.nodes.iter().map(|node| {
             let left = node.lease_left.map_or_else(|| "ended".to_owned(), duration::human);
-            [plain(node.node.as_str()), plain(&node.mode), node.started_at.to_string(), left, role(node).to_owned()]
+            let partitions = node.partitions.to_string();
+            let since = node.started_at.to_string();
+            [plain(node.node.as_str()), plain(&node.mode), since, left, partitions, role(node).to_owned()]
         });
-        report::listing(["NODE", "MODE", "SINCE", "LEASE LEFT", ""], rows).trim_fmt()
+        report::listing(["NODE", "MODE", "SINCE", "LEASE LEFT", "PARTITIONS", ""], rows).trim_fmt()
     }
 }
 
 fn role(node: &NodeStatus) -> &'static str {
-    match (node.lease_left, node.owner) {
+    let is = |mode: Mode| node.mode == mode.name();
+    match (node.lease_left, node.partitions) {
         (None, _) => "gone; its events are freed by the next node that looks",
-        (Some(_), true) => "delivers",
-        (Some(_), false) if node.mode == Mode::MultiNode.name() => "delivers what it claims",
-        (Some(_), false) => "stands by",
+        (Some(_), 0) if is(Mode::MultiNode) => "delivers what it claims",
+        (Some(_), 0) if is(Mode::Partitioned) => "takes its share as soon as others give it",
+        (Some(_), 0) => "stands by",
+        (Some(_), _) if is(Mode::Partitioned) => "delivers its partitions",
+        (Some(_), _) => "delivers",
     }
 }

@@ -9,31 +9,39 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::address::Address;
 use crate::args::Target;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 /// The outbox that a command was pointed at. Its tables have to be there; nothing is created.
 pub(crate) async fn existing(target: &Target) -> Result<Arc<dyn Store>, Failure> {
     let store = at(target).await?;
-    store.check().await?;
+    store.check().await.map_err(|error| Failure::of_check(error, target))?;
     Ok(store)
 }
 
 /// As [`existing`], but the tables are not looked at.
 pub(crate) async fn at(target: &Target) -> Result<Arc<dyn Store>, Failure> {
-    let (address, table) = (Address::parse(&target.store)?, TableName::parse(&target.table)?);
+    let (address, table) = (Address::parse(&target.store)?, table(target)?);
     if let Address::Sqlite(location) = &address {
-        refuse_missing_file(location)?;
+        refuse_missing_file(location, target)?;
     }
     open(&address, &table).await
 }
 
+/// The name of the event table.
+pub(crate) fn table(target: &Target) -> Result<TableName, Failure> {
+    Ok(TableName::parse(&target.table).map_err(|error| failure::about_option("--table", &error))?)
+}
+
 /// SQLite creates the file it is asked to open, and a typing error should not leave an empty database behind.
-fn refuse_missing_file(location: &str) -> Result<(), Failure> {
+fn refuse_missing_file(location: &str, target: &Target) -> Result<(), Failure> {
     let file = match SqliteConnectOptions::from_str(location) {
         Ok(options) if location.starts_with("sqlite:") => options.get_filename().to_owned(),
         _ => location.into(),
     };
-    if file.try_exists().unwrap_or(true) { Ok(()) } else { Err(Failure::NoFile(file.display().to_string())) }
+    if file.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    Err(Failure::NoFile { file: file.display().to_string(), migrate: target.command(&["migrate"]) })
 }
 
 /// The store at `address`, with its event table called `table`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{self, NodeName};
-use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::retry::{ErrorFilter, ExponentialBackoff};
 use pillarbox_core::run::{
     ClaimConfig, Config, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
     ShutdownConfig, WakeUpConfig,
@@ -53,6 +53,7 @@ impl Settings {
         match self.mode {
             Mode::SingleNode => Some(ownership::Mode::SingleNode),
             Mode::MultiNode => Some(ownership::Mode::MultiNode),
+            Mode::Partitioned => Some(ownership::Mode::Partitioned),
             Mode::Ordered => Some(ownership::Mode::Ordered),
             Mode::WriterOnly => None,
         }
@@ -61,6 +62,7 @@ impl Settings {
     fn convert(&self) -> Result<Config, pillarbox_core::error::ConfigError> {
         // No field is left to its default: a setting that the engine gains has to get a key here.
         let Self {
+            enabled: _,
             mode: _,
             store: _,
             claim,
@@ -93,9 +95,12 @@ impl Settings {
             retry: RetryConfig {
                 max_attempts: retry.max_attempts,
                 policy: Arc::new(ExponentialBackoff::new(retry.base, retry.cap)?),
+                // What errors are is known to code only: `Setup::retry`.
+                errors: ErrorFilter::default(),
                 failing_head: retry.failing_head.into(),
+                failing_key: retry.failing_key.into(),
             },
-            settle: SettleConfig { batch: settle.batch },
+            settle: SettleConfig { batch: settle.batch, delete_done: settle.delete_done },
             ownership: OwnershipConfig {
                 node_name,
                 lease: ownership.lease,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pillarbox_core::error::ConfigError;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use pillarbox_core::error::{StartError, StoreError};
 use pillarbox_core::store::{Store, TableName};
@@ -22,8 +23,17 @@ impl StoreSettings {
         if self.pool_size == 0 {
             return Err(Error::invalid("store.pool_size", origins, "is zero", "set at least 1"));
         }
-        TableName::parse(&self.table).map_err(|error| Error::refused(&error, origins))?;
+        self.table_name().map_err(|error| Error::refused(&error, origins))?;
         Ok(())
+    }
+
+    /// The event table with its prefix.
+    fn table_name(&self) -> Result<TableName, ConfigError> {
+        let table = TableName::parse(&self.table)?;
+        match &self.table_prefix {
+            Some(prefix) => table.prefixed(prefix),
+            None => Ok(table),
+        }
     }
 
     /// Why `key` means nothing to the database that `store.url` names. What `store.url_file` names is known once it is
@@ -74,11 +84,11 @@ impl Settings {
         }
         match kind {
             #[cfg(feature = "postgres")]
-            DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url).map_err(start)?.connect().await.map_err(start)?)),
+            DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url)?.connect().await.map_err(start)?)),
             #[cfg(feature = "mysql")]
-            DatabaseKind::Mysql => Ok(Arc::new(self.mysql(&url).map_err(start)?.connect().await.map_err(start)?)),
+            DatabaseKind::Mysql => Ok(Arc::new(self.mysql(&url)?.connect().await.map_err(start)?)),
             #[cfg(feature = "sqlite")]
-            DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url).open().await.map_err(start)?)),
+            DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url)?.open().await.map_err(start)?)),
             #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
             kind => {
                 let problem = format!("names {}, which this program was built without", kind.name());
@@ -88,20 +98,26 @@ impl Settings {
         }
     }
 
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    fn table(&self) -> Result<TableName, Error> {
+        self.store.table_name().map_err(|error| Error::refused(&error, &self.origins))
+    }
+
     /// The options of a PostgreSQL store, for a program that opens it by itself.
     ///
     /// # Errors
-    /// As [`database_url`](Self::database_url), and when the URL is malformed.
+    /// As [`database_url`](Self::database_url), and when the URL is malformed or the table's name cannot be one.
     #[cfg(feature = "postgres")]
     pub fn postgres_options(&self) -> Result<pillarbox_postgres::PostgresOptions, Error> {
-        self.postgres(&self.database_url()?).map_err(start)
+        self.postgres(&self.database_url()?)
     }
 
     #[cfg(feature = "postgres")]
-    fn postgres(&self, url: &DatabaseUrl) -> Result<pillarbox_postgres::PostgresOptions, StoreError> {
+    fn postgres(&self, url: &DatabaseUrl) -> Result<pillarbox_postgres::PostgresOptions, Error> {
         let store = &self.store;
-        Ok(pillarbox_postgres::PostgresOptions::parse(url.as_str())?
-            .table(&store.table)
+        Ok(pillarbox_postgres::PostgresOptions::parse(url.as_str())
+            .map_err(start)?
+            .table(self.table()?)
             .pool_size(store.pool_size)
             .durable_marks(store.durable_marks))
     }
@@ -109,36 +125,39 @@ impl Settings {
     /// The options of a MySQL store, for a program that opens it by itself.
     ///
     /// # Errors
-    /// As [`database_url`](Self::database_url), and when the URL is malformed.
+    /// As [`database_url`](Self::database_url), and when the URL is malformed or the table's name cannot be one.
     #[cfg(feature = "mysql")]
     pub fn mysql_options(&self) -> Result<pillarbox_mysql::MysqlOptions, Error> {
-        self.mysql(&self.database_url()?).map_err(start)
+        self.mysql(&self.database_url()?)
     }
 
     #[cfg(feature = "mysql")]
-    fn mysql(&self, url: &DatabaseUrl) -> Result<pillarbox_mysql::MysqlOptions, StoreError> {
+    fn mysql(&self, url: &DatabaseUrl) -> Result<pillarbox_mysql::MysqlOptions, Error> {
         let store = &self.store;
-        Ok(pillarbox_mysql::MysqlOptions::parse(url.as_str())?.table(&store.table).pool_size(store.pool_size))
+        Ok(pillarbox_mysql::MysqlOptions::parse(url.as_str())
+            .map_err(start)?
+            .table(self.table()?)
+            .pool_size(store.pool_size))
     }
 
     /// The options of a SQLite store, for a program that opens it by itself, to write through its connection.
     ///
     /// # Errors
-    /// As [`database_url`](Self::database_url).
+    /// As [`database_url`](Self::database_url), and when the table's name cannot be one.
     #[cfg(feature = "sqlite")]
     pub fn sqlite_options(&self) -> Result<pillarbox_sqlite::SqliteOptions, Error> {
-        Ok(self.sqlite(&self.database_url()?))
+        self.sqlite(&self.database_url()?)
     }
 
     #[cfg(feature = "sqlite")]
-    fn sqlite(&self, url: &DatabaseUrl) -> pillarbox_sqlite::SqliteOptions {
+    fn sqlite(&self, url: &DatabaseUrl) -> Result<pillarbox_sqlite::SqliteOptions, Error> {
         let store = &self.store;
         let options =
-            pillarbox_sqlite::SqliteOptions::new(url.as_str()).table(&store.table).busy_timeout(store.busy_timeout);
-        match store.synchronous {
+            pillarbox_sqlite::SqliteOptions::new(url.as_str()).table(self.table()?).busy_timeout(store.busy_timeout);
+        Ok(match store.synchronous {
             crate::Synchronous::Full => options.synchronous_full(),
             crate::Synchronous::Normal => options.synchronous_normal(),
-        }
+        })
     }
 }
 

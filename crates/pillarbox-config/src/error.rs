@@ -86,6 +86,7 @@ impl Error {
         let key = match complaint.field() {
             "node_name" => "ownership.node_name",
             "table" => "store.table",
+            "table_prefix" => "store.table_prefix",
             field => field,
         };
         Self::invalid(key, origins, complaint.problem().to_owned(), complaint.remedy().to_owned())

@@ -6,10 +6,18 @@ use crate::value::{FailingHead, Mode};
 /// Why `key` means nothing with these settings; `None` if it does mean something.
 pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
     let by_mode = match settings.mode {
-        Mode::SingleNode => matches!(key, "retry.failing_head" | "purge.all_after"),
+        Mode::SingleNode => matches!(key, "retry.failing_head" | "retry.failing_key" | "purge.all_after"),
         // There is no standby where all nodes deliver.
-        Mode::MultiNode => matches!(key, "retry.failing_head" | "purge.all_after" | "ownership.standby_interval"),
-        Mode::Ordered => matches!(key, "dispatch.workers" | "dispatch.hot_capacity" | "purge.all_after"),
+        Mode::MultiNode => {
+            matches!(key, "retry.failing_head" | "retry.failing_key" | "purge.all_after" | "ownership.standby_interval")
+        }
+        Mode::Partitioned => matches!(
+            key,
+            "dispatch.hot_capacity" | "retry.failing_head" | "purge.all_after" | "ownership.standby_interval"
+        ),
+        Mode::Ordered => {
+            matches!(key, "dispatch.workers" | "dispatch.hot_capacity" | "retry.failing_key" | "purge.all_after")
+        }
         Mode::WriterOnly => {
             let applies = key == "mode"
                 || key.starts_with("store.")

@@ -13,15 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::Setup;
 use crate::origin::Origins;
-use crate::value::{DatabaseUrl, FailingHead, Mode, Synchronous, Unroutable, or_never, span};
+use crate::value::{DatabaseUrl, FailingHead, FailingKey, Mode, Synchronous, Unroutable, or_never, span};
 
 /// All settings of an outbox: where its table is, who delivers, and one struct per stage.
 ///
 /// Read it with [`load`](crate::load) or a [`Loader`](crate::Loader), or begin with the defaults; change what the program
 /// knows better; then call [`outbox`](Self::outbox).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// Whether this process delivers. Default `true`. Without it, it only writes, whatever the mode.
+    pub enabled: bool,
     /// Who delivers. Default `single_node`.
     pub mode: Mode,
     /// Where the table is.
@@ -49,6 +51,26 @@ pub struct Settings {
     pub(crate) origins: Origins,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            mode: Mode::default(),
+            store: StoreSettings::default(),
+            claim: ClaimSettings::default(),
+            dispatch: DispatchSettings::default(),
+            retry: RetrySettings::default(),
+            settle: SettleSettings::default(),
+            ownership: OwnershipSettings::default(),
+            purge: PurgeSettings::default(),
+            wake_up: WakeUpSettings::default(),
+            shutdown: ShutdownSettings::default(),
+            metrics: MetricsSettings::default(),
+            origins: Origins::default(),
+        }
+    }
+}
+
 impl Settings {
     /// Begins to set up an outbox with these settings.
     pub fn outbox(self) -> Setup {
@@ -66,6 +88,8 @@ pub struct StoreSettings {
     pub url_file: Option<PathBuf>,
     /// The event table, such as `billing.outbox_event`. Default `outbox_event`.
     pub table: String,
+    /// What the names of all the tables begin with, such as `shop_` for `shop_outbox_event`. Default: nothing.
+    pub table_prefix: Option<String>,
     /// Whether to create or upgrade the tables at the start. Default `false`.
     pub migrate: bool,
     /// PostgreSQL and MySQL: connections for events, at least 1; there is one more for the lease. Default 4.
@@ -85,6 +109,7 @@ impl Default for StoreSettings {
             url: None,
             url_file: None,
             table: TableName::default().to_string(),
+            table_prefix: None,
             migrate: false,
             pool_size: 4,
             durable_marks: false,
@@ -150,14 +175,16 @@ pub struct RetrySettings {
     pub cap: Duration,
     /// Mode `ordered`: what becomes of the events behind one that fails. Default `retry_in_place`.
     pub failing_head: FailingHead,
+    /// Mode `partitioned`: what becomes of the later events of a key when one of them fails. Default `wait`.
+    pub failing_key: FailingKey,
 }
 
 impl Default for RetrySettings {
     fn default() -> Self {
         // The policy is behind a trait, which shows no numbers; a test compares them.
-        let RetryConfig { max_attempts, policy: _, failing_head } = RetryConfig::default();
+        let RetryConfig { max_attempts, policy: _, errors: _, failing_head, failing_key } = RetryConfig::default();
         let (base, cap) = (Duration::from_millis(200), Duration::from_secs(60));
-        Self { max_attempts, base, cap, failing_head: failing_head.into() }
+        Self { max_attempts, base, cap, failing_head: failing_head.into(), failing_key: failing_key.into() }
     }
 }
 
@@ -167,12 +194,15 @@ impl Default for RetrySettings {
 pub struct SettleSettings {
     /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
     pub batch: usize,
+    /// Whether the rows of delivered events are deleted at once. Default `false`: they are kept as DONE until they are
+    /// purged.
+    pub delete_done: bool,
 }
 
 impl Default for SettleSettings {
     fn default() -> Self {
-        let SettleConfig { batch } = SettleConfig::default();
-        Self { batch }
+        let SettleConfig { batch, delete_done } = SettleConfig::default();
+        Self { batch, delete_done }
     }
 }
 

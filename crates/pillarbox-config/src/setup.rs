@@ -2,10 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use pillarbox_core::clock::{Clock, Random};
+use pillarbox_core::context::ContextProvider;
 use pillarbox_core::error::StartError;
-use pillarbox_core::handle::{EventHandler, Interceptor, IntoBatchHandler, IntoHandler, Route};
-use pillarbox_core::retry::RetryPolicy;
-use pillarbox_core::run::{Config, MultiNode, Ordered, Outbox, SingleNode, WriterOnly};
+use pillarbox_core::handle::{
+    EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, Register, Route, on, on_all, on_batch, on_type,
+};
+use pillarbox_core::retry::{Retry, RetryPolicy};
+use pillarbox_core::run::{Config, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
 
@@ -15,8 +18,8 @@ use crate::{Error, PurgeSettings, Settings};
 /// An outbox being set up: the settings, and the code that goes with them.
 ///
 /// The mode is known only when the program runs, so handlers are registered the same way for all of them. In mode
-/// `writer_only` nothing is delivered, so handlers, interceptors and the retry policy are not used; a line in the log says
-/// so. One program can thus be deployed as a service that only writes and as one that delivers, by its settings alone.
+/// `writer_only`, and in any mode while `enabled` is `false`, nothing is delivered, so handlers, interceptors and the retry
+/// policy are not used; a line in the log says so. One program can thus be deployed as a service that only writes and as one that delivers, by its settings alone.
 #[must_use = "nothing runs until start() is called"]
 pub struct Setup {
     settings: Settings,
@@ -32,6 +35,7 @@ type Step = Box<dyn FnOnce(Builder) -> Builder + Send>;
 enum Builder {
     SingleNode(SingleNode),
     MultiNode(MultiNode),
+    Partitioned(Partitioned),
     Ordered(Ordered),
     WriterOnly(WriterOnly),
 }
@@ -42,6 +46,7 @@ macro_rules! in_any_mode {
         match $builder {
             Builder::SingleNode($inner) => Builder::SingleNode($done),
             Builder::MultiNode($inner) => Builder::MultiNode($done),
+            Builder::Partitioned($inner) => Builder::Partitioned($done),
             Builder::Ordered($inner) => Builder::Ordered($done),
             Builder::WriterOnly($inner) => Builder::WriterOnly($done),
         }
@@ -54,6 +59,7 @@ macro_rules! where_delivered {
         match $builder {
             Builder::SingleNode($inner) => Builder::SingleNode($done),
             Builder::MultiNode($inner) => Builder::MultiNode($done),
+            Builder::Partitioned($inner) => Builder::Partitioned($done),
             Builder::Ordered($inner) => Builder::Ordered($done),
             writer @ Builder::WriterOnly(_) => writer,
         }
@@ -77,36 +83,53 @@ impl Setup {
     }
 
     /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
-    pub fn handle<S, H: EventHandler<S>>(mut self, handler: H) -> Self {
-        let (route, handler) = (H::route(), handler.into_handler());
-        self.handlers += 1;
-        self.step(move |builder| where_delivered!(builder, it => it.handle_type(route, handler)))
+    pub fn handle<S, H: EventHandler<S>>(self, handler: H) -> Self {
+        self.handler(on(handler))
+    }
+
+    /// Registers one of several handlers of a typed event, by a name of its own.
+    pub fn handle_named<S, H: EventHandler<S>>(self, id: &str, handler: H) -> Self {
+        self.handler(on(handler).named(id))
     }
 
     /// Registers the handler of events known by name: a pair of aggregate type and event type, or an event type alone.
-    pub fn handle_type<S>(mut self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
-        let (route, handler) = (route.into(), handler.into_handler());
-        self.handlers += 1;
-        self.step(move |builder| where_delivered!(builder, it => it.handle_type(route, handler)))
+    pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
+        self.handler(on_type(route, handler))
+    }
+
+    /// Registers one of several handlers of events known by name, by a name of its own.
+    pub fn handle_type_named<S>(self, route: impl Into<Route>, id: &str, handler: impl IntoHandler<S>) -> Self {
+        self.handler(on_type(route, handler).named(id))
     }
 
     /// Registers a handler that takes up to `max` waiting events at once.
-    pub fn handle_batch<R: 'static>(
-        mut self,
-        route: impl Into<Route>,
-        max: usize,
-        handler: impl IntoBatchHandler<R> + Send + 'static,
-    ) -> Self {
-        let route = route.into();
-        self.handlers += 1;
-        self.step(move |builder| where_delivered!(builder, it => it.handle_batch(route, max, handler)))
+    pub fn handle_batch<R>(self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
+        self.handler(on_batch(route, max, handler))
     }
 
     /// Registers the handler of every event that has no handler of its own.
-    pub fn handle_all<S>(mut self, handler: impl IntoHandler<S>) -> Self {
-        let handler = handler.into_handler();
+    pub fn handle_all<S>(self, handler: impl IntoHandler<S>) -> Self {
+        self.handler(on_all(handler))
+    }
+
+    /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a
+    /// [`Registration`](pillarbox_core::handle::Registration) with a name, retries or a fallback of its own.
+    pub fn handler(mut self, handler: impl Register) -> Self {
+        let registration = handler.register();
         self.handlers += 1;
-        self.step(move |builder| where_delivered!(builder, it => it.handle_all(handler)))
+        self.step(move |builder| match builder {
+            // It is not called here, but if it has a name, events are written once for it.
+            Builder::WriterOnly(writer) => Builder::WriterOnly(match (registration.route(), registration.name()) {
+                (Some(route), Some(name)) => writer.handled_by(route.clone(), [name]),
+                _ => writer,
+            }),
+            builder => where_delivered!(builder, it => it.handler(registration)),
+        })
+    }
+
+    /// What runs once before an event would be given up, for handlers that have no fallback of their own.
+    pub fn fallback(self, fallback: impl Fallback) -> Self {
+        self.step(move |builder| where_delivered!(builder, it => it.fallback(fallback)))
     }
 
     /// Adds code that runs around every handler.
@@ -117,6 +140,17 @@ impl Setup {
     /// Takes another policy than the exponential one of `retry.base` and `retry.cap`.
     pub fn retry_policy(self, policy: impl RetryPolicy) -> Self {
         self.step(move |builder| where_delivered!(builder, it => it.retry_policy(policy)))
+    }
+
+    /// How failures are met by handlers that do not say themselves: sets what is set in it of the settings of `retry`, and
+    /// which errors are tried again.
+    pub fn retry(self, retry: Retry) -> Self {
+        self.step(move |builder| where_delivered!(builder, it => it.retry(retry)))
+    }
+
+    /// Adds what carries a context from where events are written to where they are handled.
+    pub fn context(self, provider: impl ContextProvider) -> Self {
+        self.step(move |builder| in_any_mode!(builder, it => it.context(provider)))
     }
 
     /// Adds a hook that sees every batch of events being written.
@@ -153,6 +187,7 @@ impl Setup {
             tracing::info!(handlers, "mode writer_only: the registered handlers are not called in this process");
         }
         let builder = Builder::new(settings.mode, store, config, &settings.purge);
+        let builder = where_delivered!(builder, it => it.enabled(settings.enabled));
         let builder = steps.into_iter().fold(builder, |builder, step| step(builder));
         Ok(builder.start().await?)
     }
@@ -163,6 +198,7 @@ impl Builder {
         match mode {
             Mode::SingleNode => Self::SingleNode(Outbox::single_node(store).config(config)),
             Mode::MultiNode => Self::MultiNode(Outbox::multi_node(store).config(config)),
+            Mode::Partitioned => Self::Partitioned(Outbox::partitioned(store).config(config)),
             Mode::Ordered => Self::Ordered(Outbox::ordered(store).config(config)),
             Mode::WriterOnly => {
                 let builder = Outbox::writer_only(store)
@@ -181,6 +217,7 @@ impl Builder {
         match self {
             Self::SingleNode(builder) => builder.start().await,
             Self::MultiNode(builder) => builder.start().await,
+            Self::Partitioned(builder) => builder.start().await,
             Self::Ordered(builder) => builder.start().await,
             Self::WriterOnly(builder) => builder.start().await,
         }

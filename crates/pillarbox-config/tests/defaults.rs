@@ -56,3 +56,18 @@ fn durations_are_what_they_say() {
     assert_eq!(settings.claim.max_interval, Duration::from_secs(90));
     assert_eq!(settings.purge.done_after, None);
 }
+
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+#[test]
+fn the_prefix_is_part_of_the_tables_name() {
+    const TABLE: &str = "billing.shop_outbox_event";
+    let mut settings = Settings::default();
+    settings.store.table = "billing.outbox_event".to_owned();
+    settings.store.table_prefix = Some("shop_".to_owned());
+    settings.store.url = Some("postgres://shop@localhost/shop".into());
+    let options = settings.postgres_options().expect("valid");
+    assert!(format!("{options:?}").contains(&format!("table: \"{TABLE}\"")), "{options:?}");
+    settings.store.url = Some("mysql://shop@localhost/shop".into());
+    let options = settings.mysql_options().expect("valid");
+    assert!(format!("{options:?}").contains(&format!("table: \"{TABLE}\"")), "{options:?}");
+}

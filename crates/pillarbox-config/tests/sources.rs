@@ -151,7 +151,7 @@ fn values_of_another_type_or_out_of_range_are_refused() {
         ),
         (
             "mode = 'multi'",
-            "setting `mode` (outbox.toml, line 1) is `multi`; write one of `single_node`, `multi_node`, `ordered`, `writer_only`",
+            "setting `mode` (outbox.toml, line 1) is `multi`; write one of `single_node`, `multi_node`, `partitioned`, `ordered`, `writer_only`",
         ),
         (
             "[store]\nmigrate = 'yes'",
@@ -172,6 +172,14 @@ fn values_of_another_type_or_out_of_range_are_refused() {
         (
             "[store]\ntable = 'a b'",
             "setting `store.table` (outbox.toml, line 2) contains ' ', which is not part of an identifier; name it like `outbox_event` or `billing.outbox_event`",
+        ),
+        (
+            "[store]\ntable_prefix = '1_'",
+            "setting `store.table_prefix` (outbox.toml, line 2) makes the table \"1_outbox_event\", which has a part that starts with '1'; set a few letters, digits and underscores, such as `shop_`; a schema belongs to the table",
+        ),
+        (
+            "mode = 'partitioned'\n[retry]\nfailing_key = 'skip'",
+            "setting `retry.failing_key` (outbox.toml, line 3) is `skip`; write one of `wait`, `skip_dead`, `continue`",
         ),
         ("[store]\npool_size = 0", "setting `store.pool_size` (outbox.toml, line 2) is zero; set at least 1"),
         (
@@ -194,13 +202,22 @@ fn values_of_another_type_or_out_of_range_are_refused() {
 fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
     let table = [
         ("single_node", "retry", "failing_head = 'retry_in_place'"),
+        ("single_node", "retry", "failing_key = 'wait'"),
         ("single_node", "purge", "all_after = '1d'"),
         ("multi_node", "retry", "failing_head = 'dead_and_continue'"),
         ("multi_node", "ownership", "standby_interval = '1s'"),
+        ("multi_node", "retry", "failing_key = 'wait'"),
+        ("partitioned", "retry", "failing_head = 'retry_in_place'"),
+        ("partitioned", "ownership", "standby_interval = '1s'"),
+        ("partitioned", "dispatch", "hot_capacity = 1000"),
+        ("partitioned", "purge", "all_after = '1d'"),
+        ("ordered", "retry", "failing_key = 'continue'"),
         ("ordered", "dispatch", "workers = 1"),
         ("ordered", "dispatch", "hot_capacity = 1000"),
         ("writer_only", "dispatch", "workers = 4"),
         ("writer_only", "claim", "batch = 10"),
+        ("writer_only", "settle", "delete_done = true"),
+        ("writer_only", "retry", "failing_key = 'wait'"),
         ("writer_only", "purge", "done_after = '1d'"),
         ("writer_only", "metrics", "interval = '20s'"),
     ];
@@ -209,6 +226,11 @@ fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
         let expected = format!("setting `{key}` (outbox.toml, line 3) does not apply to mode {mode}; remove it");
         assert_eq!(complaint(&format!("mode = '{mode}'\n[{section}]\n{line}"), &[]), expected);
     }
+    let text = "mode = 'writer_only'\nenabled = false";
+    assert_eq!(
+        complaint(text, &[]),
+        "setting `enabled` (outbox.toml, line 2) does not apply to mode writer_only; remove it"
+    );
     let text = "mode = 'ordered'\n[retry]\nfailing_head = 'dead_and_continue'\nmax_attempts = 3";
     assert!(complaint(text, &[]).contains("`retry.max_attempts` (outbox.toml, line 4) means nothing while"));
 }

@@ -10,6 +10,7 @@
 //! ports to the outside.
 
 pub mod clock;
+pub mod context;
 pub mod error;
 pub mod event;
 pub mod handle;

@@ -8,19 +8,22 @@ mod upkeep;
 mod wakeup;
 
 pub use table::TableName;
-pub use upkeep::{Backlog, DeadEvent, DeadFilter, NodeStatus, Purge, Purgeable, Purged, Record, Upkeep};
+pub use upkeep::{
+    Backlog, Blocked, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
+};
 pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::event::{Envelope, EventId, Headers, Payload};
-use crate::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
-use crate::settle::Verdict;
+use crate::event::{EventId, Headers, Payload};
+use crate::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use crate::settle::{Status, Verdict};
 use crate::write::{Dialect, NewRow, Statement};
 
 /// A database that holds an outbox table: what the engine asks of it. What operators ask is in [`Upkeep`].
@@ -40,6 +43,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `insert_keeps_payload_bytes_as_written`
     /// - `insert_is_one_statement_for_a_batch_of_a_hundred`
     /// - `insert_names_the_owner_it_is_given`
+    /// - `insert_takes_an_event_once_for_each_handler`
     /// - `rolled_back_inserts_leave_nothing`
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
 
@@ -83,6 +87,22 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `acquire_says_whether_the_owner_before_had_left`
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError>;
 
+    /// Shares the partitions out among the nodes, in one transaction in which no node can join, leave or share.
+    ///
+    /// First it clears away every node whose lease has ended, which frees what it owned. Of the partitions that `node` owns,
+    /// those in `give` become free. Then `node` takes those that are free of its
+    /// [target](crate::ownership::spread::target), which follows from the living nodes of its table in the order in which
+    /// they joined. Where nothing is to be given, taken or cleared away, it only reads.
+    ///
+    /// # Behavior
+    /// - `share_spreads_the_partitions_evenly`
+    /// - `share_takes_what_is_free_and_leaves_the_rest`
+    /// - `share_gives_only_what_the_node_owns`
+    /// - `share_concurrently_gives_each_partition_one_owner`
+    /// - `share_tells_of_an_owner_that_died`
+    /// - `share_by_a_node_that_was_cleared_is_lost`
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError>;
+
     /// Moves the end of a node's lease to `lease` from now, if it has not ended yet.
     ///
     /// # Behavior
@@ -118,6 +138,14 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_leaves_out_done_and_dead_rows`
     /// - `fetch_reads_a_row_of_three_columns`
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
+    ///
+    /// With a [`Fetch::scope`]:
+    /// - `fetch_in_a_scope_returns_its_partitions_and_rows_without_one`
+    /// - `fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head`
+    /// - `fetch_in_a_scope_waits_behind_dead_heads_if_asked`
+    /// - `fetch_in_a_scope_leaves_out_keys_or_reads_one_alone`
+    /// - `fetch_in_a_scope_counts_interventions`
+    /// - `fetch_in_a_scope_says_whether_there_are_heads`
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
     /// Takes pending rows that are due for `node`, which from now on holds them, and returns them: those that nobody
@@ -160,6 +188,26 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `reclaim_says_whether_the_node_is_registered_and_when_to_look_again`
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError>;
 
+    /// Writes partitions into rows that have none, or one that does not exist, as rows inserted by other programs may;
+    /// rows that have one are left alone. The partition follows from the row's key, so that whoever does it writes the same.
+    ///
+    /// # Behavior
+    /// - `stamp_sets_missing_partitions_only`
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError>;
+
+    /// Takes the due time from NEW rows among `seqs`, whose time has come: from now on they stand where their `seq` puts
+    /// them.
+    ///
+    /// # Behavior
+    /// - `ripen_puts_due_rows_in_their_place`
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError>;
+
+    /// How far the table has been written, and by whom rows below that may still be committed.
+    ///
+    /// # Behavior
+    /// - `writers_knows_who_may_still_commit`
+    async fn writers(&self) -> Result<Writers, StoreError>;
+
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above `expected_attempts`, an earlier attempt
     /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
@@ -183,12 +231,14 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_hold_leaves_the_row_where_it_is`
     /// - `settle_refuses_a_node_that_is_not_the_owner`
     /// - `settle_refuses_a_row_that_another_node_holds`
+    /// - `settle_refuses_a_row_of_a_partition_that_is_not_owned`
     /// - `settle_refuses_terminal_rows`
     /// - `settle_refuses_unexpected_attempts`
     /// - `settle_twice_counts_once`
     /// - `settle_never_inserts`
     /// - `settle_stores_any_error_text`
     /// - `settle_keeps_payload_bytes`
+    /// - `settle_remove_deletes_the_row`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// How processes wake each other through this database, if it can.
@@ -242,6 +292,52 @@ pub struct Fetch {
     pub exclude: Vec<i64>,
     /// How many rows to return at most; above zero.
     pub limit: usize,
+    /// Only rows that a node that owns groups of keys may deliver now; `None` for any row. [`Store::claim`] knows no scope.
+    pub scope: Option<Scope>,
+}
+
+/// Which of the pending rows a node that owns groups of keys may deliver now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// Rows of these partitions, and rows that have none yet, or one that does not exist.
+    pub partitions: RangeInclusive<u8>,
+    /// What makes the later rows of a key wait.
+    pub heads: Heads,
+    /// Keys to leave out: memory holds enough of them.
+    pub without: Vec<OrderKey>,
+    /// If set, rows of this key only.
+    pub only: Option<OrderKey>,
+}
+
+/// What makes the later rows of a key wait. A row's key is its ordering key, or where that is missing its aggregate id; rows
+/// without either wait for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Heads {
+    /// Nothing: a row is delivered while an earlier one of its key waits for another attempt.
+    None,
+    /// An earlier row of the key, and of the same handler, in state RETRY.
+    Retry,
+    /// As before, or in state DEAD.
+    RetryAndDead,
+}
+
+/// What keeps its order: the events of one key that are for one handler.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderKey {
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
+    /// The key.
+    pub key: Box<str>,
+}
+
+/// How far the table has been written: the answer of [`Store::writers`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writers {
+    /// The highest `seq` that is visible; zero for an empty table.
+    pub highest: i64,
+    /// The transactions that may still commit rows at or below it, each by one name or several, none of which is another's
+    /// while it is remembered; `None` where the database does not tell.
+    pub open: Option<Vec<String>>,
 }
 
 /// What a fetch found.
@@ -252,6 +348,12 @@ pub struct Fetched {
     /// How long until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
     /// were returned; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
+    /// How often operators have replayed, discarded or purged DEAD rows, which may have made the rows behind them due: at
+    /// least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
+    pub interventions: i64,
+    /// Whether any row of the table was RETRY or DEAD when the rows were read, or after. If the scope asks about
+    /// [`Heads`]; otherwise false.
+    pub heads: bool,
 }
 
 /// A row that was read, or could not be.
@@ -292,6 +394,10 @@ pub struct BrokenRow {
     pub attempts: u32,
     /// Whether it has a due time.
     pub timed: bool,
+    /// Its partition, if it has one that exists.
+    pub partition: Option<u8>,
+    /// What it is ordered by, as far as that can be read: it keeps the later rows of its key waiting like any that fails.
+    pub key: Option<OrderKey>,
     /// What is wrong with it.
     pub reason: String,
 }
@@ -313,6 +419,8 @@ pub struct Row {
     pub tenant_id: Option<Box<str>>,
     /// The ordering key as stored; where it is missing, the aggregate id is the key.
     pub key: Option<Box<str>>,
+    /// The handler the row is for, if its event has several.
+    pub handler: Option<Box<str>>,
     /// The string map that travels with it.
     pub headers: Headers,
     /// What it carries.
@@ -321,6 +429,10 @@ pub struct Row {
     pub attempts: u32,
     /// Whether it has a due time: it was delayed, deferred or has failed before.
     pub timed: bool,
+    /// NEW or RETRY.
+    pub status: Status,
+    /// Its group of keys; `None` if no node has stamped it yet.
+    pub partition: Option<u8>,
     /// Column `locked_by` before this node took the row; what it means says [`Past`](crate::ownership::Past).
     pub locked_by: Option<Box<str>>,
     /// When it happened, by the writer's clock. Rows inserted without one take `created_at`.
@@ -330,9 +442,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of an event that was written as `seq` and never handled.
+    /// A row that was written as `seq` and never handled.
     #[must_use]
-    pub fn fresh(event: &Envelope, seq: i64, created_at: Timestamp) -> Self {
+    pub fn fresh(row: &NewRow, seq: i64, created_at: Timestamp) -> Self {
+        let event = row.envelope();
         let boxed = |text: Option<&str>| text.map(Box::from);
         Self {
             seq,
@@ -342,14 +455,24 @@ impl Row {
             aggregate_id: boxed(event.aggregate_id()),
             tenant_id: boxed(event.tenant_id()),
             key: boxed(event.key()),
+            handler: boxed(row.handler()),
             headers: event.headers().clone(),
             payload: event.payload().clone(),
             attempts: 0,
             timed: event.is_delayed(),
+            status: Status::New,
+            partition: Some(event.partition()),
             locked_by: None,
             occurred_at: event.occurred_at(),
             created_at,
         }
+    }
+
+    /// What it is ordered by; `None` if it has no key, and so no order.
+    #[must_use]
+    pub fn order_key(&self) -> Option<OrderKey> {
+        let key = self.key.as_ref().or(self.aggregate_id.as_ref())?;
+        Some(OrderKey { handler: self.handler.clone(), key: key.clone() })
     }
 }
 

@@ -179,6 +179,7 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.purge.removed", 7 + 1),
         ("pillarbox.settle.failed", 0),
         ("pillarbox.settle.refused", 1),
+        ("pillarbox.write.failed", 0),
     ];
     assert_eq!(counters(&metrics), BTreeMap::from(expected));
     let stats = outbox.stats();
@@ -190,6 +191,7 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.held", 0.0),
         ("pillarbox.lag.oldest", 0.0),
         ("pillarbox.nodes.live", 1.0),
+        ("pillarbox.partitions.owned", 256.0),
         ("pillarbox.queue.cold.depth", 0.0),
         ("pillarbox.queue.hot.depth", 0.0),
         ("pillarbox.role.active", 1.0),
@@ -197,7 +199,10 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.rows.delayed", 0.0),
         ("pillarbox.rows.due", 0.0),
     ];
-    assert_eq!(gauges(&metrics), BTreeMap::from(expected));
+    let known = gauges(&metrics).into_iter().filter(|(_, value)| !value.is_nan()).collect::<BTreeMap<_, _>>();
+    assert_eq!(known, BTreeMap::from(expected), "the other gauges are of other modes");
+    let written: f64 = histogram(&metrics, "pillarbox.write.rows")[""].iter().sum();
+    assert_eq!(written, 4.0 + 4.0 + 1.0);
     let settled: f64 = histogram(&metrics, "pillarbox.settle.batch")[""].iter().sum();
     assert_eq!(settled, 7.0 + 1.0 + 1.0 + 1.0 + 1.0, "every verdict, the refused one too");
     outbox.shutdown().await;
@@ -234,6 +239,32 @@ async fn durations_are_measured_of_every_event_whose_handler_is_not_quick() {
     let labels = [("database", "this process"), ("table", "outbox_event")];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert!(metrics.keys().all(|metric| metric.labels.starts_with(&labels)), "{metrics:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_with_names_are_measured_each_by_itself() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (store, clock) = store();
+    let takes = |millis| move |_: Delivery| sleep(Duration::from_millis(millis));
+    let outbox = outbox(&store, &clock).handle_type_named("known", "mailer", takes(10));
+    let outbox = start(outbox.handle_type_named("known", "ledger", takes(20)).handle_type("lone", takes(30))).await;
+    write(&outbox, &store, "known", &["a", "b"]).await;
+    write(&outbox, &store, "lone", &["c"]).await;
+    sleep(Duration::from_secs(10)).await;
+    outbox.shutdown().await;
+    let metrics = read(&snapshotter);
+    let labels = |key: &Reported| key.labels[2..].iter().map(|(_, value)| value.clone()).collect::<Vec<_>>().join("/");
+    let times = |value: &Value| match value {
+        Value::Histogram(all) => all.iter().map(|n| (n * 1e3).round()).collect(),
+        _ => Vec::new(),
+    };
+    let measured = metrics.iter().filter(|(key, _)| key.name == "pillarbox.handler.duration");
+    let measured: BTreeMap<_, _> = measured.map(|(key, value)| (labels(key), times(value))).collect();
+    let expected =
+        [("known/ledger", vec![20.0; 2]), ("known/mailer", vec![10.0; 2]), ("lone/", vec![30.0]), ("other/", vec![])];
+    assert_eq!(measured, BTreeMap::from(expected.map(|(labels, times)| (labels.to_owned(), times))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,11 +313,78 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
     sleep(Duration::from_millis(1)).await;
     let metrics = read(&snapshotter);
     let gauges = gauges(&metrics);
-    for name in ["rows.due", "rows.delayed", "rows.dead", "nodes.live", "lag.oldest"] {
+    for name in ["rows.due", "rows.delayed", "rows.dead", "nodes.live", "lag.oldest", "partitions.owned"] {
         assert!(gauges[&*format!("pillarbox.{name}")].is_nan(), "{name} is not known here any more");
     }
     assert_eq!([gauges["pillarbox.role.active"], gauges["pillarbox.held"]], [0.0, 0.0]);
     gate.add_permits(10);
+    outbox.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_are_watched_where_nodes_share_them() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let store = MemoryStore::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let passing = Arc::clone(&gate);
+    let handler = move |_: Delivery| {
+        let gate = Arc::clone(&passing);
+        async move { gate.acquire().await.expect("open").forget() }
+    };
+    let node = |prefix: &str| {
+        let node = Outbox::partitioned(store.clone()).metrics_prefix(prefix).metrics_interval(Duration::from_secs(1));
+        node.workers(1).handle_all(handler.clone())
+    };
+    let first = node("first").start().await.expect("starts");
+    let mut tx = store.begin();
+    for key in ["order-1", "order-1", "order-2"] {
+        let event = Envelope::builder("known").key(key).payload_json("1").build().expect("valid");
+        first.write(&mut tx, event).await.expect("writes");
+    }
+    tx.commit();
+    sleep(Duration::from_secs(5)).await;
+    let partitions = |prefix: &str| {
+        let metrics = read(&snapshotter);
+        let gauges = gauges(&metrics);
+        let names = ["owned", "unowned", "pending", "pending.max"];
+        names.map(|name| gauges[&*format!("{prefix}.partitions.{name}")])
+    };
+    assert_eq!(partitions("first"), [256.0, 0.0, 3.0, 2.0]);
+
+    let second = node("second").start().await.expect("starts");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(partitions("second")[..2], [128.0, 0.0]);
+    gate.add_permits(3);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(partitions("first"), [128.0, 0.0, 0.0, 0.0]);
+    second.shutdown().await;
+    sleep(Duration::from_secs(5)).await;
+    let metrics = read(&snapshotter);
+    assert!(gauges(&metrics)["second.partitions.owned"].is_nan());
+    assert_eq!(gauges(&metrics)["first.partitions.owned"], 256.0);
+    first.shutdown().await;
+}
+
+/// Looks that nothing asks for: with one interval for both ends, they come at that distance, whether rows are found or not.
+#[tokio::test(start_paused = true)]
+async fn equal_intervals_are_a_fixed_one() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (store, clock) = store();
+    let second = Duration::from_secs(1);
+    let outbox = outbox(&store, &clock).poll_interval(second, second).handle_all(|_: Delivery| async {});
+    let outbox = start(outbox).await;
+    let looks = async || {
+        read(&snapshotter);
+        sleep(60 * second).await;
+        histogram(&read(&snapshotter), "pillarbox.claim.rows")[""].len()
+    };
+    let idle = looks().await;
+    // A quarter sooner at random.
+    assert!((60..=81).contains(&idle), "{idle} looks in a minute");
     outbox.shutdown().await;
 }
 
@@ -299,7 +397,8 @@ async fn the_documented_table_is_what_is_reported() {
     let outbox = Outbox::single_node(MemoryStore::new()).handle_type("known", handler).start().await.expect("starts");
     outbox.shutdown().await;
     let line = |metric: Reported| {
-        let own = metric.labels.into_iter().skip(2).map(|(name, _)| name).collect();
+        let own: Vec<_> = metric.labels.into_iter().skip(2).map(|(name, _)| format!("`{name}`")).collect();
+        let own = own.join(", ").trim_matches('`').to_owned();
         (metric.name.trim_start_matches("pillarbox.").to_owned(), metric.kind.to_owned(), metric.unit, own)
     };
     let reported: BTreeSet<(String, String, String, String)> = read(&snapshotter).into_keys().map(line).collect();

@@ -3,14 +3,16 @@ use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Data, DeriveInput, Error, Ident, Lit, LitStr, Path, Result, Token, parenthesized, token};
 
+use crate::codec::Codec;
 use crate::field::FieldPath;
 use crate::name;
 use crate::suggest;
 
 /// Everything that can stand in `#[event(…)]`.
-const SETTINGS: [&str; 7] = ["name", "aggregate", "aggregate_id", "key", "tenant", "headers", "crate"];
+const SETTINGS: [&str; 9] =
+    ["name", "aggregate", "aggregate_id", "key", "tenant", "headers", "codec", "content_type", "crate"];
 /// Those of them that name no field.
-const WITHOUT_FIELDS: [&str; 3] = ["name", "aggregate", "crate"];
+const WITHOUT_FIELDS: [&str; 5] = ["name", "aggregate", "codec", "content_type", "crate"];
 
 /// What the `#[event(…)]` attributes of a type say.
 #[derive(Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) key: Option<FieldPath>,
     pub(crate) tenant: Option<FieldPath>,
     pub(crate) headers: Vec<Header>,
+    pub(crate) codec: Codec,
+    pub(crate) content_type: Option<LitStr>,
     pub(crate) krate: Option<Path>,
     /// The settings as they were written, to notice a second one and to point at one that does not fit the type.
     given: Vec<Ident>,
@@ -81,6 +85,8 @@ impl Settings {
             "key" => self.key = Some(value(setting, list)?.parse()?),
             "tenant" => self.tenant = Some(value(setting, list)?.parse()?),
             "headers" => self.headers = headers(setting, list)?,
+            "codec" => self.codec = value(setting, list)?.parse()?,
+            "content_type" => self.content_type = Some(name::content_type(value(setting, list)?)?),
             "crate" => self.krate = Some(value(setting, list)?.call(Path::parse_mod_style)?),
             unknown => {
                 let meant = suggest::did_you_mean(unknown, SETTINGS);

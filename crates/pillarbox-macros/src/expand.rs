@@ -14,6 +14,10 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
     let aggregate = settings.aggregate.as_ref().map(|aggregate| {
         quote! { const AGGREGATE: &'static ::core::primitive::str = #aggregate; }
     });
+    let codec = settings.codec.path(&krate);
+    let content_type = settings.content_type.as_ref().map(|content_type| {
+        quote! { const CONTENT_TYPE: &'static ::core::primitive::str = #content_type; }
+    });
     // An aggregate is told apart by the key unless said otherwise; without an aggregate type the id would mean nothing.
     let aggregate_id = settings.aggregate_id.as_ref().or(settings.key.as_ref().filter(|_| aggregate.is_some()));
     let methods = [
@@ -26,15 +30,18 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
     let mut generics = input.generics.clone();
     let ident = &input.ident;
     if generics.type_params().next().is_some() {
-        // `Serialize` is derived under conditions on the parameters; naming the outcome takes them over, whatever they are.
-        generics.make_where_clause().predicates.push(parse_quote!(Self: #krate::__private::Serialize));
+        // What the codec needs is derived under conditions on the parameters; naming the outcome takes them over, whatever
+        // they are.
+        generics.make_where_clause().predicates.push(parse_quote!(#codec: #krate::event::Encode<Self>));
     }
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #krate::event::Event for #ident #ty_generics #where_clause {
+            type Codec = #codec;
             const TYPE: &'static ::core::primitive::str = #name;
             #aggregate
+            #content_type
             #(#methods)*
         }
     })

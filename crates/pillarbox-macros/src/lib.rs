@@ -1,15 +1,17 @@
-//! The derive macro of [Pillarbox](https://docs.rs/pillarbox) events.
+//! The macros of [Pillarbox](https://docs.rs/pillarbox): `#[derive(Event)]` and `#[handler]`.
 //!
-//! Use it through the `pillarbox` crate, which exports it beside the trait: the generated code names that crate.
+//! Use them through the `pillarbox` crate, which exports them: the generated code names that crate.
 
 mod attribute;
+mod codec;
 mod expand;
 mod field;
+mod handler;
 mod name;
 mod suggest;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, parse_macro_input};
+use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Implements `Event` for a struct or an enum, from one `#[event(…)]` attribute on the type.
 ///
@@ -29,6 +31,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `key` | field | the ordering key; default: the aggregate id |
 /// | `tenant` | field | the tenant it belongs to |
 /// | `headers("…" = field, …)` | strings and fields | headers taken from fields |
+/// | `codec` | `json`, `prost`, `raw`, or the path of a type | how the payload is written and read; default: `json` |
+/// | `content_type` | string, at most 128 characters | the media type of the payload, where it is closer than the codec's |
 /// | `crate` | path | where `pillarbox` is found if not under that name, such as `crate = my_prelude::pillarbox` |
 ///
 /// The attribute may be written several times; each setting may be given once.
@@ -40,6 +44,12 @@ use syn::{DeriveInput, parse_macro_input};
 /// `None` leaves the key, the tenant or the header out. Method calls are not accepted: implement `Event` by hand for
 /// what needs computing.
 ///
+/// # Codecs
+///
+/// `json` needs `Serialize`, and `Deserialize` for handlers. `prost` needs `prost::Message`, and the feature `prost` of
+/// `pillarbox`. `raw` is for types that are bytes already: it needs `AsRef<[u8]>`, and `From<Vec<u8>>` or `TryFrom` for
+/// handlers. Any other path is a type of yours that implements `Encode`, and `Decode` for handlers.
+///
 /// # Limits
 ///
 /// What is known now is checked now: names that are empty, too long or contain NUL do not compile. What comes from fields
@@ -48,11 +58,42 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// # Enums and generics
 ///
-/// An enum has one name for all its variants, and no fields that all of them share, so it takes `name`, `aggregate` and
-/// `crate` only. Generic types need no extra bounds for their payload; a type parameter that is read as text needs
+/// An enum has one name for all its variants, and no fields that all of them share, so it takes `name`, `aggregate`,
+/// `codec`, `content_type` and `crate` only. Generic types need no extra bounds for their payload; a type parameter that is read as text needs
 /// `Display` on the type's own declaration.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand::event(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes an async function a handler that an outbox can be given with all that belongs to it: `outbox.handler(send_receipt)`.
+///
+/// ```text
+/// #[handler(name = "mailer", retry = Retry::fixed(Duration::from_secs(5)).max_retries(3), fallback = tell_support)]
+/// async fn send_receipt(event: OrderPlaced, delivery: Delivery) -> Result<(), MailError> { … }
+///
+/// #[handler(event = "order.cancelled", aggregate = "order")]
+/// async fn refund(delivery: Delivery) -> Result<(), BankError> { … }
+/// ```
+///
+/// | Setting | Value | Meaning |
+/// |---|---|---|
+/// | `event` | string, at most 128 characters | the event type, for a function of `(Delivery)`; a typed event names its own |
+/// | `aggregate` | string, at most 64 characters | the aggregate type beside it; default: events that belong to none |
+/// | `name` | string, at most 128 characters | the name of one of several handlers of the same events; the same in every release |
+/// | `batch` | number from 1 to 10,000 | takes up to so many events at once; for a function of `(Vec<Delivery>)` |
+/// | `retry` | expression, a `Retry` | how its failures are met; default: as the outbox has it |
+/// | `fallback` | expression, a `Fallback` | what runs once before an event is given up; default: as the outbox has it |
+/// | `crate` | path | where `pillarbox` is found if not under that name |
+///
+/// Expressions are evaluated when the handler is registered.
+///
+/// The function is called as before, `send_receipt(event, delivery).await`. What bears its name is now a value, which
+/// dereferences to a function that returns a boxed future; where a function itself is asked for, pass `*send_receipt`.
+#[proc_macro_attribute]
+pub fn handler(settings: TokenStream, function: TokenStream) -> TokenStream {
+    let settings = parse_macro_input!(settings as handler::Settings);
+    let function = parse_macro_input!(function as ItemFn);
+    handler::handler(&settings, function).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -7,6 +7,10 @@ use syn::{Error, LitStr, Result};
 const EVENT_TYPE: usize = 128;
 /// Characters of an aggregate type: the width of its column.
 const AGGREGATE_TYPE: usize = 64;
+/// Characters of a content type: the width of its column.
+const CONTENT_TYPE: usize = 128;
+/// Characters of a handler's name: the width of its column.
+const HANDLER: usize = 128;
 /// Characters of a header's name. All headers together have a limit in bytes, which is checked when an event is built.
 const HEADER: usize = usize::MAX;
 
@@ -18,6 +22,16 @@ pub(crate) fn event(input: ParseStream<'_>) -> Result<LitStr> {
 /// Reads the value of `aggregate`.
 pub(crate) fn aggregate(input: ParseStream<'_>) -> Result<LitStr> {
     read(input, "an aggregate name", AGGREGATE_TYPE)
+}
+
+/// Reads the value of `content_type`.
+pub(crate) fn content_type(input: ParseStream<'_>) -> Result<LitStr> {
+    read(input, "a content type", CONTENT_TYPE)
+}
+
+/// Reads the name of a handler.
+pub(crate) fn handler(input: ParseStream<'_>) -> Result<LitStr> {
+    read(input, "a handler's name", HANDLER)
 }
 
 /// Reads the name of a header.

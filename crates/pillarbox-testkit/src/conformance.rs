@@ -18,6 +18,7 @@ mod claim;
 mod claim_together;
 mod fetch;
 mod fetch_due;
+mod fetch_in_a_scope;
 mod insert;
 mod insert_owned;
 mod join;
@@ -28,8 +29,13 @@ mod release;
 mod renew;
 mod settle;
 mod settle_refuses;
+mod settle_shared;
+mod share;
+mod share_together;
+mod stamp;
 mod upkeep;
 mod wake_ups;
+mod writers;
 
 use std::process::ExitCode;
 
@@ -39,7 +45,7 @@ use crate::Harness;
 use crate::run::Case;
 use crate::scenarios;
 
-use upkeep::{backlog, counts, dead, nodes, purge, record, replay};
+use upkeep::{backlog, blocked, counts, dead, nodes, partitions, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -75,6 +81,7 @@ behaviors! {
         insert_leaves_unset_columns_to_their_defaults,
         insert_keeps_payload_bytes_as_written,
         insert_is_one_statement_for_a_batch_of_a_hundred needs sql,
+        insert_takes_an_event_once_for_each_handler,
         rolled_back_inserts_leave_nothing,
     }
     insert_owned on migrated tables {
@@ -100,6 +107,16 @@ behaviors! {
         acquire_concurrently_makes_exactly_one_owner,
         acquire_says_whether_the_owner_before_had_left,
     }
+    share on migrated tables {
+        share_spreads_the_partitions_evenly,
+        share_takes_what_is_free_and_leaves_the_rest,
+        share_gives_only_what_the_node_owns,
+        share_tells_of_an_owner_that_died,
+        share_by_a_node_that_was_cleared_is_lost,
+    }
+    share_together on migrated tables {
+        share_concurrently_gives_each_partition_one_owner,
+    }
     renew on migrated tables {
         renew_extends_a_living_lease,
         renew_refuses_an_expired_or_cleared_node,
@@ -124,6 +141,14 @@ behaviors! {
         fetch_serves_both_kinds_under_load,
         fetch_reports_the_next_due_time,
     }
+    fetch_in_a_scope on migrated tables {
+        fetch_in_a_scope_returns_its_partitions_and_rows_without_one,
+        fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head,
+        fetch_in_a_scope_waits_behind_dead_heads_if_asked,
+        fetch_in_a_scope_leaves_out_keys_or_reads_one_alone,
+        fetch_in_a_scope_counts_interventions,
+        fetch_in_a_scope_says_whether_there_are_heads,
+    }
     claim on migrated tables {
         claim_takes_each_row_for_one_node,
         claim_returns_rows_in_seq_order_and_within_the_limit,
@@ -145,6 +170,13 @@ behaviors! {
         reclaim_finds_rows_of_nodes_long_gone_when_thorough,
         reclaim_says_whether_the_node_is_registered_and_when_to_look_again,
     }
+    stamp on migrated tables {
+        stamp_sets_missing_partitions_only,
+        ripen_puts_due_rows_in_their_place,
+    }
+    writers on migrated tables {
+        writers_knows_who_may_still_commit,
+    }
     begin_attempt on migrated tables {
         begin_attempt_marks_the_row_and_counts_the_crashed_one,
         begin_attempt_is_refused_as_a_settle_is,
@@ -156,6 +188,7 @@ behaviors! {
         settle_hold_leaves_the_row_where_it_is,
         settle_stores_any_error_text,
         settle_keeps_payload_bytes,
+        settle_remove_deletes_the_row,
     }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,
@@ -164,6 +197,9 @@ behaviors! {
         settle_refuses_unexpected_attempts,
         settle_twice_counts_once,
         settle_never_inserts,
+    }
+    settle_shared on migrated tables {
+        settle_refuses_a_row_of_a_partition_that_is_not_owned,
     }
     wake_ups on migrated tables {
         a_ring_wakes_every_listener needs wake_ups,
@@ -178,8 +214,15 @@ behaviors! {
     nodes on migrated tables {
         nodes_lists_the_registered_and_says_who_owns_the_table,
     }
+    partitions on migrated tables {
+        partitions_counts_what_is_pending_and_who_owns_what,
+    }
+    blocked on migrated tables {
+        blocked_lists_the_heads_that_others_wait_behind,
+    }
     record on migrated tables {
-        record_shows_every_column_as_stored,
+        records_show_every_column_as_stored,
+        records_come_one_for_each_handler,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,

@@ -2,7 +2,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, InvalidEvent};
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Store};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, Scope, Store};
 
 use crate::{Columns, Harness};
 
@@ -42,7 +42,7 @@ pub(crate) fn all() -> Fetch {
 
 /// The first `limit` rows that are due.
 pub(crate) fn some(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
 }
 
 /// The `seq` of each row, in their order.
@@ -104,6 +104,12 @@ pub(crate) async fn columns<H: Harness>(db: &H, event: &Envelope) -> Result<Colu
     db.columns(event.id().as_str()).await?.ok_or_else(|| format!("event {} is gone", event.id()).into())
 }
 
+/// The place of an event that must be there.
+pub(crate) async fn seq_of<H: Harness>(db: &H, event_id: &str) -> Result<i64, BoxError> {
+    let row = db.columns(event_id).await?;
+    row.map(|row| row.seq).ok_or_else(|| format!("event {event_id} is gone").into())
+}
+
 /// The rows of events that must be there.
 pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Columns>, BoxError> {
     let mut rows = Vec::new();
@@ -116,4 +122,29 @@ pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<
 /// Who holds them, as their rows say.
 pub(crate) async fn holders<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Option<String>>, BoxError> {
     Ok(rows(db, events).await?.into_iter().map(|row| row.locked_by).collect())
+}
+
+/// An event with an ordering key.
+pub(crate) fn keyed(key: &str) -> Result<Envelope, InvalidEvent> {
+    Envelope::builder("test.keyed").key(key).payload_json("{}").build()
+}
+
+/// One event for each key.
+pub(crate) fn keyed_each(keys: &[&str]) -> Result<Vec<Envelope>, InvalidEvent> {
+    keys.iter().map(|key| keyed(key)).collect()
+}
+
+/// All rows of all partitions, behind no head.
+pub(crate) fn everything() -> Scope {
+    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: None }
+}
+
+/// Everything that is due in a scope.
+pub(crate) fn within(scope: Scope) -> Fetch {
+    Fetch { scope: Some(scope), ..all() }
+}
+
+/// The key of rows for one handler, or for the only one.
+pub(crate) fn order_key(handler: Option<&str>, key: &str) -> OrderKey {
+    OrderKey { handler: handler.map(Box::from), key: key.into() }
 }

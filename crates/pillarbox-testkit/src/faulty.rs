@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, Purge, Purged, Record, Store,
-    StoreInfo, Upkeep, WakeUps,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
+    Purged, Record, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{NewRow, Statement};
 use tokio::sync::watch;
@@ -132,6 +132,9 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
         self.call(Operation::Acquire, "acquire ownership", self.inner.acquire(node)).await
     }
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        self.call(Operation::Acquire, "share the partitions out", self.inner.share(node, give)).await
+    }
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         self.call(Operation::Renew, "renew the lease", self.inner.renew(node, lease)).await
     }
@@ -160,6 +163,15 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         self.call(Operation::Acquire, "reclaim events", self.inner.reclaim(node, thorough)).await
     }
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, "stamp events", self.inner.stamp(rows)).await
+    }
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, "take due times away", self.inner.ripen(seqs)).await
+    }
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        self.call(Operation::Fetch, "ask who writes", self.inner.writers()).await
+    }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         self.call(Operation::Settle, "announce an attempt", self.inner.begin_attempt(node, fence, attempt)).await
     }
@@ -183,8 +195,14 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.inner.nodes().await
     }
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        self.inner.record(event_id).await
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        self.inner.partitions().await
+    }
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        self.inner.blocked(above, limit).await
+    }
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.inner.records(event_id).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.inner.dead(filter, above, limit).await

@@ -4,7 +4,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::{Store, TableName};
-use pillarbox_core::write::{Begin, Connection, Finish, insert};
+use pillarbox_core::write::{Begin, Connection, Dialect, Finish, insert};
 
 /// What a backend can do beyond the port. What it cannot do shows up as an ignored test, never as a missing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,40 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Inserts a row as a program without Pillarbox does that knows of aggregates: no ordering key, and no partition.
+    fn insert_of_aggregate(
+        &self,
+        event_id: &str,
+        aggregate_id: &str,
+    ) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(
+            "INSERT INTO {} (event_id, event_type, aggregate_id, payload) VALUES ('{event_id}', 'test.foreign', \
+             '{aggregate_id}', '{{}}')",
+            self.table("event")
+        );
+        async move { self.execute(&sql).await }
+    }
+
+    /// Makes an event one for the named handler.
+    fn set_handler(&self, event_id: &str, handler: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let handler = handler.replace('\'', "''");
+        let sql = format!("UPDATE {} SET handler = '{handler}' WHERE event_id = '{event_id}'", self.table("event"));
+        async move { self.execute(&sql).await }
+    }
+
+    /// Makes an event's row one that makes no event: a header's value is no string.
+    fn break_row(&self, event_id: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!(r#"UPDATE {} SET headers = '{{"a": 1}}' WHERE event_id = '{event_id}'"#, self.table("event"));
+        async move { self.execute(&sql).await }
+    }
+
+    /// Writes a partition into an event's row, whether it exists or not.
+    fn set_partition(&self, event_id: &str, partition: i16) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let column = if self.store().info().dialect == Dialect::MYSQL { "`partition`" } else { "partition" };
+        let sql = format!("UPDATE {} SET {column} = {partition} WHERE event_id = '{event_id}'", self.table("event"));
+        async move { self.execute(&sql).await }
+    }
+
     /// Inserts a row that makes no event: a header's value is no string.
     fn insert_broken(&self, event_id: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
         let sql = format!(
@@ -198,6 +232,7 @@ pub struct Columns {
     pub aggregate_id: Option<String>,
     pub tenant_id: Option<String>,
     pub ordering_key: Option<String>,
+    pub partition: Option<u8>,
     pub payload: Option<String>,
     pub payload_bytes: Option<Vec<u8>>,
     pub content_type: Option<String>,
@@ -217,7 +252,13 @@ fn columns<H: Harness>() -> String {
     let text = H::sql_text;
     let mut list = vec![text("seq"), "event_type".to_owned()];
     list.extend(["aggregate_type", "aggregate_id", "tenant_id", "ordering_key"].map(str::to_owned));
-    list.extend([text("payload"), H::sql_hex("payload_bytes"), "content_type".to_owned(), text("headers")]);
+    list.extend([
+        text(&H::quote("partition")),
+        text("payload"),
+        H::sql_hex("payload_bytes"),
+        "content_type".to_owned(),
+        text("headers"),
+    ]);
     list.extend([text("status"), text("attempts")]);
     list.extend(
         ["available_at", "done_at"].map(|column| format!("CASE WHEN {column} IS NULL THEN NULL ELSE 'set' END")),
@@ -228,9 +269,9 @@ fn columns<H: Harness>() -> String {
 
 impl Columns {
     fn parse(row: Vec<Option<String>>) -> Result<Self, BoxError> {
-        let row: [Option<String>; 16] =
-            row.try_into().map_err(|row: Vec<_>| format!("expected 16 columns, not {}", row.len()))?;
-        let [seq, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, rest @ ..] = row;
+        let row: [Option<String>; 17] =
+            row.try_into().map_err(|row: Vec<_>| format!("expected 17 columns, not {}", row.len()))?;
+        let [seq, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, partition, rest @ ..] = row;
         let [payload, bytes, content_type, headers, status, attempts, available_at, done_at, last_error, locked_by] =
             rest;
         let set = |column: Option<String>| column.ok_or("a column that must not be NULL is");
@@ -241,6 +282,7 @@ impl Columns {
             aggregate_id,
             tenant_id,
             ordering_key,
+            partition: partition.map(|number| number.parse()).transpose()?,
             payload,
             payload_bytes: bytes.map(|hex| unhex(&hex)).transpose()?,
             content_type,

@@ -1,6 +1,10 @@
 //! What must hold whatever happens, by name. Tests of every kind assert these same functions.
 //!
-//! I3, order within a key, belongs to the partitioned mode, which does not exist yet.
+//! I3, order within a key, holds in the modes that keep an order, so [`Observed::check`] leaves it out.
+
+mod order;
+
+pub use order::i3_events_of_a_key_are_handled_one_at_a_time_and_in_order;
 
 use std::collections::BTreeMap;
 

@@ -72,6 +72,29 @@ impl Harness for MemoryHarness {
         self.store.inspect().insert_three_columns(event_id, event_type, payload).map(drop)
     }
 
+    async fn insert_of_aggregate(&self, event_id: &str, aggregate_id: &str) -> Result<(), BoxError> {
+        self.store.inspect().insert_of_aggregate(event_id, aggregate_id).map(drop)
+    }
+
+    async fn break_row(&self, event_id: &str) -> Result<(), BoxError> {
+        let row = self.row(event_id)?;
+        found(self.store.inspect().corrupt(row.seq, "the headers are no map of strings"))
+    }
+
+    /// The table in memory holds none that does not exist.
+    async fn set_partition(&self, _event_id: &str, partition: i16) -> Result<(), BoxError> {
+        if u8::try_from(partition).is_ok() {
+            Err("only partitions that do not exist are left out".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn set_handler(&self, event_id: &str, handler: &str) -> Result<(), BoxError> {
+        let row = self.row(event_id)?;
+        found(self.store.inspect().set_handler(row.seq, handler))
+    }
+
     async fn insert_broken(&self, event_id: &str) -> Result<(), BoxError> {
         let seq = self.store.inspect().insert_three_columns(event_id, "broken", "{}")?;
         found(self.store.inspect().corrupt(seq, "the headers are no map of strings"))
@@ -121,6 +144,7 @@ fn columns(row: MemoryRow) -> Columns {
         aggregate_id: owned(event.aggregate_id()),
         tenant_id: owned(event.tenant_id()),
         ordering_key: owned(event.key()),
+        partition: row.partition,
         payload: owned(event.payload().as_json()),
         payload_bytes: binary.then(|| event.payload().as_bytes().to_vec()),
         content_type: binary.then(|| event.payload().content_type().to_owned()),

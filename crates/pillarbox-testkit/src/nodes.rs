@@ -1,9 +1,14 @@
+use std::time::Duration;
+
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
+use pillarbox_core::ownership::{Acquired, Holding, Mode, NodeId, NodeName, Partitions, Share};
 use pillarbox_core::store::Store;
 
 use crate::events::HOUR;
+
+/// Longer than any database's clock needs to move on, so that who joins after it has joined later.
+pub(crate) const TICK: Duration = Duration::from_millis(5);
 
 /// A node that has not joined.
 pub(crate) fn stranger() -> Result<NodeId, BoxError> {
@@ -22,6 +27,21 @@ pub(crate) async fn peer(store: &dyn Store) -> Result<NodeId, BoxError> {
     let node = stranger()?;
     store.join(&node, Mode::MultiNode, HOUR).await?;
     Ok(node)
+}
+
+/// One of several nodes that share the partitions.
+pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
+    let node = stranger()?;
+    store.join(&node, Mode::Partitioned, HOUR).await?;
+    Ok(node)
+}
+
+/// What a registered node owns and should own, after it has given `give` and taken what is free for it.
+pub(crate) async fn share(store: &dyn Store, node: &NodeId, give: Partitions) -> Result<Holding, BoxError> {
+    match store.share(node, give).await? {
+        Share::Member(holding) => Ok(holding),
+        Share::Lost => Err(format!("node {node} should be registered").into()),
+    }
 }
 
 /// A member that owns the partitions.

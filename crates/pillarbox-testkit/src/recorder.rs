@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pillarbox_core::event::{EventId, Payload};
 use pillarbox_core::handle::{BoxFuture, Delivery, Handler, HandlerError, IntoHandler, Outcome, Path};
 use pillarbox_core::ownership::NodeId;
+use pillarbox_core::store::OrderKey;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -44,6 +45,8 @@ pub struct Call {
     pub id: EventId,
     /// Its place in the order of the table.
     pub seq: i64,
+    /// What it is ordered by; `None` if it has no key.
+    pub order_key: Option<OrderKey>,
     /// What it carried.
     pub payload: Payload,
     /// From memory or from the table.
@@ -160,6 +163,9 @@ impl<'a> Running<'a> {
         let call = Call {
             id: delivery.id().clone(),
             seq: delivery.seq(),
+            order_key: delivery
+                .key()
+                .map(|key| OrderKey { handler: delivery.handler_id().map(Box::from), key: key.into() }),
             payload: delivery.payload().clone(),
             path: delivery.path(),
             attempt: delivery.attempt(),

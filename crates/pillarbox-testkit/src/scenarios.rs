@@ -4,7 +4,9 @@ mod cancellation;
 mod crash;
 mod delivery;
 mod failure;
+mod handlers;
 mod in_order;
+mod keys;
 mod many_nodes;
 mod outage;
 mod ownership;
@@ -57,6 +59,18 @@ scenarios! {
         what_cannot_be_read_goes_dead_alone,
         an_event_without_a_handler_goes_dead_or_is_parked,
     }
+    handlers {
+        every_named_handler_gets_a_row_of_its_own,
+        each_handler_has_failures_of_its_own,
+        a_batch_holds_the_rows_of_one_handler,
+        a_row_for_nobody_is_unroutable,
+        a_fallback_runs_once_when_retries_are_exhausted,
+        a_fallback_runs_for_what_is_not_retryable,
+        a_fallback_that_fails_leaves_the_event_dead,
+        a_fallback_ends_a_failing_head_in_order,
+        a_fallback_ends_a_row_that_its_node_holds,
+        errors_that_are_not_retryable_go_dead_at_once,
+    }
     ownership {
         a_standby_takes_over_when_the_owner_leaves,
         a_standby_takes_over_when_the_owner_is_cut_off,
@@ -94,6 +108,29 @@ scenarios! {
         an_event_that_kills_its_process_goes_dead,
         an_event_that_kills_its_process_goes_dead_on_many_nodes,
         an_event_that_kills_its_process_goes_dead_in_order,
+    }
+    keys {
+        events_of_a_key_are_delivered_in_order,
+        a_commit_wakes_the_owner_of_its_key,
+        a_dead_head_keeps_its_key_waiting_until_it_is_replayed,
+        a_discarded_head_lets_its_key_go_on,
+        a_key_goes_on_if_it_was_told_to,
+        events_wait_behind_a_head_that_is_tried_again,
+        events_wait_behind_a_head_that_is_deferred,
+        a_slow_key_and_a_failing_key_delay_nobody_else,
+        a_delayed_event_holds_nobody_up,
+        rows_of_other_programs_are_delivered,
+        a_late_commit_of_another_key_is_delivered needs concurrent_writers,
+        a_late_commit_is_not_overtaken_by_what_was_written_after_it needs concurrent_writers,
+        nodes_that_come_and_leave_deliver_nothing_twice,
+        partitions_are_shared_evenly,
+        the_keys_of_a_node_that_was_cut_off_go_to_another,
+        a_handler_that_does_not_end_is_not_waited_for_for_ever,
+        delivered_events_are_deleted_if_asked,
+        a_settle_that_fails_for_a_while_breaks_no_order,
+        what_operators_let_go_on_is_not_overtaken,
+        a_row_that_cannot_be_read_keeps_its_key_waiting,
+        a_busy_key_keeps_nobody_else_waiting,
     }
     upkeep {
         replayed_events_are_delivered_again,

@@ -67,15 +67,21 @@
 //! Every error is tried again with backoff unless it is a [`HandlerError`] that says otherwise; so is a panic. What is
 //! not async goes through [`blocking`].
 //!
+//! Several handlers of one event have names, [`handle_named`](run::SingleNode::handle_named): the event is written once
+//! for each of them, and each has its own retries. A name, a [`Retry`] policy and a fallback stand beside a handler in a
+//! [`Registration`](handle::Registration), or on the function itself in `#[handler(…)]`.
+//!
 //! # Features
 //!
 //! | Feature | Default | What it adds |
 //! |---|---|---|
-//! | `macros` | yes | `#[derive(Event)]` |
+//! | `macros` | yes | `#[derive(Event)]`, `#[handler]` |
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
 //! | `postgres` | | [`PostgresStore`] |
 //! | `config` | | [`config`]: settings from a file and the environment |
 //! | `mysql` | | [`MysqlStore`], for MySQL and MariaDB |
+//! | `otel` | | W3C trace context flows by itself: a handler's span is a child of its writer's |
+//! | `prost` | | events whose payload is Protobuf, `#[event(codec = prost)]` |
 //! | `sqlx-sqlite` | | [`Outbox::write`] and [`Outbox::begin`] on sqlx's SQLite transactions and pools |
 //! | `sqlx-postgres` | | the same on sqlx's PostgreSQL transactions and pools |
 //! | `sqlx-mysql` | | the same on sqlx's MySQL transactions and pools |
@@ -88,7 +94,7 @@
 //! # Where things are
 //!
 //! What a service needs daily is here at the root. The modules hold the rest, by stage: [`event`], [`write`](mod@write),
-//! [`handle`], [`retry`], and [`run`] for modes and settings; [`maintain`], [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
+//! [`handle`], [`retry`], and [`run`] for modes and settings; [`context`] for what travels along; [`maintain`], [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
 //! [`clock`] for those who bring their own; [`error`] for what can go wrong.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -98,15 +104,17 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
+pub use pillarbox_core::context::ContextProvider;
 pub use pillarbox_core::event::{Envelope, Event, EventId};
-pub use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome, blocking};
+pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
+pub use pillarbox_core::retry::Retry;
 pub use pillarbox_core::run::Outbox;
 pub use pillarbox_core::store::{Store, Upkeep};
 pub use pillarbox_core::stores::memory::MemoryStore;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
-pub use pillarbox_macros::Event;
+pub use pillarbox_macros::{Event, handler};
 
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
@@ -125,7 +133,9 @@ pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 pub use pillarbox_config as config;
 
 pub use pillarbox_core::stores::memory;
-pub use pillarbox_core::{clock, error, handle, maintain, observe, ownership, retry, run, settle, store, write};
+pub use pillarbox_core::{
+    clock, context, error, handle, maintain, observe, ownership, retry, run, settle, store, write,
+};
 
 /// What a service writes: the event, its identity, its limits.
 pub mod event {
@@ -161,3 +171,12 @@ pub mod __private;
 #[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "sqlx-sqlite"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So are those of the guides.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/context.md")]
+struct ContextGuide;
+
+#[cfg(all(doctest, feature = "macros", feature = "prost"))]
+#[doc = include_str!("../../../docs/codecs.md")]
+struct CodecGuide;

@@ -2,8 +2,6 @@
 
 use std::borrow::{Borrow, Cow};
 
-pub use serde::Serialize;
-
 /// A field that is read as text.
 ///
 /// What is a string already is lent, by the inherent method; everything else is formatted by that of [`FormattedField`].

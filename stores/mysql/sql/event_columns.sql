@@ -1,3 +1,4 @@
-`seq`, `event_id`, `event_type`, `aggregate_type`, `aggregate_id`, `tenant_id`, `ordering_key`,
-    `payload`, `payload_bytes`, `content_type`, `headers`, `attempts`, `available_at` IS NOT NULL,
-    TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `occurred_at`), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`), `locked_by`
+e.`seq`, e.`event_id`, e.`event_type`, e.`aggregate_type`, e.`aggregate_id`, e.`tenant_id`, e.`ordering_key`,
+    e.`payload`, e.`payload_bytes`, e.`content_type`, e.`headers`, e.`attempts`, e.`available_at` IS NOT NULL,
+    TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.`occurred_at`), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.`created_at`), e.`locked_by`,
+    e.`status`, e.`partition`, e.`handler`

@@ -1,2 +1,2 @@
 -- Added to settle_lock.sql where a node's right to a row is the row's own word.
- AND `locked_by` IN ({id}, {begun})
+ AND e.`locked_by` IN ({id}, {begun})

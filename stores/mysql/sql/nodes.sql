@@ -1,4 +1,4 @@
-SELECT `node_id`, `mode`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `started_at`),
-    TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), `expires_at`),
-    EXISTS (SELECT 1 FROM {partition} p WHERE p.`partition` = 0 AND p.`node_id` = n.`node_id`)
-FROM {node} n ORDER BY `started_at`, `node_id`
+SELECT n.`node_id`, n.`mode`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', n.`started_at`),
+    TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), n.`expires_at`),
+    (SELECT COUNT(*) FROM {partition} p WHERE p.`node_id` = n.`node_id`)
+FROM {node} n ORDER BY n.`started_at`, n.`node_id`

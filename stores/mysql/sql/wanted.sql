@@ -1,3 +1,3 @@
 -- Added to the three: without the rows the node has in memory. The sum hides the list from the optimizer, which would
 -- make a range of the index for every gap in it.
- AND `seq` + 0 NOT IN ({seqs})
+ AND e.`seq` + 0 NOT IN ({seqs})

@@ -45,14 +45,15 @@ async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>
     let mut session = store.sessions.session().await?;
     let dead = session.run(script(["START TRANSACTION", &lock])).await?.ints(1)?;
     let change = fill(statement, &[("seqs", &Literal::ints(&dead))]);
-    session.run(script([&*change, "COMMIT"])).await?;
+    let change: &[&str] = if dead.is_empty() { &[] } else { &[&change, &store.sql.intervene] };
+    session.run(script(change.iter().copied().chain(["COMMIT"]))).await?;
     session.finish();
     Ok(dead)
 }
 
 fn clause(filter: &DeadFilter) -> Literal {
     let mut clause = String::new();
-    let columns = [("event_type", &filter.event_type), ("tenant_id", &filter.tenant_id)];
+    let columns = [("event_type", &filter.event_type), ("tenant_id", &filter.tenant_id), ("handler", &filter.handler)];
     for (column, wanted) in columns {
         if let Some(wanted) = wanted {
             clause.push_str(&format!(" AND `{column}` = {}", Literal::text(wanted)));
@@ -74,6 +75,7 @@ fn read(row: &Row) -> Result<DeadEvent, Failure> {
         aggregate_id: owned(row, 4)?,
         tenant_id: owned(row, 5)?,
         key: owned(row, 6)?,
+        handler: owned(row, 11)?,
         attempts: i32::try_from(int(row, 7)?).unwrap_or(i32::MAX),
         last_error: owned(row, 8)?,
         created_at: time(row, 9)?.unwrap_or(EPOCH),

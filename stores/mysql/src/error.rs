@@ -36,6 +36,11 @@ impl Failure {
         matches!(self, Self::Driver(Error::Server(error)) if server(error).0 == StoreErrorKind::Contention)
     }
 
+    /// Whether a statement would have made a column or an index that is there.
+    pub(crate) fn is_there_already(&self) -> bool {
+        matches!(self, Self::Driver(Error::Server(error)) if matches!(error.code, 1060 | 1061))
+    }
+
     /// The one place where the driver's errors become ours.
     pub(crate) fn during(self, operation: &'static str, address: &str) -> StoreError {
         let (kind, message) = match &self {

@@ -1,34 +1,87 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pillarbox_core::store::{Fetch, Fetched};
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{Fetch, Fetched, Heads, OrderKey, Scope};
 
-use crate::answer::{Answers, int};
+use crate::answer::{Answers, int, is_true};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::row;
 use crate::sql::{Sql, script};
 use crate::store::Inner;
 
-/// Reads the next due time, due rows and ready rows in one round trip.
+/// Reads the next due time, due rows and ready rows in one round trip; and for a scope, last, how often operators have
+/// intervened and whether there are heads: what changed after the rows were read is noticed as well, which only costs.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
+    let queries = queries(&store.sql, fetch, "", "");
+    let interventions = fetch.scope.as_ref().map(|_| &store.sql.interventions);
     let mut session = store.sessions.session().await?;
-    let answers = session.run(script(queries(&store.sql, fetch, "", ""))).await?;
+    let answers = session.run(script(queries.iter().chain(interventions))).await?;
     session.finish();
-    found(&answers, 0, fetch.limit)
+    let fetched = found(&answers, 0, fetch.limit)?;
+    let interventions = answers.first(queries.len()).map_or(Ok(0), |row| int(row, 0))?;
+    let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
+    let heads = asked && answers.first(queries.len()).map_or(Ok(false), |row| is_true(row, 1))?;
+    Ok(Fetched { interventions, heads, ..fetched })
 }
 
 /// The three queries of a fetch, in which `free` says which rows are meant and `locking` how they are read.
 pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [String; 3] {
     let mut wanted = free.to_owned();
+    let (mut heads, mut unblocked) = (String::new(), String::new());
+    if let Some(scope) = &fetch.scope {
+        wanted.push_str(&keys(sql, scope));
+        (heads, unblocked) = blocking(sql, scope.heads);
+    }
     if !fetch.exclude.is_empty() {
         wanted.push_str(&fill(&sql.wanted, &[("seqs", &Literal::ints(&fetch.exclude))]));
     }
     // Zero means from the lowest pending row, wherever that is.
     let above = Literal::int(if fetch.above == 0 { i64::MIN } else { fetch.above });
-    let (wanted, locking) = (Literal::clause(wanted), Literal::clause(locking.to_owned()));
-    let limit = Literal::count(fetch.limit);
-    let values = [("above", &above), ("wanted", &wanted), ("limit", &limit), ("locking", &locking)];
-    [&sql.next_due, &sql.due, &sql.ready].map(|query| fill(query, &values))
+    let (heads, locking, limit) =
+        (Literal::clause(heads), Literal::clause(locking.to_owned()), Literal::count(fetch.limit));
+    // When the next row is due it may still be blocked: who looks then finds out, and nothing is missed.
+    let next_due = fill(&sql.next_due, &[("wanted", &Literal::clause(wanted.clone()))]);
+    let wanted = Literal::clause(wanted + &unblocked);
+    let values = [("above", &above), ("heads", &heads), ("wanted", &wanted), ("limit", &limit), ("locking", &locking)];
+    [next_due, fill(&sql.due, &values), fill(&sql.ready, &values)]
+}
+
+/// The conditions that a scope makes of its partitions and keys.
+fn keys(sql: &Sql, scope: &Scope) -> String {
+    let (first, last) = (Literal::int(*scope.partitions.start()), Literal::int(*scope.partitions.end()));
+    let mut conditions = fill(&sql.scope, &[("first", &first), ("last", &last)]);
+    if let Some(OrderKey { handler, key }) = &scope.only {
+        let handler = Literal::optional_text(handler.as_deref());
+        conditions.push_str(&fill(&sql.only, &[("wanted_key", &Literal::bytes(key)), ("handler", &handler)]));
+    }
+    let mut without: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+    for OrderKey { handler, key } in &scope.without {
+        without.entry(handler.as_deref()).or_default().push(key);
+    }
+    for (handler, keys) in without {
+        let handler = Literal::optional_text(handler);
+        conditions.push_str(&fill(&sql.without, &[("keys", &Literal::byte_list(&keys)), ("handler", &handler)]));
+    }
+    conditions
+}
+
+/// The look for heads, and the condition that there are none.
+fn blocking(sql: &Sql, heads: Heads) -> (String, String) {
+    let states: &[Status] = match heads {
+        Heads::None => &[],
+        Heads::Retry => &[Status::Retry],
+        Heads::RetryAndDead => &[Status::Retry, Status::Dead],
+    };
+    let (mut joins, mut unblocked) = (String::new(), String::new());
+    for status in states {
+        let head = Literal::clause(format!("head_{}", status.code()));
+        joins.push('\n');
+        joins.push_str(&fill(&sql.heads, &[("head", &head), ("status", &Literal::int(status.code()))]));
+        unblocked.push_str(&fill(&sql.unblocked, &[("head", &head)]));
+    }
+    (joins, unblocked)
 }
 
 /// What the queries found, the first of which is the statement at `index`. Each read as many rows as are asked for in
@@ -40,7 +93,7 @@ pub(crate) fn found(answers: &Answers, index: usize, limit: usize) -> Result<Fet
     let ready = &ready[..ready.len().min(limit.saturating_sub(due.len()))];
     let rows = ready.iter().chain(due).map(row::decode).collect::<Result<Vec<_>, _>>()?;
     let next_due = next_due.filter(|_| rows.len() < limit).map(wait);
-    Ok(Fetched { rows, next_due })
+    Ok(Fetched { rows, next_due, ..Fetched::default() })
 }
 
 /// A time left, which may have passed.

@@ -30,8 +30,10 @@ fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> 
     let mut statements =
         vec![Statement { sql: insert.into(), binds: rows.iter().flat_map(binds).collect(), reusable: false }];
     if !mariadb {
-        let placeholders = Literal::clause(vec!["?"; rows.len()].join(", "));
-        let binds = rows.iter().map(|row| Bind::Text(Some(row.event_id()))).collect();
+        let placeholders = Literal::clause(vec!["(?, ?)"; rows.len()].join(", "));
+        let id =
+            |row: &'a NewRow| [row.event_id(), row.handler().unwrap_or_default()].map(|text| Bind::Text(Some(text)));
+        let binds = rows.iter().flat_map(id).collect();
         let inserted = fill(&sql.inserted, &[("ids", &placeholders)]);
         statements.push(Statement { sql: inserted.into(), binds, reusable: false });
     }
@@ -59,7 +61,7 @@ fn size(row: &NewRow) -> usize {
     1024 + payload + row.headers().map_or(0, str::len)
 }
 
-fn binds(row: &NewRow) -> [Bind<'_>; 14] {
+fn binds(row: &NewRow) -> [Bind<'_>; 15] {
     let event = row.envelope();
     [
         Bind::Text(Some(row.event_id())),
@@ -76,6 +78,7 @@ fn binds(row: &NewRow) -> [Bind<'_>; 14] {
         Bind::Int(row.available_at().map(micros)),
         Bind::Int(Some(micros(event.occurred_at()))),
         Bind::Text(row.locked_by()),
+        Bind::Text(row.handler()),
     ]
 }
 
@@ -130,7 +133,7 @@ mod tests {
             assert_eq!(seqs.len(), count);
             written.extend(seqs.into_iter().zip(ids));
         }
-        let all = pillarbox_core::store::Fetch { above: 0, exclude: Vec::new(), limit: 5000 };
+        let all = pillarbox_core::store::Fetch { above: 0, exclude: Vec::new(), limit: 5000, scope: None };
         let fetched = store.fetch(&all).await.expect("fetches");
         let found: Vec<(i64, String)> = fetched
             .rows

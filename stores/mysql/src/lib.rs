@@ -27,6 +27,7 @@ mod insert;
 mod literal;
 mod options;
 mod ownership;
+mod place;
 #[cfg(test)]
 mod plans;
 mod purge;
@@ -35,6 +36,7 @@ mod row;
 mod schema;
 mod session;
 mod settle;
+mod share;
 mod sql;
 mod store;
 mod tls;

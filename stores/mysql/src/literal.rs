@@ -30,13 +30,30 @@ impl Literal {
     }
 
     pub(crate) fn text(value: &str) -> Self {
-        let mut hex = String::with_capacity(value.len() * 2 + 12);
-        hex.push_str("_utf8mb4 x'");
+        Self(format!("_utf8mb4 {}", Self::bytes(value)))
+    }
+
+    /// Text that is compared byte by byte: one that ends in a space is not the same without it.
+    pub(crate) fn bytes(value: &str) -> Self {
+        let mut hex = String::with_capacity(value.len() * 2 + 3);
+        hex.push_str("x'");
         for byte in value.bytes() {
             let _ = write!(hex, "{byte:02x}");
         }
         hex.push('\'');
         Self(hex)
+    }
+
+    /// A list of such texts for `IN`.
+    pub(crate) fn byte_list(values: &[&str]) -> Self {
+        let list: Vec<String> = values.iter().map(|value| Self::bytes(value).0).collect();
+        Self(if list.is_empty() { "NULL".to_owned() } else { list.join(",") })
+    }
+
+    /// Pairs of numbers in JSON, for a table of them.
+    pub(crate) fn pairs(pairs: &[(i64, u8)]) -> Self {
+        let list: Vec<String> = pairs.iter().map(|(a, b)| format!("[{a},{b}]")).collect();
+        Self(list.join(","))
     }
 
     pub(crate) fn optional_text(value: Option<&str>) -> Self {
@@ -87,12 +104,19 @@ mod tests {
         assert_eq!(Literal::text("").to_string(), "_utf8mb4 x''");
         assert_eq!(Literal::text("'; é\0").to_string(), "_utf8mb4 x'273b20c3a900'");
         assert_eq!(Literal::optional_text(None).to_string(), "NULL");
+        assert_eq!(Literal::byte_list(&["a", "a "]).to_string(), "x'61',x'6120'");
     }
 
     #[test]
     fn an_empty_list_is_one_that_nothing_is_in() {
         assert_eq!(Literal::ints(&[]).to_string(), "NULL");
+        assert_eq!(Literal::byte_list(&[]).to_string(), "NULL");
         assert_eq!(Literal::ints(&[-1, 2]).to_string(), "-1,2");
+    }
+
+    #[test]
+    fn pairs_are_rows_of_a_json_array() {
+        assert_eq!(Literal::pairs(&[(7, 0), (8, 255)]).to_string(), "[7,0],[8,255]");
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //!                      │  ▲  acquire: another lives  │ ▲────┘
 //!                      │  └──────────── standby ◀────┘
 //!                      ▼
-//!            leave, or any node's acquire or reclaim after expires_at: the row is deleted
+//!            leave, or any node's acquire, share or reclaim after expires_at: the row is deleted
 //! ```
+//!
+//! Where nodes share the partitions, each is an owner of some, as `share` has it.
 //!
 //! The node's row is the lease; partitions and events point to it. Whoever changes membership or ownership first locks
 //! partition 0, so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Claims,
@@ -19,6 +21,9 @@
 //! - A renewal updates the row if its lease has not ended, which leaves the index alone, so it waits for no claim or settle.
 //!   Where it meets a takeover, one of them waits and then finds the row gone, or renewed. In both cases the database
 //!   decides, by its own clock.
+//!
+//! A partition names its owner. NULL is free, and so is `?`, which whoever clears a node away writes into what it owned: the
+//! next owner learns by it that the one before did not leave.
 
 use std::time::Duration;
 
@@ -73,8 +78,8 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
         return Ok(answer);
     }
 
-    let answers = locked(store, &mut session, &[&store.sql.clear_nodes, &probe]).await?;
-    let found = Probe::read(answers.first(1))?;
+    let answers = locked(store, &mut session, &[&store.sql.clear_nodes, &store.sql.free_abandoned, &probe]).await?;
+    let found = Probe::read(answers.first(2))?;
     let answer = match found.answer() {
         Some(answer) => {
             session.run("COMMIT").await?;
@@ -120,7 +125,7 @@ pub(crate) async fn locked(store: &Inner, session: &mut Session, statements: &[&
     Ok(answers)
 }
 
-fn no_partitions() -> Failure {
+pub(crate) fn no_partitions() -> Failure {
     let problem = "the table of partitions is empty, without its rows no node can own any";
     Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&format!("{problem}; restore it, or drop the tables")))
 }

@@ -4,7 +4,7 @@
 use futures_util::FutureExt as _;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{NodeId, begun_by};
-use pillarbox_core::store::{Fetch, Store as _};
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
 
 use crate::answer::{int, text};
 use crate::fetch::queries;
@@ -21,6 +21,34 @@ const LIMIT: usize = 1000;
 
 /// Runs a test on tables of a database of its own, with many rows done and some pending, half of the timed ones due.
 async fn with_rows(test: impl AsyncFnOnce(&MysqlStore, &mut Session)) {
+    with_tables(async |store, session, database| {
+        let timed = format!("UTC_TIMESTAMP(6) + INTERVAL i - {} SECOND", DONE + READY + TIMED / 2);
+        let filled = [
+            rows(database, 1, DONE, 1, "NULL"),
+            rows(database, DONE + 1, READY, 0, "NULL"),
+            rows(database, DONE + READY + 1, TIMED, 2, &timed),
+            rows(database, DONE + READY + TIMED + 1, DEAD, 3, "NULL"),
+            format!("ANALYZE TABLE {database}.outbox_event"),
+        ];
+        for statement in filled {
+            session.run(statement).await.expect("fills the table");
+        }
+        test(store, session).await;
+    })
+    .await;
+}
+
+/// An insert of `count` rows in one state. Each of 1,000 keys has as many, in a row, so that a page holds few keys.
+fn rows(database: &str, first: i64, count: i64, status: i16, available_at: &str) -> String {
+    format!(
+        "INSERT INTO {database}.outbox_event (seq, event_id, event_type, payload, ordering_key, `partition`, status, available_at)
+         WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})
+         SELECT i, i, 'order.placed', '{{}}', CONCAT('key-', i MOD 1000), i MOD 1000 MOD 256, {status}, {available_at} FROM n"
+    )
+}
+
+/// Runs a test on empty tables of a database of its own.
+async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session, &str)) {
     let url =
         std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
     let database = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
@@ -29,32 +57,10 @@ async fn with_rows(test: impl AsyncFnOnce(&MysqlStore, &mut Session)) {
     let store = store.unwrap_or_else(|error| panic!("{error}; this test needs MariaDB: run it by ./scripts/test"));
     store.migrate().await.expect("migrates");
     let mut session = store.inner().sessions.session().await.expect("a session");
-    let rows = |first: i64, count: i64, status: i16, available_at: &str| {
-        format!(
-            "INSERT INTO {database}.outbox_event (seq, event_id, event_type, payload, status, available_at)
-             WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})
-             SELECT i, i, 'order.placed', '{{}}', {status}, {available_at} FROM n"
-        )
-    };
     let depth =
         "SET SESSION /*!80003 cte_max_recursion_depth = 1000000 */ /*M!100600 max_recursive_iterations = 1000000 */";
-    let filled = [
-        depth.to_owned(),
-        rows(1, DONE, 1, "NULL"),
-        rows(DONE + 1, READY, 0, "NULL"),
-        rows(
-            DONE + READY + 1,
-            TIMED,
-            2,
-            &format!("UTC_TIMESTAMP(6) + INTERVAL i - {} SECOND", DONE + READY + TIMED / 2),
-        ),
-        rows(DONE + READY + TIMED + 1, DEAD, 3, "NULL"),
-        format!("ANALYZE TABLE {database}.outbox_event"),
-    ];
-    for statement in filled {
-        session.run(statement).await.expect("fills the table");
-    }
-    let outcome = std::panic::AssertUnwindSafe(test(&store, &mut session)).catch_unwind().await;
+    session.run(depth).await.expect("allows to fill the tables");
+    let outcome = std::panic::AssertUnwindSafe(test(&store, &mut session, &database)).catch_unwind().await;
     session.run(format!("DROP DATABASE {database}")).await.expect("drops the database");
     session.finish();
     store.close().await;
@@ -63,8 +69,8 @@ async fn with_rows(test: impl AsyncFnOnce(&MysqlStore, &mut Session)) {
     }
 }
 
-/// Asserts that a statement enters the event table by the index `key` only, sorts nothing, and reads at most `most` rows.
-/// What it changes is rolled back.
+/// Asserts that a statement enters the event table by the index `key` only, and heads by theirs for each row in turn, sorts
+/// nothing, and reads at most `most` rows. What it changes is rolled back.
 async fn check(session: &mut Session, statement: &str, key: &str, most: u64) {
     let plan =
         session.run(format!("EXPLAIN {statement}")).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
@@ -77,12 +83,26 @@ async fn check(session: &mut Session, statement: &str, key: &str, most: u64) {
         if matches!(named("table").as_str(), "outbox_event" | "e") {
             entered += 1;
             assert_eq!(named("key"), key, "{statement}");
-            assert!(["ref", "range", "const", "index"].contains(&&*named("type")), "{}: {statement}", named("type"));
+            assert!(
+                ["ref", "eq_ref", "range", "const", "index"].contains(&&*named("type")),
+                "{}: {statement}",
+                named("type")
+            );
+        }
+        if named("table").starts_with("head_") {
+            assert_eq!((&*named("key"), &*named("type")), ("pillarbox_heads", "ref"), "{statement}");
+            assert!(named("Extra").contains("Using index"), "it reads whole rows: {statement}");
         }
         assert!(!named("Extra").contains("filesort"), "it sorts: {statement}");
+        assert!(!named("Extra").contains("join buffer"), "it loses the order: {statement}");
     }
     assert!(entered > 0, "{statement}");
 
+    check_reads(session, statement, most).await;
+}
+
+/// Asserts that a statement reads at most `most` rows. What it changes is rolled back.
+async fn check_reads(session: &mut Session, statement: &str, most: u64) {
     session.run("START TRANSACTION; FLUSH STATUS").await.expect("forgets what was read before");
     session.run(statement).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
     let status = session.run("SHOW SESSION STATUS LIKE 'Handler_read%'").await.expect("counts");
@@ -106,14 +126,83 @@ async fn fetches_and_claims_read_the_rows_they_return() {
         let in_memory: Vec<i64> = (DONE + 1..=DONE + 500).collect();
         for (above, exclude) in [(0, vec![]), (0, in_memory.clone()), (DONE + 2000, in_memory)] {
             let left_out = u64::try_from(exclude.len()).expect("fits");
-            let fetch = Fetch { above, exclude, limit: LIMIT };
+            let fetch = Fetch { above, exclude, limit: LIMIT, scope: None };
             for (free, locking) in [("", ""), (&*free, "\nFOR UPDATE SKIP LOCKED")] {
                 let [next_due, due, ready] = queries(sql, &fetch, free, locking);
                 check(session, &next_due, "pillarbox_queue", 3).await;
+                // A row that failed is itself among the heads of its key.
                 check(session, &due, "pillarbox_queue", limit + 2).await;
                 check(session, &ready, "pillarbox_queue", limit + left_out + 2).await;
             }
         }
+    })
+    .await;
+}
+
+/// Whatever the statistics say: they are first of an empty table, and stay so.
+#[tokio::test]
+async fn fetches_in_a_scope_look_once_for_the_head_of_each_row() {
+    with_tables(async |store, session, database| {
+        let event = format!("{database}.outbox_event");
+        let insert = rows(database, 1, 200_000, 0, "NULL");
+        let frozen = format!("ALTER TABLE {event} STATS_AUTO_RECALC = 0; ANALYZE TABLE {event}");
+        session.run(format!("{frozen}; {insert}")).await.expect("fills the table");
+        check_scopes(store, session).await;
+        let fail = |status: i16, above: i64| {
+            format!(
+                "UPDATE {event} SET status = {status}, ordering_key = CONCAT('other-', seq), room = NULL,
+                 available_at = UTC_TIMESTAMP(6) + INTERVAL IF(seq MOD 2 = 0, 1, -1) HOUR WHERE seq > {above} AND status = 0"
+            )
+        };
+        for step in [
+            fail(2, 199_990),
+            format!("ANALYZE TABLE {event}"),
+            format!("{}; {}", fail(2, 150_000), fail(3, 100_000)),
+            format!("ANALYZE TABLE {event}"),
+        ] {
+            session.run(step).await.expect("makes heads");
+            check_scopes(store, session).await;
+        }
+    })
+    .await;
+}
+
+async fn check_scopes(store: &MysqlStore, session: &mut Session) {
+    let sql = &store.inner().sql;
+    let key = |key: &str| OrderKey { handler: None, key: key.into() };
+    let limit = u64::try_from(LIMIT).expect("fits");
+    for (heads, looks) in [(Heads::None, 0), (Heads::Retry, 1), (Heads::RetryAndDead, 2)] {
+        // Every second row is in another partition, and told by the index to be.
+        for (last, without, read) in [(255, vec![], limit), (127, vec![key("key-1"), key("key-2")], limit + 20)] {
+            let scope = Scope { partitions: 0..=last, heads, without, only: None };
+            let fetch = Fetch { above: 0, exclude: vec![1, 2, 3], limit: LIMIT, scope: Some(scope) };
+            let [next_due, due, ready] = queries(sql, &fetch, "", "");
+            check(session, &next_due, "pillarbox_queue", 200).await;
+            check(session, &due, "pillarbox_queue", read + 2 * looks * limit + 200).await;
+            check(session, &ready, "pillarbox_queue", read + looks * limit + 10).await;
+        }
+    }
+}
+
+/// A key of which everything waits behind its head is passed over, two reads for a row.
+#[tokio::test]
+async fn what_waits_behind_a_head_is_passed_over() {
+    with_tables(async |store, session, database| {
+        let event = format!("{database}.outbox_event");
+        let fill = [
+            rows(database, 1, 20_000, 0, "NULL"),
+            format!("UPDATE {event} SET status = 2, available_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE seq = 1"),
+            format!("UPDATE {event} SET ordering_key = 'key-1' WHERE seq <= 10000"),
+        ];
+        for statement in fill {
+            session.run(statement).await.expect("fills the table");
+        }
+        let scope = Scope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: None };
+        let fetch = Fetch { above: 0, exclude: vec![], limit: LIMIT, scope: Some(scope) };
+        let [_, _, ready] = queries(&store.inner().sql, &fetch, "", "");
+        check(session, &ready, "pillarbox_queue", 2 * 11_000 + 10).await;
+        let fetched = store.fetch(&fetch).await.expect("fetches");
+        assert_eq!(fetched.rows.first().map(FetchedRow::seq), Some(10_002), "another key comes next");
     })
     .await;
 }
@@ -126,12 +215,13 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(&node)));
         let held = fill(&sql.held, &[("id", &id), ("begun", &begun)]);
         let (many, one, nothing) = (seqs(DONE + 1, 1000), Literal::int(DONE + 1), Literal::nothing());
-        let held = Literal::clause(held);
+        let (held, owned) = (Literal::clause(held), Literal::clause(fill(&sql.held_partition, &[("id", &id)])));
         let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
         for (statement, values) in [
             (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
             (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
             (&sql.settle_done, vec![("seqs", &many)]),
+            (&sql.ripen, vec![("seqs", &many)]),
             (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_dead, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
@@ -146,6 +236,11 @@ async fn changes_find_their_rows_by_the_primary_key() {
         ] {
             check(session, &fill(statement, &values), "PRIMARY", 2001).await;
         }
+        // The owner of each row's partition besides; the server remembers those it has seen.
+        let settle_lock = fill(&sql.settle_lock, &[("seqs", &many), ("held", &owned)]);
+        check(session, &settle_lock, "PRIMARY", 3001).await;
+        let pairs: Vec<(i64, u8)> = (DONE + 1..=DONE + 1000).map(|seq| (seq, 7)).collect();
+        check(session, &fill(&sql.stamp, &[("pairs", &Literal::pairs(&pairs))]), "PRIMARY", 2002).await;
     })
     .await;
 }
@@ -159,12 +254,19 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         let dead = u64::try_from(DEAD).expect("fits");
         check(session, &fill(&sql.strays, &[("limit", &limit)]), "pillarbox_queue", pending + 10).await;
         check(session, &sql.backlog, "pillarbox_queue", pending + dead + 20).await;
+        // Each entry of the index, and the place of its partition among the sums.
+        check_reads(session, &sql.partitions, 2 * pending + 1200).await;
+        let page = [("lowest", &Literal::int(1)), ("limit", &Literal::int(50)), ("most", &Literal::int(1000))];
+        let heads = u64::try_from(TIMED + DEAD).expect("fits");
+        check(session, &fill(&sql.lowest_head, &[("above", &Literal::int(0))]), "pillarbox_heads", heads + 2).await;
+        check_reads(session, &fill(&sql.blocked, &page), 10 * (pending + dead)).await;
         check(session, &fill(&sql.count_dead, &[("filter", &nothing)]), "pillarbox_queue", dead + 2).await;
         let page = [("above", &Literal::int(DONE + READY + TIMED + 500)), ("filter", &nothing), ("limit", &limit)];
         check(session, &fill(&sql.dead, &page), "pillarbox_queue", 502).await;
         let window = [("above", &Literal::int(100)), ("age", &Literal::int(1)), ("limit", &limit)];
         check(session, &fill(&sql.purge_window, &window), "PRIMARY", 1001).await;
-        check(session, &fill(&sql.record, &[("event_id", &Literal::text("77"))]), "pillarbox_event_id", 1).await;
+        // The row, and the look for another one of the same event.
+        check(session, &fill(&sql.record, &[("event_id", &Literal::text("77"))]), "pillarbox_event_id", 2).await;
     })
     .await;
 }

@@ -55,7 +55,9 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
         Some(status) => fill(&sql.purge, &[("seqs", &seqs), ("status", &Literal::int(status))]),
         None => fill(&sql.delete, &[("seqs", &seqs)]),
     };
-    let answers = session.run(script([&*delete, "COMMIT"])).await?;
+    let intervenes = purge.what != Purgeable::Done && !doomed.is_empty();
+    let intervene = intervenes.then_some(&*sql.intervene);
+    let answers = session.run(script([&*delete].into_iter().chain(intervene).chain(["COMMIT"]))).await?;
     session.finish();
     Ok(Purged { removed: answers.matched(0), next: last.filter(|_| !over) })
 }

@@ -27,8 +27,8 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
         return Ok(found.answer(0));
     }
 
-    let answers = locked(store, &mut session, &[&sql.clear_nodes, &membership]).await?;
-    let found = Membership::read(answers.first(1))?;
+    let answers = locked(store, &mut session, &[&sql.clear_nodes, &sql.free_abandoned, &membership]).await?;
+    let found = Membership::read(answers.first(2))?;
     let mut freed = 0;
     if thorough || answers.matched(0) > 0 {
         let strays = fill(&sql.strays, &[("limit", &Literal::count(STEP))]);

@@ -2,7 +2,8 @@ use bytes::Bytes;
 use mysql_async::Row as Columns;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
-use pillarbox_core::store::{BrokenRow, FetchedRow, Row};
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 
 use crate::answer::{bytes, int, is_true, optional_int, text};
 use crate::error::Failure;
@@ -24,6 +25,9 @@ const TIMED: usize = 12;
 const OCCURRED_AT: usize = 13;
 const CREATED_AT: usize = 14;
 const LOCKED_BY: usize = 15;
+const STATUS: usize = 16;
+const PARTITION: usize = 17;
+const HANDLER: usize = 18;
 
 /// Reads a row. What makes no event is handed over as broken, so that it does not stop its neighbours.
 pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
@@ -33,8 +37,18 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
     let event = attempts.map_err(|_| "attempts is negative".to_owned()).and_then(|n| event(seq, row, n, timed));
     Ok(match event {
         Ok(event) => FetchedRow::Row(event),
-        Err(reason) => FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, reason }),
+        Err(reason) => {
+            let (partition, key) = (partition(row).ok().flatten(), order_key(row));
+            FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, partition, key, reason })
+        }
     })
+}
+
+/// What a row is ordered by, as far as it can be read.
+fn order_key(row: &Columns) -> Option<OrderKey> {
+    let readable = |index, name| column(row, index, name).ok().flatten();
+    let key = readable(ORDERING_KEY, "ordering_key").or_else(|| readable(AGGREGATE_ID, "aggregate_id"))?;
+    Some(OrderKey { handler: readable(HANDLER, "handler").map(Into::into), key: key.into() })
 }
 
 fn event(seq: i64, row: &Columns, attempts: u32, timed: bool) -> Result<Row, String> {
@@ -53,14 +67,29 @@ fn event(seq: i64, row: &Columns, attempts: u32, timed: bool) -> Result<Row, Str
         aggregate_id: boxed(AGGREGATE_ID, "aggregate_id")?,
         tenant_id: boxed(TENANT_ID, "tenant_id")?,
         key: boxed(ORDERING_KEY, "ordering_key")?,
+        handler: boxed(HANDLER, "handler")?,
         headers: headers(row)?,
         payload: payload(row)?,
         attempts,
         timed,
+        status: status(row)?,
+        partition: partition(row)?,
         locked_by: boxed(LOCKED_BY, "locked_by")?,
         occurred_at: time(row, OCCURRED_AT, "occurred_at")?.unwrap_or(created_at),
         created_at,
     })
+}
+
+fn status(row: &Columns) -> Result<Status, String> {
+    let code = optional_int(row, STATUS).map_err(|_| "status cannot be read")?;
+    let known = Status::ALL.into_iter().find(|known| Some(i64::from(known.code())) == code);
+    known.ok_or_else(|| "status is none of the known ones".to_owned())
+}
+
+fn partition(row: &Columns) -> Result<Option<u8>, String> {
+    let number = optional_int(row, PARTITION).map_err(|_| "partition cannot be read")?;
+    // One that does not exist is as good as none.
+    Ok(number.and_then(|number| u8::try_from(number).ok()))
 }
 
 fn headers(row: &Columns) -> Result<Headers, String> {

@@ -13,8 +13,13 @@ use crate::session::Session;
 use crate::sql::{qualified, render, without_comments};
 use crate::store::Inner;
 
-/// What each version added. The position in the list is the version, from 1; a released file never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_outbox.sql")];
+/// What each version added, ascending. Versions are the same in every store, so some are not in this one; a released file never
+/// changes.
+const MIGRATIONS: [(i64, &str); 3] = [
+    (1, include_str!("../migrations/0001_outbox.sql")),
+    (3, include_str!("../migrations/0003_handlers.sql")),
+    (4, include_str!("../migrations/0004_heads.sql")),
+];
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const ADOPT: &str = include_str!("../sql/adopt.sql");
 
@@ -46,7 +51,7 @@ const OUTBOX_JAVA: [&str; 15] = [
 
 /// The version this release needs.
 fn latest() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+    MIGRATIONS.last().map_or(0, |(version, _)| *version)
 }
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
@@ -64,7 +69,7 @@ fn tables(table: &TableName, applied: i64) -> String {
     if applied == 0 {
         script.push_str(MIGRATION_TABLE);
     }
-    for (version, migration) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > applied) {
+    for (version, migration) in MIGRATIONS.into_iter().filter(|(version, _)| *version > applied) {
         script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
         script.push_str(&format!("INSERT IGNORE INTO {{migration}} (`version`) VALUES ({version});\n"));
     }
@@ -86,10 +91,26 @@ pub(crate) async fn migrate(store: &Inner) -> Result<(), Failure> {
         if applied == 0 {
             prepare(store, &mut session).await?;
         }
-        session.run(without_comments(&tables(&store.table, applied))).await?;
+        for statement in statements(&without_comments(&tables(&store.table, applied))) {
+            make(&mut session, statement).await?;
+        }
     }
     // The session is closed, not given back: with it goes the lock, and what was set for the migration.
     Ok(())
+}
+
+/// The statements of a script, each of which ends with its line.
+fn statements(script: &str) -> impl Iterator<Item = &str> {
+    script.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
+}
+
+/// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short:
+/// no other may have these names in a table of ours.
+async fn make(session: &mut Session, statement: &str) -> Result<(), Failure> {
+    match session.run(statement).await {
+        Err(failure) if failure.is_there_already() => Ok(()),
+        answer => answer.map(|_| ()),
+    }
 }
 
 /// Takes the lock of migrations of this table, and lets statements take their time.
@@ -222,8 +243,26 @@ mod tests {
         let sql = script(&table, 0);
         assert!(!sql.contains(['{', '}']), "a placeholder is left: {sql}");
         assert!(sql.starts_with("CREATE DATABASE IF NOT EXISTS `billing`;"), "{sql}");
-        assert!(sql.contains("INSERT IGNORE INTO `billing`.`orders_migration` (`version`) VALUES (1);"), "{sql}");
+        for (version, _) in MIGRATIONS {
+            let record = format!("INSERT IGNORE INTO `billing`.`orders_migration` (`version`) VALUES ({version});");
+            assert!(sql.contains(&record), "{sql}");
+        }
         assert_eq!(script(&table, latest()), "", "nothing is left to do");
+    }
+
+    #[test]
+    fn an_upgrade_adds_what_is_missing_only() {
+        let table = TableName::parse("outbox_event").expect("valid");
+        let upgrade = without_comments(&script(&table, 3));
+        let words: Vec<Vec<&str>> =
+            statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
+        let expected = [
+            ["ALTER", "TABLE", "`outbox_event`"],
+            ["ALTER", "TABLE", "`outbox_event`"],
+            ["ALTER", "TABLE", "`outbox_partition`"],
+            ["INSERT", "IGNORE", "INTO"],
+        ];
+        assert_eq!(words, expected, "{upgrade}");
     }
 
     #[test]

@@ -49,8 +49,8 @@ fn left_open(change: &Change, fence: Fence) -> Option<i64> {
     match change {
         Change::Hold { attempts, .. } => Some(i64::from(*attempts)),
         // It names no holder any more.
-        Change::Retry { attempts, .. } => (fence == Fence::Table).then_some(i64::from(*attempts)),
-        Change::Done | Change::Dead { .. } => None,
+        Change::Retry { attempts, .. } => (fence != Fence::Row).then_some(i64::from(*attempts)),
+        Change::Done | Change::Remove | Change::Dead { .. } => None,
     }
 }
 
@@ -90,6 +90,7 @@ async fn lock(
     let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
     let held = match fence {
         Fence::Table => Literal::nothing(),
+        Fence::Partition => Literal::clause(fill(&sql.held_partition, &[("id", &id)])),
         Fence::Row => Literal::clause(fill(&sql.held, &[("id", &id), ("begun", &begun)])),
     };
     // Ascending, so that two settles lock the rows they share in the same order.
@@ -99,7 +100,7 @@ async fn lock(
     let mine = match (answers.first(1), fence) {
         (None, _) => false,
         (Some(row), Fence::Table) => is_true(row, 0)?,
-        (Some(_), Fence::Row) => true,
+        (Some(_), Fence::Partition | Fence::Row) => true,
     };
     if !mine {
         return Ok(HashMap::new());
@@ -138,15 +139,20 @@ fn parts(statements: Vec<String>) -> Vec<String> {
     parts.into_iter().map(script).collect()
 }
 
-/// One statement for each verdict in its turn, and a last one for all rows that succeeded.
+/// One statement for each verdict in its turn, and at the end one for all rows that succeeded, and
+/// one for all that are to be deleted.
 fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
-    let mut done = Vec::new();
+    let (mut done, mut removed) = (Vec::new(), Vec::new());
     let mut changes = Vec::new();
     for verdict in verdicts {
         let seq = Literal::int(verdict.seq);
         changes.push(match &verdict.change {
             Change::Done => {
                 done.push(verdict.seq);
+                continue;
+            }
+            Change::Remove => {
+                removed.push(verdict.seq);
                 continue;
             }
             Change::Retry { attempts, delay, error } => {
@@ -164,9 +170,11 @@ fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
             }
         });
     }
-    if !done.is_empty() {
-        done.sort_unstable();
-        changes.push(fill(&sql.settle_done, &[("seqs", &Literal::ints(&done))]));
+    for (statement, mut seqs) in [(&sql.settle_done, done), (&sql.delete, removed)] {
+        if !seqs.is_empty() {
+            seqs.sort_unstable();
+            changes.push(fill(statement, &[("seqs", &Literal::ints(&seqs))]));
+        }
     }
     changes
 }

@@ -16,7 +16,10 @@ macro_rules! statements {
         impl Sql {
             pub(crate) fn new(table: &TableName) -> Self {
                 let columns = without_comments(include_str!("../sql/event_columns.sql"));
-                let verb = |text: &str| render(&without_comments(text), table).replace("{columns}", &columns);
+                let key = without_comments(include_str!("../sql/key.sql"));
+                let verb = |text: &str| {
+                    render(&without_comments(text), table).replace("{columns}", &columns).replace("{key}", &key)
+                };
                 let values = verb(include_str!("../sql/insert_values.sql"));
                 let insert_one = format!("{}\n{values}", verb(include_str!("../sql/insert.sql")));
                 Self {
@@ -31,12 +34,15 @@ macro_rules! statements {
 
 statements! {
     insert insert_values inserted
-    ready due next_due wanted free take release
-    fence settle_lock held settle_done settle_retry settle_hold settle_dead begin_attempt
-    lock live_nodes join renew leave free_partitions clear_nodes take_partitions probe
+    ready due next_due wanted scope only without heads unblocked free take release
+    fence settle_lock held held_partition settle_done settle_retry settle_hold settle_dead begin_attempt
+    stamp ripen highest
+    lock live_nodes join renew leave free_partitions clear_nodes free_abandoned take_partitions probe
+    members owners give_partitions gain_partitions
     membership strays free_strays
-    counts backlog nodes record
+    counts backlog nodes partitions lowest_head blocked record
     dead count_dead dead_lock replay delete purge_window purge
+    interventions intervene
     table_columns schema_exists migration_lock
 }
 
@@ -53,7 +59,11 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
 
 /// Fills in the names of the tables; `TableName` has checked them.
 pub(crate) fn render(text: &str, table: &TableName) -> String {
-    text.replace("{event}", &qualified(table, table.event()))
+    // As the catalog has them. They are identifiers, so that quoting needs no escaping.
+    let schema = table.schema().map_or_else(|| "DATABASE()".to_owned(), |schema| format!("'{schema}'"));
+    text.replace("{event_schema}", &schema)
+        .replace("{event_name}", &format!("'{}'", table.event()))
+        .replace("{event}", &qualified(table, table.event()))
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
@@ -85,7 +95,7 @@ mod tests {
     fn no_table_is_left_unnamed_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{columns}"] {
+        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{columns}", "{key}"] {
             assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
         }
         assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");

@@ -3,17 +3,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, Purge, Purged, Record, Store,
-    StoreInfo, TableName, Upkeep,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
+    Purged, Record, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::{MysqlOptions, claim, dead, fetch, insert, ownership, purge, reclaim, schema, settle, upkeep};
+use crate::{
+    MysqlOptions, claim, dead, fetch, insert, ownership, place, purge, reclaim, schema, settle, share, upkeep,
+};
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -90,6 +92,10 @@ impl Store for MysqlStore {
         self.inner.sessions.call("acquire ownership", || ownership::acquire(&self.inner, node)).await
     }
 
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        self.inner.sessions.call("share the partitions", || share::share(&self.inner, node, give)).await
+    }
+
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         self.inner.sessions.call("renew the lease", || ownership::renew(&self.inner, node, lease)).await
     }
@@ -112,6 +118,18 @@ impl Store for MysqlStore {
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         self.inner.sessions.call("reclaim events", || reclaim::reclaim(&self.inner, node, thorough)).await
+    }
+
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call("stamp partitions", || place::stamp(&self.inner, rows)).await
+    }
+
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        self.inner.sessions.call("put due events in their place", || place::ripen(&self.inner, seqs)).await
+    }
+
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        self.inner.sessions.call("look at the writers", || place::writers(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
@@ -142,8 +160,16 @@ impl Upkeep for MysqlStore {
         self.inner.sessions.call("list the nodes", || upkeep::nodes(&self.inner)).await
     }
 
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        self.inner.sessions.call("read an event", || upkeep::record(&self.inner, event_id)).await
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        self.inner.sessions.call("look at the partitions", || upkeep::partitions(&self.inner)).await
+    }
+
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        self.inner.sessions.call("list blocked keys", || upkeep::blocked(&self.inner, above, limit)).await
+    }
+
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.inner.sessions.call("read an event", || upkeep::records(&self.inner, event_id)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -6,13 +6,16 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{GLOBAL_AGGREGATE, Payload};
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::Status;
-use pillarbox_core::store::{Backlog, Counts, NodeStatus, Record};
+use pillarbox_core::store::{Backlog, Blocked, Counts, NodeStatus, PartitionBacklog, Record};
 
 use crate::answer::{bytes, count, int, is_true, optional_int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
+
+/// How many rows behind a head are counted.
+const MOST_COUNTED: i64 = 1_000;
 
 pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
     let mut session = store.sessions.session().await?;
@@ -56,17 +59,58 @@ pub(crate) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
             mode: text(row, 1)?.unwrap_or_default().to_owned(),
             started_at: time(row, 2)?.unwrap_or(EPOCH),
             lease_left: Some(int(row, 3)?).filter(|left| *left > 0).map(wait),
-            owner: is_true(row, 4)?,
+            partitions: number(row, 4)?,
         })
     };
     answers.rows(0).iter().map(node).collect()
 }
 
-pub(crate) async fn record(store: &Inner, event_id: &str) -> Result<Option<Record>, Failure> {
+pub(crate) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(&store.sql.partitions).await?;
+    session.finish();
+    let Some(row) = answers.first(0) else { return Ok(PartitionBacklog::default()) };
+    Ok(PartitionBacklog { unowned: number(row, 0)?, pending: count(row, 1)?, most_pending: count(row, 2)? })
+}
+
+pub(crate) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<Vec<Blocked>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(fill(&store.sql.lowest_head, &[("above", &Literal::int(above))])).await?;
+    // Mostly there is none, and no reason to look at the rows that are pending.
+    let Some(lowest) = answers.first(0).map_or(Ok(None), |row| optional_int(row, 0))? else {
+        session.finish();
+        return Ok(Vec::new());
+    };
+    let (lowest, limit, most) = (Literal::int(lowest), Literal::count(limit), Literal::int(MOST_COUNTED));
+    let values = [("lowest", &lowest), ("limit", &limit), ("most", &most)];
+    let answers = session.run(fill(&store.sql.blocked, &values)).await?;
+    session.finish();
+    let head = |row: &Row| {
+        let dead = is_true(row, 5)?;
+        Ok(Blocked {
+            seq: int(row, 0)?,
+            event_id: owned(row, 1)?.unwrap_or_default(),
+            event_type: owned(row, 2)?.unwrap_or_default(),
+            key: owned(row, 3)?.unwrap_or_default(),
+            handler: owned(row, 4)?,
+            dead,
+            attempts: i32::try_from(int(row, 6)?).unwrap_or(i32::MAX),
+            due_in: optional_int(row, 7)?.filter(|left| !dead && *left > 0).map(wait),
+            last_error: owned(row, 8)?,
+            waiting: count(row, 9)?,
+        })
+    };
+    answers.rows(0).iter().map(head).collect()
+}
+
+pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>, Failure> {
     let mut session = store.sessions.session().await?;
     let answers = session.run(fill(&store.sql.record, &[("event_id", &Literal::text(event_id))])).await?;
     session.finish();
-    answers.first(0).map(read).transpose()
+    let mut records = answers.rows(0).iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    // A handful, sorted here rather than by the server, which would weigh that against reading the table in this order.
+    records.sort_by_key(|record| record.seq);
+    Ok(records)
 }
 
 fn read(row: &Row) -> Result<Record, Failure> {
@@ -86,6 +130,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         aggregate_id: owned(row, 4)?,
         tenant_id: owned(row, 5)?,
         ordering_key: owned(row, 6)?,
+        handler: owned(row, 19)?,
         payload,
         headers: owned(row, 10)?,
         status: i16::try_from(int(row, 11)?).unwrap_or(i16::MAX),
@@ -105,6 +150,11 @@ pub(crate) fn owned(row: &Row, index: usize) -> Result<Option<String>, Failure> 
 
 pub(crate) fn time(row: &Row, index: usize) -> Result<Option<Timestamp>, Failure> {
     Ok(optional_int(row, index)?.map(Timestamp::from_micros))
+}
+
+/// A number of partitions.
+fn number(row: &Row, index: usize) -> Result<u16, Failure> {
+    Ok(u16::try_from(count(row, index)?).unwrap_or(u16::MAX))
 }
 
 /// For columns that cannot be NULL, should they be.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
-use pillarbox_core::ownership::{Fence, Mode, Renewal};
+use pillarbox_core::ownership::{Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
 use support::{LEASE, done, events, eventually, fetch, node, with_db};
 
@@ -49,6 +49,40 @@ async fn a_settle_under_way_is_in_the_way_of_a_removal_and_not_of_a_renewal() {
         assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
         assert_eq!(store.counts().await.expect("counts").done, 1);
         assert_eq!(store.settle(&owner, Fence::Table, &verdicts).await.expect("settles"), written, "it has left");
+    })
+    .await;
+}
+
+/// A settle of a node whose lease has ended comes first, or not at all: its partitions change hands only after it.
+#[tokio::test]
+async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let (dying, heir) = (node("dying"), node("heir"));
+        store.join(&dying, Mode::Partitioned, LEASE).await.expect("joins");
+        store.share(&dying, Partitions::NONE).await.expect("shares");
+        let written = db.write(&store, events(1)).await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
+
+        let verdicts = done(&written);
+        let settle = store.settle(&dying, Fence::Partition, &verdicts);
+        let meanwhile = async {
+            eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
+            db.execute("UPDATE outbox_node SET expires_at = UTC_TIMESTAMP(6)").await;
+            store.join(&heir, Mode::Partitioned, LEASE).await.expect("joins");
+            let release = async {
+                eventually("the heir waits", async || waiting(db).await.as_deref() == Some("2")).await;
+                user.rollback().await.expect("rolls back");
+            };
+            tokio::join!(store.share(&heir, Partitions::NONE), release).0
+        };
+        let (settled, shared) = tokio::join!(settle, meanwhile);
+        assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
+        let Share::Member(holding) = shared.expect("shares") else { panic!("it is registered") };
+        assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::ALL));
+        let refused = store.settle(&dying, Fence::Partition, &verdicts).await.expect("settles");
+        assert_eq!(refused, written, "it was cleared away");
     })
     .await;
 }

@@ -4,10 +4,10 @@ mod support;
 
 use futures_util::future::try_join_all;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::event::Payload;
-use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
-use support::{done, events, fetch, owner, pending, unique, with_db};
+use pillarbox_core::event::{Payload, Stamp};
+use pillarbox_core::ownership::{Fence, Mode, NodeId, NodeName, Partitions, Share};
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, Scope, Store as _, TableName, Upkeep as _};
+use support::{LEASE, done, events, fetch, owner, pending, unique, with_db};
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
 #[tokio::test]
@@ -16,7 +16,8 @@ async fn many_migrate_at_once() {
         let stores = try_join_all((0..8).map(|_| db.options().pool_size(1).connect())).await.expect("connect");
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
-        assert_eq!(db.text("SELECT COUNT(*) FROM outbox_migration").await.as_deref(), Some("1"), "one of them did it");
+        let versions = "SELECT GROUP_CONCAT(version ORDER BY version) FROM outbox_migration";
+        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4"), "one of them did it");
         let partitions = "SELECT COUNT(*) FROM outbox_partition WHERE node_id IS NULL";
         assert_eq!(db.text(partitions).await.as_deref(), Some("256"));
     })
@@ -31,17 +32,125 @@ async fn a_migration_that_was_cut_short_is_completed() {
         let written = db.write(&store, events(3)).await;
         for lost in [
             "DELETE FROM outbox_migration",
+            "DELETE FROM outbox_migration WHERE version = 3",
             "DELETE FROM outbox_migration; DELETE FROM outbox_partition WHERE `partition` > 100",
             "DROP TABLE outbox_migration, outbox_partition, outbox_node",
+            "DELETE FROM outbox_migration WHERE version = 4",
+            "DELETE FROM outbox_migration WHERE version = 4; ALTER TABLE outbox_event DROP KEY pillarbox_heads",
         ] {
             db.execute(lost).await;
             store.migrate().await.expect("migrates");
             store.check().await.expect("is complete");
             assert_eq!(db.text("SELECT COUNT(*) FROM outbox_partition").await.as_deref(), Some("256"));
             assert_eq!(pending(&store).await, written);
+            assert_eq!(heads_index(db).await, "head,handler,failing,seq");
         }
     })
     .await;
+}
+
+/// The columns of the index of heads.
+async fn heads_index(db: &support::Db) -> String {
+    let columns = format!(
+        "SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS
+         WHERE TABLE_SCHEMA = '{}' AND TABLE_NAME = 'outbox_event' AND INDEX_NAME = 'pillarbox_heads'",
+        db.name
+    );
+    db.text(&columns).await.unwrap_or_default()
+}
+
+/// What the first release made, as it stands in a file that never changes.
+async fn first_release(db: &support::Db) {
+    let mut script = include_str!("../migrations/0001_outbox.sql").to_owned();
+    for role in ["event", "node", "partition"] {
+        script = script.replace(&format!("{{{role}}}"), &format!("`outbox_{role}`"));
+    }
+    db.execute(&script).await;
+    db.execute(
+        "CREATE TABLE outbox_migration (version INT PRIMARY KEY, applied_at DATETIME(6) NOT NULL DEFAULT NOW(6))",
+    )
+    .await;
+    db.execute("INSERT INTO outbox_migration (version) VALUES (1)").await;
+}
+
+/// Rows of every state are there, and of a key with and without a trailing space, which text takes for the same.
+#[tokio::test]
+async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
+    with_db(async |db| {
+        first_release(db).await;
+        db.execute(
+            "INSERT INTO outbox_event (event_id, event_type, payload, ordering_key, aggregate_id, `partition`, status)
+             VALUES ('a', 't', '{}', 'k', 'x', 0, 2), ('b', 't', '{}', 'k', 'y', 0, 0), ('c', 't', '{}', 'k ', NULL, 0, 0),
+                    ('d', 't', '{}', NULL, 'dead', 0, 3), ('e', 't', '{}', NULL, 'dead', 0, 0), ('f', 't', '{}', 'o', NULL, 0, 1),
+                    ('g', 't', '{}', 'o', NULL, 0, 0), ('h', 't', '{}', NULL, NULL, 0, 2), ('i', 't', '{}', NULL, NULL, 0, 0)",
+        )
+        .await;
+        db.execute("UPDATE outbox_event SET `partition` = NULL WHERE event_id = 'i'").await;
+        db.execute("UPDATE outbox_partition SET node_id = 'gone' WHERE `partition` < 3").await;
+        let store = db.options().connect().await.expect("connects");
+        let error = store.check().await.expect_err("a version is missing");
+        assert!(error.to_string().contains("version 1, this release needs 4"), "{error}");
+        store.migrate().await.expect("upgrades");
+        store.check().await.expect("is complete");
+        assert_eq!(heads_index(db).await, "head,handler,failing,seq");
+
+        for (heads, expected) in [
+            (Heads::None, "abceghi"),
+            (Heads::Retry, "aceghi"),
+            (Heads::RetryAndDead, "acghi"),
+        ] {
+            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: None };
+            let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
+            let ids: String = fetched.rows.iter().map(event_id).collect();
+            assert_eq!(ids, expected, "{heads:?}");
+        }
+
+        // What the release before left to whoever takes it over says now that its owner died.
+        let node = support::node("sharer");
+        store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
+        let Share::Member(holding) = store.share(&node, Partitions::NONE).await.expect("shares") else {
+            panic!("it is registered")
+        };
+        assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::from(0..=2)));
+    })
+    .await;
+}
+
+/// An event without a handler stays one row; for each handler there may be another.
+#[tokio::test]
+async fn tables_of_version_1_take_an_event_for_several_handlers() {
+    with_db(async |db| {
+        let store = db.options().connect().await.expect("connects");
+        let whole = store.migration_sql();
+        let (first, _) = whole.split_once("-- Version 3").expect("the third version is there");
+        db.execute(first).await;
+        let insert = |column: &str, value: &str| {
+            format!("INSERT INTO outbox_event (event_id, event_type, payload{column}) VALUES ('a', 't', '{{}}'{value})")
+        };
+        db.execute(&insert("", "")).await;
+        assert_eq!(store.check().await.expect_err("is older").kind(), StoreErrorKind::Schema);
+        store.migrate().await.expect("migrates");
+        store.check().await.expect("is complete");
+
+        let mailer = insert(", handler", ", 'mailer'");
+        db.execute(&mailer).await;
+        for twice in [insert("", ""), mailer] {
+            let mut connection = db.pool.get_conn().await.expect("a connection");
+            assert!(mysql_async::prelude::Query::ignore(twice.as_str(), &mut connection).await.is_err(), "{twice}");
+        }
+        let handlers: Vec<_> =
+            store.records("a").await.expect("reads").into_iter().map(|record| (record.seq, record.handler)).collect();
+        assert_eq!(handlers, [(1, None), (2, Some("mailer".to_owned()))]);
+    })
+    .await;
+}
+
+/// Which event it is, or why it is none.
+fn event_id(row: &FetchedRow) -> &str {
+    match row {
+        FetchedRow::Row(row) => row.event_id.as_str(),
+        FetchedRow::Broken(row) => &row.reason,
+    }
 }
 
 #[tokio::test]
@@ -128,13 +237,7 @@ async fn a_table_of_outbox_java_is_adopted_and_its_writers_go_on() {
         let ours = db.write(&store, events(1)).await;
 
         let rows = store.fetch(&fetch(10)).await.expect("fetches").rows;
-        let ids: Vec<&str> = rows
-            .iter()
-            .map(|row| match row {
-                FetchedRow::Row(row) => row.event_id.as_str(),
-                FetchedRow::Broken(row) => panic!("{row:?}"),
-            })
-            .collect();
+        let ids: Vec<&str> = rows.iter().map(event_id).collect();
         // Ours is due at once, theirs have a due time each and follow in its order.
         assert_eq!(ids[1..], ["01B", "01A", "01E"]);
         assert_eq!(rows[0].seq(), ours[0]);
@@ -147,7 +250,7 @@ async fn a_table_of_outbox_java_is_adopted_and_its_writers_go_on() {
         assert_eq!(store.settle(&owner, Fence::Table, &done(&all)).await.expect("settles"), [0_i64; 0]);
         let counts = store.counts().await.expect("counts");
         assert_eq!((counts.new, counts.done, counts.dead), (0, 5, 1));
-        let record = store.record("01D").await.expect("reads").expect("is there");
+        let record = store.records("01D").await.expect("reads").pop().expect("is there");
         assert_eq!((record.status, record.seq), (3, 4), "seq follows the old primary key");
     })
     .await;
@@ -166,6 +269,29 @@ async fn defaults_are_utc_in_every_time_zone() {
         let age = "SELECT ABS(TIMESTAMPDIFF(SECOND, created_at, UTC_TIMESTAMP())) < 60 FROM outbox_event";
         assert_eq!(db.text(age).await.as_deref(), Some("1"));
         assert_eq!(pending(&store).await.len(), 1);
+    })
+    .await;
+}
+
+/// Several outboxes live in one database, told apart by their prefixes.
+#[tokio::test]
+async fn a_prefix_stands_before_all_tables() {
+    with_db(async |db| {
+        for (prefix, event) in [("shop_", "outbox_event"), ("till_", "outbox_event"), ("shop_", "events")] {
+            let table = TableName::parse(&format!("{}.{event}", db.name)).and_then(|table| table.prefixed(prefix));
+            let store = db.options().table(table.expect("valid")).connect().await.expect("connects");
+            store.migrate().await.expect("migrates");
+            store.check().await.expect("finds its tables");
+            let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
+            store.join(&node, Mode::Partitioned, LEASE).await.expect("joins alone");
+            assert_eq!(store.nodes().await.expect("lists").len(), 1, "{}", store.info().table);
+        }
+        let tables = "SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME) FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = DATABASE()";
+        let expected = "shop_events,shop_events_migration,shop_events_node,shop_events_partition,\
+             shop_outbox_event,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
+             till_outbox_event,till_outbox_migration,till_outbox_node,till_outbox_partition";
+        assert_eq!(db.text(tables).await.as_deref(), Some(expected));
     })
     .await;
 }

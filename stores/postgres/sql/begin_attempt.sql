@@ -7,5 +7,5 @@ WITH fence AS MATERIALIZED (
 UPDATE {event}
 SET "locked_by" = $1::text || '!', "attempts" = $4::int, "last_error" = coalesce($5::text, "last_error")
 WHERE "seq" = $2::bigint AND "status" IN (0, 2) AND greatest("attempts", 0) = $3::int
-  AND EXISTS (SELECT FROM fence){and_holds_the_row}
+  AND EXISTS (SELECT FROM fence){and_is_its_own}
 RETURNING 1

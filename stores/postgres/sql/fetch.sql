@@ -1,10 +1,11 @@
--- $1 above, $2 excluded seqs, $3 limit, $4 what rows without a due time get of the limit at least.
+-- $1 above, $2 excluded seqs, $3 limit, $4 what rows without a due time get of the limit at least. What stands in braces is
+-- empty without a scope; see src/scope.rs.
 -- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
 -- The status predicate is a literal, as a bind it would not match the partial indexes.
 WITH due AS MATERIALIZED (
-    SELECT * FROM {event}
+    SELECT * FROM {event} AS e
     WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
-      AND "seq" NOT IN (SELECT unnest($2::bigint[]))
+      AND "seq" NOT IN (SELECT unnest($2::bigint[])){and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
     ORDER BY "available_at", "seq"
     LIMIT $3::bigint
 )
@@ -12,11 +13,11 @@ WITH due AS MATERIALIZED (
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at", "locked_by"
+        "created_at", "status", "partition", "handler", "locked_by"
     FROM (
-        SELECT * FROM {event}
+        SELECT * FROM {event} AS e
         WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $1::bigint
-          AND "seq" NOT IN (SELECT unnest($2::bigint[]))
+          AND "seq" NOT IN (SELECT unnest($2::bigint[])){and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
         LIMIT $3::bigint
     ) ready
@@ -26,14 +27,15 @@ UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
     "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-    "created_at", "locked_by"
+    "created_at", "status", "partition", "handler", "locked_by"
 FROM due
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
-    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
+        NULL, NULL, NULL
     FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now(){and_of_these_partitions}
     ORDER BY "available_at", "seq"
     LIMIT 1
-)
+){and_interventions}

@@ -2,11 +2,11 @@
 -- floating point, which is exact for each of the two but not for their sum.
 INSERT INTO {event} (
     "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key", "partition",
-    "payload", "payload_bytes", "content_type", "headers", "available_at", "occurred_at", "locked_by")
+    "payload", "payload_bytes", "content_type", "headers", "available_at", "occurred_at", "locked_by", "handler")
 VALUES (
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, ($7::bigint)::smallint,
     ($8::text)::json, $9::bytea, $10::text, ($11::text)::json,
     timestamptz 'epoch' + $12::bigint / 1000000 * interval '1 second' + $12::bigint % 1000000 * interval '1 microsecond',
     timestamptz 'epoch' + $13::bigint / 1000000 * interval '1 second' + $13::bigint % 1000000 * interval '1 microsecond',
-    $14::text)
+    $14::text, $15::text)
 RETURNING "seq"

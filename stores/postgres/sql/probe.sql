@@ -8,5 +8,6 @@ SELECT
     max(p."epoch") AS "epoch",
     min(n."node_id") FILTER (WHERE n."node_id" <> $1::text) AS "owner",
     min(n."expires_at") FILTER (WHERE n."node_id" <> $1::text) AS "owner_expires_at",
-    clock_timestamp() AS "now"
+    clock_timestamp() AS "now",
+    coalesce(bool_or(p."node_id" = '?'), false) AS "unclean"
 FROM {partition} p LEFT JOIN {node} n ON n."node_id" = p."node_id"

@@ -14,6 +14,10 @@ WITH "window" AS MATERIALIZED (
             <= now() - $2::bigint * interval '1 microsecond'
     )) AND ($1::smallint IS NULL OR "status" = $1::smallint)
     RETURNING 1
+), intervention AS (
+    -- What waits behind DEAD rows may go on.
+    UPDATE {partition} SET "interventions" = "interventions" + 1
+    WHERE "partition" = 0 AND $1::smallint IS DISTINCT FROM 1 AND EXISTS (SELECT FROM removed)
 )
 SELECT (SELECT count(*) FROM removed) AS "removed", count(*) AS "seen", max("seq") AS "last",
     coalesce(bool_or("created_at" > now() - $2::bigint * interval '1 microsecond'), true) AS "met_young_rows"

@@ -1,4 +1,11 @@
-UPDATE {event}
-SET "status" = 0, "attempts" = 0, "available_at" = NULL, "done_at" = NULL, "last_error" = NULL, "locked_by" = NULL
-WHERE "seq" = ANY ($1::bigint[]) AND "status" = 3
-RETURNING "seq"
+WITH changed AS (
+    UPDATE {event}
+    SET "status" = 0, "attempts" = 0, "available_at" = NULL, "done_at" = NULL, "last_error" = NULL, "locked_by" = NULL
+    WHERE "seq" = ANY ($1::bigint[]) AND "status" = 3
+    RETURNING "seq"
+), intervention AS (
+    -- One row counts for the whole table, so that two who intervene never wait for each other in a circle.
+    UPDATE {partition} SET "interventions" = "interventions" + 1
+    WHERE "partition" = 0 AND EXISTS (SELECT FROM changed)
+)
+SELECT "seq" FROM changed

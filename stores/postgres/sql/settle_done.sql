@@ -1,7 +1,7 @@
 -- $1 node, $2 whether to commit durably, $3 ascending seqs of rows that never failed: the common case, and the fastest
 -- form of an UPDATE. The fence holds the node's own row: either a takeover, which deletes that row, waits for this
 -- statement, or this statement finds it gone and changes nothing. Renewals, which only update it, are not in the way.
--- The two conditions in braces are those of the fence; one of them is empty.
+-- The two conditions in braces are those of the kind of fence; one of them is empty.
 WITH fence AS MATERIALIZED (
     SELECT CASE WHEN $2::bool THEN '' ELSE set_config('synchronous_commit', 'off', true) END
     FROM {node}
@@ -11,7 +11,7 @@ WITH fence AS MATERIALIZED (
     UPDATE {event}
     SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL
     WHERE "seq" = ANY ($3::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
-      AND EXISTS (SELECT FROM fence){and_holds_the_row}
+      AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 )
 SELECT ARRAY(SELECT "seq" FROM done)

@@ -51,7 +51,7 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     });
     let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
     let next_due = next_due.filter(|_| rows.len() < fetch.limit);
-    Ok(Fetched { rows, next_due })
+    Ok(Fetched { rows, next_due, ..Fetched::default() })
 }
 
 /// Gives rows back that the node holds.

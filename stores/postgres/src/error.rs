@@ -33,6 +33,11 @@ pub(crate) fn migrate_remedy(problem: &str) -> String {
     format!("{problem}; {MIGRATE}")
 }
 
+/// Cannot happen: asked of a statement that always has a row.
+pub(crate) fn no_row() -> Failure {
+    Failure::Refused(StoreErrorKind::Unexpected, "the server returned no row".to_owned())
+}
+
 impl Failure {
     /// The one place where the driver's errors become ours.
     ///

@@ -6,27 +6,43 @@ use tokio_postgres::types::Type;
 
 use crate::error::Failure;
 use crate::row::{self, Micros};
+use crate::scope::Bounds;
+use crate::session::Param;
 use crate::store::Inner;
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
     let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
-    let session = store.sessions.session().await?;
-    let found = session
-        .query(
-            &store.sql.fetch,
-            &[(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&reserved, Type::INT8)],
-        )
-        .await?;
+    let mut params: Vec<Param<'_>> =
+        vec![(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&reserved, Type::INT8)];
+    let bounds = fetch.scope.as_ref().map(Bounds::of);
+    if let Some(bounds) = &bounds {
+        bounds.bind(&mut params);
+    }
+    let sql = store.sql.fetch.of(fetch.scope.as_ref());
+    let mut session = store.sessions.session().await?;
+    let found = if bounds.is_some() {
+        // The look into the index of heads costs the planner's guess so much that it would have the statement compiled.
+        session.query_by_index(sql, &params).await?
+    } else {
+        session.query(sql, &params).await?
+    };
     session.finish();
 
-    let mut fetched = Fetched { rows: Vec::with_capacity(found.len().min(fetch.limit)), next_due: None };
+    let rows = Vec::with_capacity(found.len().min(fetch.limit));
+    let mut fetched = Fetched { rows, ..Fetched::default() };
     for row in &found {
         match row.try_get(row::SEQ)? {
             // Ready rows come first, so what exceeds the limit are the last of the due ones.
             Some(_) if fetched.rows.len() == fetch.limit => {}
             Some(seq) => fetched.rows.push(row::decode(seq, row)?),
-            None => fetched.next_due = Some(wait(row.try_get(row::AVAILABLE_AT)?, row.try_get(row::CREATED_AT)?)),
+            None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
+                Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
+                None => {
+                    fetched.interventions = row.try_get::<_, &str>(row::LOCKED_BY)?.parse().unwrap_or_default();
+                    fetched.heads = row.try_get::<_, i32>(row::ATTEMPTS)? == 1;
+                }
+            },
         }
     }
     if fetched.rows.len() >= fetch.limit {

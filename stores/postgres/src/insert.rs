@@ -31,6 +31,7 @@ fn one(row: &NewRow) -> Vec<Bind<'_>> {
         Bind::Int(row.available_at().map(|time| time.as_micros())),
         Bind::Int(Some(event.occurred_at().as_micros())),
         Bind::Text(row.locked_by()),
+        Bind::Text(row.handler()),
     ]
 }
 
@@ -51,6 +52,7 @@ fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
         ints(rows, |row| row.available_at().map(|time| time.as_micros())),
         ints(rows, |row| Some(row.envelope().occurred_at().as_micros())),
         texts(rows, NewRow::locked_by),
+        texts(rows, NewRow::handler),
     ]
 }
 

@@ -28,14 +28,17 @@ mod error;
 mod fetch;
 mod insert;
 mod options;
+mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
 mod reclaim;
 mod row;
 mod schema;
+mod scope;
 mod session;
 mod settle;
+mod share;
 mod sql;
 mod store;
 mod tls;

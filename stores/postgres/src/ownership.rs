@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, Mode, NodeId, Partitions, Renewal};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -70,15 +70,14 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
 
     let transaction = locked(store, &mut session).await?;
     transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
-    // Who left has freed its own, so what is freed here belonged to a node that was cleared away.
-    let freed = transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
     let rows = transaction.query_typed(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
     let found = Probe::read(&rows)?;
     let answer = match found.answer() {
         Some(answer) => answer,
         None => {
-            transaction.query_typed(&store.sql.take_partitions, &[(&id, Type::TEXT)]).await?;
-            Acquired::Owner { epoch: found.epoch + 1, unclean: !freed.is_empty() }
+            take(store, &transaction, node, Partitions::ALL).await?;
+            Acquired::Owner { epoch: found.epoch + 1, unclean: found.unclean }
         }
     };
     transaction.commit().await?;
@@ -97,10 +96,41 @@ pub(crate) async fn renew(store: &Inner, node: &NodeId, lease: Duration) -> Resu
 pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
     let mut session = store.sessions.lease_session().await?;
     let transaction = locked(store, &mut session).await?;
+    give(store, &transaction, node, Partitions::ALL).await?;
     transaction.query_typed(&store.sql.leave, &[(&node.as_str(), Type::TEXT)]).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
     transaction.commit().await?;
     session.finish();
+    Ok(())
+}
+
+/// Frees those of `partitions` that the node owns.
+pub(crate) async fn give(
+    store: &Inner,
+    transaction: &Transaction<'_>,
+    node: &NodeId,
+    partitions: Partitions,
+) -> Result<(), Failure> {
+    change(&store.sql.give_partitions, transaction, node, partitions).await
+}
+
+/// Makes the node the owner of `partitions`, which are free.
+pub(crate) async fn take(
+    store: &Inner,
+    transaction: &Transaction<'_>,
+    node: &NodeId,
+    partitions: Partitions,
+) -> Result<(), Failure> {
+    change(&store.sql.take_partitions, transaction, node, partitions).await
+}
+
+async fn change(
+    statement: &str,
+    transaction: &Transaction<'_>,
+    node: &NodeId,
+    partitions: Partitions,
+) -> Result<(), Failure> {
+    let (id, partitions): (&str, Vec<i16>) = (node.as_str(), partitions.iter().map(i16::from).collect());
+    transaction.query_typed(statement, &[(&id, Type::TEXT), (&partitions, Type::INT2_ARRAY)]).await?;
     Ok(())
 }
 
@@ -125,6 +155,8 @@ struct Probe {
     owns_all: bool,
     epoch: i64,
     owner: Option<(NodeId, Duration)>,
+    /// Whether the last owner of one of them died.
+    unclean: bool,
 }
 
 impl Probe {
@@ -142,6 +174,7 @@ impl Probe {
             owns_all: owned == partitions,
             epoch: row.try_get(4)?,
             owner: owner.zip(expires_at).map(|(owner, end)| (NodeId::from_stored(owner), wait(end, now))),
+            unclean: row.try_get(8)?,
         })
     }
 

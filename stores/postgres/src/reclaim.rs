@@ -1,11 +1,10 @@
 use std::time::Duration;
 
-use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{NodeId, Reclaimed};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::error::Failure;
+use crate::error::{Failure, no_row};
 use crate::fetch::wait;
 use crate::ownership;
 use crate::row::Micros;
@@ -48,8 +47,7 @@ struct Membership {
 
 impl Membership {
     fn read(rows: &[Row]) -> Result<Self, Failure> {
-        let nothing = || Failure::Refused(StoreErrorKind::Unexpected, "the server returned no row".to_owned());
-        let row = rows.first().ok_or_else(nothing)?;
+        let row = rows.first().ok_or_else(no_row)?;
         let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(2)?, row.try_get(3)?);
         Ok(Self {
             registered: row.try_get(0)?,

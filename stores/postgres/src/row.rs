@@ -3,7 +3,8 @@ use std::error::Error;
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
-use pillarbox_core::store::{BrokenRow, FetchedRow, Row};
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 use tokio_postgres::types::{FromSql, Type, accepts};
 
 // The columns of `fetch.sql` and `claim.sql` by position: a look-up by name would compare strings for every value of every row.
@@ -18,11 +19,14 @@ const PAYLOAD: usize = 7;
 const PAYLOAD_BYTES: usize = 8;
 const CONTENT_TYPE: usize = 9;
 const HEADERS: usize = 10;
-const ATTEMPTS: usize = 11;
+pub(crate) const ATTEMPTS: usize = 11;
 pub(crate) const AVAILABLE_AT: usize = 12;
 const OCCURRED_AT: usize = 13;
 pub(crate) const CREATED_AT: usize = 14;
-pub(crate) const LOCKED_BY: usize = 15;
+const STATUS: usize = 15;
+const PARTITION: usize = 16;
+const HANDLER: usize = 17;
+pub(crate) const LOCKED_BY: usize = 18;
 
 /// Reads a row. What makes no event is handed over as broken, so that it does not stop its neighbours.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
@@ -32,8 +36,23 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
     let event = attempts.map_err(|_| "attempts is negative".to_owned()).and_then(|n| event(seq, row, n, timed));
     Ok(match event {
         Ok(event) => FetchedRow::Row(event),
-        Err(reason) => FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, reason }),
+        Err(reason) => {
+            let (partition, key) = (partition(row).ok().flatten(), order_key(row));
+            FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, partition, key, reason })
+        }
     })
+}
+
+/// What a row is ordered by, as far as it can be read.
+fn order_key(row: &tokio_postgres::Row) -> Option<OrderKey> {
+    let readable = |index| text(row, index).ok().flatten();
+    let key = readable(ORDERING_KEY).or_else(|| readable(AGGREGATE_ID))?;
+    Some(OrderKey { handler: readable(HANDLER).map(Into::into), key: key.into() })
+}
+
+/// One that does not exist is as good as none.
+fn partition(row: &tokio_postgres::Row) -> Result<Option<u8>, String> {
+    Ok(column::<Option<i16>>(row, PARTITION)?.and_then(|partition| partition.try_into().ok()))
 }
 
 fn event(seq: i64, row: &tokio_postgres::Row, attempts: u32, timed: bool) -> Result<Row, String> {
@@ -50,10 +69,13 @@ fn event(seq: i64, row: &tokio_postgres::Row, attempts: u32, timed: bool) -> Res
         aggregate_id: text(row, AGGREGATE_ID)?.map(Into::into),
         tenant_id: text(row, TENANT_ID)?.map(Into::into),
         key: text(row, ORDERING_KEY)?.map(Into::into),
+        handler: text(row, HANDLER)?.map(Into::into),
         headers: headers(row)?,
         payload: payload(row)?,
         attempts,
         timed,
+        status: if column::<i16>(row, STATUS)? == Status::Retry.code() { Status::Retry } else { Status::New },
+        partition: partition(row)?,
         locked_by: text(row, LOCKED_BY)?.map(Into::into),
         occurred_at: time(row, OCCURRED_AT)?.unwrap_or(created_at),
         created_at,

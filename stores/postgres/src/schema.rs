@@ -8,26 +8,31 @@ use crate::error::{Failure, migrate_remedy};
 use crate::sql::{qualified, render};
 use crate::store::Inner;
 
-/// What each version added. The position in the list is the version, from 1; a released file never changes.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_outbox.sql"), include_str!("../migrations/0002_dead_events.sql")];
+/// What each version added, in ascending order; a released file never changes.
+const MIGRATIONS: [(i32, &str); 4] = [
+    (1, OUTBOX),
+    (2, include_str!("../migrations/0002_dead_events.sql")),
+    (3, include_str!("../migrations/0003_handlers.sql")),
+    (4, include_str!("../migrations/0004_heads.sql")),
+];
+const OUTBOX: &str = include_str!("../migrations/0001_outbox.sql");
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const TABLE_EXISTS: &str = include_str!("../sql/table_exists.sql");
 
 /// The version this release needs.
 fn latest() -> i32 {
-    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+    MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or_default()
 }
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i32) -> String {
-    compose(table, applied, MIGRATIONS[0])
+    compose(table, applied, OUTBOX)
 }
 
 /// The same for an event table that is there already: `adopt` brings it to what version 1 creates, and the rest of
 /// version 1 follows.
 fn adoption(table: &TableName, adopt: &str) -> String {
-    let (_, rest) = MIGRATIONS[0].split_once(AFTER_THE_EVENT_TABLE).unwrap_or_default();
+    let (_, rest) = OUTBOX.split_once(AFTER_THE_EVENT_TABLE).unwrap_or_default();
     compose(table, 0, &format!("{adopt}{AFTER_THE_EVENT_TABLE}{rest}"))
 }
 
@@ -42,8 +47,8 @@ fn compose(table: &TableName, applied: i32, first: &str) -> String {
         }
         script.push_str(MIGRATION_TABLE);
     }
-    let migrations = std::iter::once(first).chain(MIGRATIONS.into_iter().skip(1));
-    for (version, migration) in (1..).zip(migrations).filter(|(version, _)| *version > applied) {
+    let migrations = std::iter::once((1, first)).chain(MIGRATIONS.into_iter().skip(1));
+    for (version, migration) in migrations.filter(|(version, _)| *version > applied) {
         script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
         script.push_str(&format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n"));
     }

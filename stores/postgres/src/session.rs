@@ -24,7 +24,8 @@ pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Within a transaction, what the engine's own sessions say anyway and those of a pooler do not: a table most of which is
 /// pending looks worth reading as a whole, but is not known to be still like that.
-pub(crate) const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off";
+pub(crate) const BY_INDEX: &str =
+    "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off";
 
 /// The store's connections.
 pub(crate) struct Sessions {
@@ -188,6 +189,19 @@ impl Session {
         let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
         let statement = client.prepare_typed_cached(sql, &types).await?;
         Ok(client.query(&statement, &values).await?)
+    }
+
+    /// As [`query`](Self::query), for a statement that needs the settings of [`BY_INDEX`]: behind a pooler, where no session
+    /// has them, in a transaction that does.
+    pub(crate) async fn query_by_index(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        if !self.pooler {
+            return self.query(sql, params).await;
+        }
+        let transaction = self.transaction().await?;
+        transaction.batch_execute(BY_INDEX).await?;
+        let rows = transaction.query_typed(sql, params).await?;
+        transaction.commit().await?;
+        Ok(rows)
     }
 
     /// Begins a transaction. Its statements are rare, so they are not prepared.

@@ -21,20 +21,25 @@ pub(crate) async fn settle(
     if verdicts.is_empty() {
         return Ok(Vec::new());
     }
-    let (done, others) = split(verdicts);
-    let others = Columns::of(&others);
+    let Batch { done, others, removed } = Batch::of(verdicts);
     let node = node.as_str();
-    let mut params: Vec<Param<'_>> =
-        vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL), (&done, Type::INT8_ARRAY)];
-    let sql = if others.seqs.is_empty() {
-        store.sql.settle_done.of(fence)
+    let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
+    let sql = if removed.never_failed() && done.is_empty() && others.seqs.is_empty() {
+        params.push((&removed.seqs, Type::INT8_ARRAY));
+        &store.sql.settle_removed
     } else {
-        others.bind(&mut params);
-        store.sql.settle_mixed.of(fence)
+        params.push((&done, Type::INT8_ARRAY));
+        if removed.seqs.is_empty() && others.seqs.is_empty() {
+            &store.sql.settle_done
+        } else {
+            others.bind(&mut params);
+            removed.bind(&mut params);
+            &store.sql.settle_mixed
+        }
     };
 
     let session = store.sessions.session().await?;
-    let rows = session.query(sql, &params).await?;
+    let rows = session.query(sql.of(fence), &params).await?;
     session.finish();
 
     let applied: Vec<i64> = rows.first().map_or(Ok(Vec::new()), |row| row.try_get(0))?;
@@ -68,15 +73,51 @@ pub(crate) async fn begin_attempt(
     Ok(!begun.is_empty())
 }
 
-/// Splits off the rows that succeeded at once, for which their numbers say everything. Both halves ascend by `seq`, so
-/// that two calls lock the rows they share in the same order.
-fn split(verdicts: &[Verdict]) -> (Vec<i64>, Vec<&Verdict>) {
-    let at_once = |verdict: &&Verdict| verdict.change == Change::Done && verdict.expected_attempts == 0;
-    let (done, mut others): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(at_once);
-    let mut done: Vec<i64> = done.into_iter().map(|verdict| verdict.seq).collect();
-    done.sort_unstable();
-    others.sort_unstable_by_key(|verdict| verdict.seq);
-    (done, others)
+/// Verdicts by what their rows need to have said of them. Each part ascends by `seq`, so that two calls lock the rows they
+/// share in the same order.
+#[derive(Debug, Default)]
+struct Batch<'a> {
+    /// Rows that succeeded at once: their numbers say everything.
+    done: Vec<i64>,
+    others: Columns<'a>,
+    removed: Removals,
+}
+
+impl<'a> Batch<'a> {
+    fn of(verdicts: &'a [Verdict]) -> Self {
+        let mut ascending: Vec<&Verdict> = verdicts.iter().collect();
+        ascending.sort_unstable_by_key(|verdict| verdict.seq);
+        let mut batch = Self::default();
+        for verdict in ascending {
+            match (&verdict.change, verdict.expected_attempts) {
+                (Change::Done, 0) => batch.done.push(verdict.seq),
+                (Change::Remove, expected) => {
+                    batch.removed.seqs.push(verdict.seq);
+                    batch.removed.expected.push(count(expected));
+                }
+                _ => batch.others.push(verdict),
+            }
+        }
+        batch
+    }
+}
+
+/// Rows that are not kept, column by column.
+#[derive(Debug, Default)]
+struct Removals {
+    seqs: Vec<i64>,
+    expected: Vec<i32>,
+}
+
+impl Removals {
+    /// Whether their numbers say everything, and there are any.
+    fn never_failed(&self) -> bool {
+        !self.seqs.is_empty() && self.expected.iter().all(|expected| *expected == 0)
+    }
+
+    fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
+        params.extend([(&self.seqs as _, Type::INT8_ARRAY), (&self.expected as _, Type::INT4_ARRAY)]);
+    }
 }
 
 /// The other verdicts, column by column.
@@ -92,24 +133,18 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(verdicts: &[&'a Verdict]) -> Self {
-        let mut columns = Self::default();
-        for verdict in verdicts {
-            let (attempts, delay, error) = match &verdict.change {
-                Change::Done => (verdict.expected_attempts, None, None),
-                Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
-                Change::Hold { attempts, error } | Change::Dead { attempts, error } => {
-                    (*attempts, None, Some(&**error))
-                }
-            };
-            columns.seqs.push(verdict.seq);
-            columns.expected.push(count(verdict.expected_attempts));
-            columns.states.push(verdict.change.status().code());
-            columns.attempts.push(count(attempts));
-            columns.delays.push(delay.map(micros));
-            columns.errors.push(error.map(storable));
-        }
-        columns
+    fn push(&mut self, verdict: &'a Verdict) {
+        let (attempts, delay, error) = match &verdict.change {
+            Change::Done | Change::Remove => (verdict.expected_attempts, None, None),
+            Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
+            Change::Hold { attempts, error } | Change::Dead { attempts, error } => (*attempts, None, Some(&**error)),
+        };
+        self.seqs.push(verdict.seq);
+        self.expected.push(count(verdict.expected_attempts));
+        self.states.push(verdict.change.status().code());
+        self.attempts.push(count(attempts));
+        self.delays.push(delay.map(micros));
+        self.errors.push(error.map(storable));
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {

@@ -3,17 +3,23 @@ use std::sync::Arc;
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::TableName;
 
+use crate::scope::Fetches;
+
 /// Every statement of the store, with the names of its tables filled in.
 #[derive(Debug)]
 pub(crate) struct Sql {
     pub(crate) insert_one: Arc<str>,
     pub(crate) insert_many: Arc<str>,
-    pub(crate) fetch: String,
+    pub(crate) fetch: Fetches,
     pub(crate) claim: String,
     pub(crate) release: String,
     pub(crate) begin_attempt: Fenced,
     pub(crate) settle_done: Fenced,
+    pub(crate) settle_removed: Fenced,
     pub(crate) settle_mixed: Fenced,
+    pub(crate) stamp: String,
+    pub(crate) ripen: String,
+    pub(crate) writers: String,
     pub(crate) lock: String,
     pub(crate) live_nodes: String,
     pub(crate) join: String,
@@ -22,12 +28,16 @@ pub(crate) struct Sql {
     pub(crate) probe: String,
     pub(crate) clear_nodes: String,
     pub(crate) free_partitions: String,
+    pub(crate) share: String,
+    pub(crate) give_partitions: String,
     pub(crate) take_partitions: String,
     pub(crate) membership: String,
     pub(crate) free_rows: String,
     pub(crate) counts: String,
     pub(crate) backlog: String,
     pub(crate) nodes: String,
+    pub(crate) partitions: String,
+    pub(crate) blocked: String,
     pub(crate) record: String,
     pub(crate) dead: String,
     pub(crate) count_dead: String,
@@ -38,10 +48,11 @@ pub(crate) struct Sql {
     pub(crate) ring: String,
 }
 
-/// A statement that changes rows only if they are the node's, as either fence sees it.
+/// A statement that changes rows only if they are the node's, as each kind of fence sees it.
 #[derive(Debug)]
 pub(crate) struct Fenced {
     table: String,
+    partition: String,
     row: String,
 }
 
@@ -49,14 +60,20 @@ impl Fenced {
     pub(crate) fn of(&self, fence: Fence) -> &str {
         match fence {
             Fence::Table => &self.table,
+            Fence::Partition => &self.partition,
             Fence::Row => &self.row,
         }
     }
 }
 
-/// What is asked of the node under [`Fence::Table`], and of the row under [`Fence::Row`].
+/// What is asked of the node under [`Fence::Table`].
 const OWNS_THE_TABLE: &str =
     "\n      AND EXISTS (SELECT FROM {partition} WHERE \"partition\" = 0 AND \"node_id\" = $1::text)";
+/// What is asked of the row under [`Fence::Partition`]. `IS TRUE` keeps it a look-up in what the node owns, read once; as a
+/// join it could begin with the partitions.
+const ITS_PARTITION_IS_OWNED: &str =
+    "\n      AND (\"partition\" IN (SELECT p.\"partition\" FROM {partition} p WHERE p.\"node_id\" = $1::text)) IS TRUE";
+/// What is asked of the row under [`Fence::Row`].
 const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text || '!')";
 
 impl Sql {
@@ -65,19 +82,27 @@ impl Sql {
         let fenced = |text: &str| {
             let under = |of_the_node, of_the_row| {
                 let text = text.replace("{and_owns_the_table}", of_the_node);
-                verb(&text.replace("{and_holds_the_row}", of_the_row))
+                verb(&text.replace("{and_is_its_own}", of_the_row))
             };
-            Fenced { table: under(OWNS_THE_TABLE, ""), row: under("", HOLDS_THE_ROW) }
+            Fenced {
+                table: under(OWNS_THE_TABLE, ""),
+                partition: under("", ITS_PARTITION_IS_OWNED),
+                row: under("", HOLDS_THE_ROW),
+            }
         };
         Self {
             insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
             insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
-            fetch: verb(include_str!("../sql/fetch.sql")),
+            fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
             claim: verb(include_str!("../sql/claim.sql")),
             release: verb(include_str!("../sql/release.sql")),
             begin_attempt: fenced(include_str!("../sql/begin_attempt.sql")),
             settle_done: fenced(include_str!("../sql/settle_done.sql")),
+            settle_removed: fenced(include_str!("../sql/settle_removed.sql")),
             settle_mixed: fenced(include_str!("../sql/settle_mixed.sql")),
+            stamp: verb(include_str!("../sql/stamp.sql")),
+            ripen: verb(include_str!("../sql/ripen.sql")),
+            writers: verb(include_str!("../sql/writers.sql")),
             lock: verb(include_str!("../sql/lock.sql")),
             live_nodes: verb(include_str!("../sql/live_nodes.sql")),
             join: verb(include_str!("../sql/join.sql")),
@@ -86,12 +111,16 @@ impl Sql {
             probe: verb(include_str!("../sql/probe.sql")),
             clear_nodes: verb(include_str!("../sql/clear_nodes.sql")),
             free_partitions: verb(include_str!("../sql/free_partitions.sql")),
+            share: verb(include_str!("../sql/share.sql")),
+            give_partitions: verb(include_str!("../sql/give_partitions.sql")),
             take_partitions: verb(include_str!("../sql/take_partitions.sql")),
             membership: verb(include_str!("../sql/membership.sql")),
             free_rows: verb(include_str!("../sql/free_rows.sql")),
             counts: verb(include_str!("../sql/counts.sql")),
             backlog: verb(include_str!("../sql/backlog.sql")),
             nodes: verb(include_str!("../sql/nodes.sql")),
+            partitions: verb(include_str!("../sql/partitions.sql")),
+            blocked: verb(include_str!("../sql/blocked.sql")),
             record: verb(include_str!("../sql/record.sql")),
             dead: verb(include_str!("../sql/dead.sql")),
             count_dead: verb(include_str!("../sql/count_dead.sql")),
@@ -126,6 +155,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{ready_index}", &on_event("ready_idx"))
         .replace("{due_index}", &on_event("due_idx"))
         .replace("{dead_index}", &on_event("dead_idx"))
+        .replace("{head_index}", &on_event("head_idx"))
         .replace("{seq_key}", &on_event("seq_key"))
 }
 

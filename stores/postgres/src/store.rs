@@ -3,14 +3,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, WakeUps};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, WakeUps, Writers};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::{PostgresOptions, claim, fetch, insert, ownership, reclaim, schema, settle};
+use crate::{PostgresOptions, claim, fetch, insert, order, ownership, reclaim, schema, settle, share};
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -79,6 +79,10 @@ impl Store for PostgresStore {
         self.inner.sessions.call("acquire ownership", ownership::acquire(&self.inner, node)).await
     }
 
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        self.inner.sessions.call("share the partitions out", share::share(&self.inner, node, give)).await
+    }
+
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         self.inner.sessions.call("renew the lease", ownership::renew(&self.inner, node, lease)).await
     }
@@ -101,6 +105,18 @@ impl Store for PostgresStore {
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         self.inner.sessions.call("reclaim events", reclaim::reclaim(&self.inner, node, thorough)).await
+    }
+
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call("stamp events", order::stamp(&self.inner, rows)).await
+    }
+
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        self.inner.sessions.call("take due times away", order::ripen(&self.inner, seqs)).await
+    }
+
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        self.inner.sessions.call("ask who writes", order::writers(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

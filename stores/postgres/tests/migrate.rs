@@ -4,8 +4,10 @@ mod support;
 
 use futures_util::future::try_join_all;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::{Store as _, Upkeep as _};
-use support::{events, fetch, unique, with_db};
+use pillarbox_core::event::Stamp;
+use pillarbox_core::ownership::{Mode, NodeId, NodeName};
+use pillarbox_core::store::{Fetch, Heads, Scope, Store as _, TableName, Upkeep as _};
+use support::{LEASE, events, fetch, unique, with_db};
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
 #[tokio::test]
@@ -15,7 +17,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let recorded = format!("SELECT count(*) FROM {}.outbox_migration", db.schema);
-        assert_eq!(db.text(&recorded).await.as_deref(), Some("2"), "one of them did it, once each version");
+        assert_eq!(db.text(&recorded).await.as_deref(), Some("4"), "one of them did it, once each version");
         let partitions = format!("SELECT count(*) FROM {}.outbox_partition WHERE node_id IS NULL", db.schema);
         assert_eq!(db.text(&partitions).await.as_deref(), Some("256"));
     })
@@ -55,6 +57,70 @@ async fn a_newer_schema_is_left_alone() {
             assert_eq!(error.kind(), StoreErrorKind::Schema);
             assert!(error.to_string().contains("99") && error.to_string().contains("upgrade Pillarbox"), "{error}");
         }
+    })
+    .await;
+}
+
+/// A table that an earlier release created and filled.
+#[tokio::test]
+async fn a_table_of_version_2_is_upgraded_with_its_rows() {
+    with_db(async |db| {
+        let store = db.options().connect().await.expect("connects");
+        let sql = store.migration_sql();
+        let (later, _) = sql.match_indices("\n-- Version ").nth(2).expect("later versions");
+        db.execute(&sql[..later]).await;
+        assert_eq!(store.check().await.expect_err("it is old").kind(), StoreErrorKind::Schema);
+        let table = format!("{}.outbox_event", db.schema);
+        db.execute(&format!(
+            "INSERT INTO {table} (event_id, event_type, payload, aggregate_id, partition, status, available_at, done_at)
+             SELECT i, 'order.placed', '[1,  2]', 'order-' || i % 5, CASE WHEN i > 7 THEN i % 5 END, i % 4,
+                 CASE i % 4 WHEN 2 THEN now() + interval '1 hour' END, CASE WHEN i % 4 IN (1, 3) THEN now() END
+             FROM generate_series(1, 40) i"
+        ))
+        .await;
+        let rows = format!("SELECT string_agg(e::text, E'\\n' ORDER BY seq) FROM {table} e");
+        let before = db.text(&rows).await;
+
+        store.migrate().await.expect("migrates");
+        store.check().await.expect("it is up to date");
+        assert_eq!(db.text(&rows).await, before, "no row has changed");
+        // Of the NEW rows this one alone comes before all heads of its key; row 8, the next, is behind row 3, which is DEAD.
+        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: None };
+        let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
+        assert_eq!(support::seqs(&fetched.rows), [4]);
+        assert_eq!(store.counts().await.expect("counts").pending(), 20);
+    })
+    .await;
+}
+
+/// An event without a handler stays one row; for each handler there may be another.
+#[tokio::test]
+async fn tables_of_version_2_take_an_event_for_several_handlers() {
+    with_db(async |db| {
+        let store = db.options().connect().await.expect("connects");
+        let whole = store.migration_sql();
+        let (first, _) = whole.split_once("-- Version 3").expect("the third version is there");
+        db.execute(first).await;
+        let insert = |column: &str, value: &str| {
+            format!(
+                "INSERT INTO {}.outbox_event (event_id, event_type, payload{column}) VALUES ('a', 't', '{{}}'{value})",
+                db.schema
+            )
+        };
+        db.execute(&insert("", "")).await;
+        assert_eq!(store.check().await.expect_err("is older").kind(), StoreErrorKind::Schema);
+        store.migrate().await.expect("migrates");
+        store.check().await.expect("is complete");
+
+        let mailer = insert(", handler", ", 'mailer'");
+        db.execute(&mailer).await;
+        for twice in [insert("", ""), mailer] {
+            let connection = db.pool.get().await.expect("a connection");
+            assert!(connection.batch_execute(&twice).await.is_err(), "{twice}");
+        }
+        let handlers: Vec<_> =
+            store.records("a").await.expect("reads").into_iter().map(|record| record.handler).collect();
+        assert_eq!(handlers, [None, Some("mailer".to_owned())]);
     })
     .await;
 }
@@ -125,6 +191,31 @@ async fn a_user_without_privileges_migrates_what_is_migrated() {
         assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
         assert_eq!(store.counts().await.expect("counts").pending(), 0);
         db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+    })
+    .await;
+}
+
+/// Several outboxes live in one schema, told apart by their prefixes.
+#[tokio::test]
+async fn a_prefix_stands_before_all_tables() {
+    with_db(async |db| {
+        for (prefix, event) in [("shop_", "outbox_event"), ("till_", "outbox_event"), ("shop_", "events")] {
+            let table = TableName::parse(&format!("{}.{event}", db.schema)).and_then(|table| table.prefixed(prefix));
+            let store = db.options().table(table.expect("valid")).connect().await.expect("connects");
+            store.migrate().await.expect("migrates");
+            store.check().await.expect("finds its tables");
+            let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
+            store.join(&node, Mode::Partitioned, LEASE).await.expect("joins alone");
+            assert_eq!(store.nodes().await.expect("lists").len(), 1, "{}", store.info().table);
+        }
+        let tables = format!(
+            "SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_tables WHERE schemaname = '{}'",
+            db.schema
+        );
+        let expected = "shop_events,shop_events_migration,shop_events_node,shop_events_partition,\
+             shop_outbox_event,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
+             till_outbox_event,till_outbox_migration,till_outbox_node,till_outbox_partition";
+        assert_eq!(db.text(&tables).await.as_deref(), Some(expected));
     })
     .await;
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Fence, Renewal};
-use pillarbox_core::store::{BegunAttempt, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::PostgresStore;
 use support::{LEASE, NONE, done, events, fetch, seqs, with_db};
@@ -150,6 +150,22 @@ async fn a_whole_life_in_transaction_mode() {
         assert_eq!(store.nodes().await.expect("lists").len(), 1);
         let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1000 };
         assert_eq!(store.purge(&purge).await.expect("purges").removed, 410);
+        store.leave(&node).await.expect("leaves");
+
+        let node = support::node("sharer");
+        store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
+        let shared = store.share(&node, Partitions::NONE).await.expect("shares");
+        assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
+        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: None };
+        let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
+        assert_eq!(seqs(&found.rows), written[10..]);
+        store.stamp(&[(written[10], 7)]).await.expect("stamps");
+        store.ripen(&written).await.expect("ripens");
+        assert_eq!(store.writers().await.expect("asks").highest, written[19]);
+        assert_eq!(store.partitions().await.expect("counts").pending, 10);
+        assert_eq!(store.blocked(0, 10).await.expect("lists"), []);
+        let verdicts = done(&written[10..]);
+        assert_eq!(store.settle(&node, Fence::Partition, &verdicts).await.expect("settles"), NONE);
         store.leave(&node).await.expect("leaves");
         store.close().await;
 

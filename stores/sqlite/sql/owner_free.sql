@@ -1,2 +1,3 @@
-UPDATE {partition} SET node_id = NULL
-WHERE node_id IS NOT NULL AND node_id NOT IN (SELECT node_id FROM {node})
+-- One that leaves gives its partitions back, so whoever still owns some and is not registered has died.
+UPDATE {partition} SET node_id = '?'
+WHERE node_id <> '?' AND node_id NOT IN (SELECT node_id FROM {node})

@@ -1,5 +1,7 @@
--- Who owns the partitions, whether anything is to be cleared away, and whether this node is registered.
-SELECT {partition}.node_id, {partition}.epoch, {node}.expires_at - {now},
+-- Who owns the partitions, whether an owner of any has died, whether anything is to be cleared away, and whether this node is
+-- registered.
+SELECT nullif({partition}.node_id, '?'), {partition}.epoch, {node}.expires_at - {now},
+       EXISTS (SELECT 1 FROM {partition} AS died WHERE died.node_id = '?'),
        EXISTS (SELECT 1 FROM {node} AS dead WHERE dead.expires_at <= {now}),
        EXISTS (SELECT 1 FROM {node} AS self WHERE self.node_id = ?1)
 FROM {partition} LEFT JOIN {node} USING (node_id)

@@ -3,41 +3,51 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Scope};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, query, query_as};
+use sqlx::{AssertSqlSafe, Row as _, Sqlite, SqliteConnection, query, query_as};
 
-use crate::sql::Sql;
+use crate::sql::{Reads, Sql};
 use crate::{json, row};
 
-/// Reads rows that are due; with a node, only those that it may take.
+/// Reads rows that are due; with a node only those that it may take, without one those of the scope.
 ///
-/// Each statement sees a state of its own. Due rows are read first: a row can come to have a due time between the two
-/// reads, but cannot lose it while it is pending, so none is returned twice.
+/// Each statement sees a state of its own. Due rows are read first, since a row can come to have a due time between the two
+/// reads; one that loses it in between is dropped from them. How often operators have intervened and whether there are heads is
+/// read last: what changed after the rows were read is noticed as well, which only costs.
 pub(crate) async fn fetch(
     connection: &mut SqliteConnection,
     sql: &Sql,
     node: Option<&NodeId>,
     fetch: &Fetch,
 ) -> Result<Fetched, sqlx::Error> {
-    let (node, exclude) = (node.map(NodeId::as_str), json::array(fetch.exclude.iter().copied()));
-    let times = query_as(AssertSqlSafe(Arc::clone(&sql.fetch_times))).bind(node).bind(exclude.as_str());
-    let (now, earliest, next): (i64, Option<i64>, Option<i64>) = times.fetch_one(&mut *connection).await?;
+    let wanted = Wanted::new(sql, node, fetch);
+    let times = wanted.select(wanted.times, 0, 0).fetch_one(&mut *connection).await?;
+    let (now, earliest, next): (i64, Option<i64>, Option<i64>) =
+        (times.try_get(0)?, times.try_get(1)?, times.try_get(2)?);
     let mut due = match earliest {
         Some(time) if time <= now => {
-            let select = select(&sql.fetch_due, node, &exclude, now, fetch.limit);
+            let select = wanted.select(wanted.due, now, fetch.limit);
             read(connection, select, true).await?
         }
         _ => Vec::new(),
     };
-    let wanted = (fetch.limit - due.len()).max(share(fetch.limit));
-    let select = select(&sql.fetch_ready, node, &exclude, fetch.above, wanted);
+    let places = (fetch.limit - due.len()).max(share(fetch.limit));
+    let select = wanted.select(wanted.ready, fetch.above, places);
     let mut rows = read(connection, select, false).await?;
+    due.retain(|row| rows.binary_search_by_key(&row.seq(), FetchedRow::seq).is_err());
     due.truncate(fetch.limit - rows.len());
     rows.append(&mut due);
     let next_due = next.filter(|_| rows.len() < fetch.limit).map(|next| micros(next - now));
-    Ok(Fetched { rows, next_due })
+    let (interventions, heads) = match &fetch.scope {
+        Some(scope) => {
+            let select = query_as(AssertSqlSafe(Arc::clone(&sql.interventions))).bind(scope.heads != Heads::None);
+            select.fetch_one(connection).await?
+        }
+        None => (0, false),
+    };
+    Ok(Fetched { rows, next_due, interventions, heads })
 }
 
 /// How many places the rows without a due time have at least: a third, where there are two places to share.
@@ -47,10 +57,40 @@ fn share(limit: usize) -> usize {
 
 type Select<'q> = Query<'q, Sqlite, SqliteArguments>;
 
-fn select<'q>(sql: &Arc<str>, node: Option<&str>, exclude: &str, bound: i64, limit: usize) -> Select<'q> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let select = query(AssertSqlSafe(Arc::clone(sql)));
-    select.bind(node.map(str::to_owned)).bind(exclude.to_owned()).bind(bound).bind(limit)
+/// The statements of a fetch, and what they are bound to.
+struct Wanted<'f> {
+    times: &'f Arc<str>,
+    ready: &'f Arc<str>,
+    due: &'f Arc<str>,
+    node: Option<&'f NodeId>,
+    exclude: String,
+    scope: Option<&'f Scope>,
+}
+
+impl<'f> Wanted<'f> {
+    fn new(sql: &'f Sql, node: Option<&'f NodeId>, fetch: &'f Fetch) -> Self {
+        // A claim knows no scope.
+        let scope = fetch.scope.as_ref().filter(|_| node.is_none());
+        let (times, ready, due) = match scope.map(|scope| sql.scoped.reads(scope)) {
+            None => (&sql.fetch_times, &sql.fetch_ready, &sql.fetch_due),
+            Some(Reads { ready, due }) => (&sql.scoped.times, ready, due),
+        };
+        Self { times, ready, due, node, exclude: json::array(fetch.exclude.iter().copied()), scope }
+    }
+
+    fn select(&self, sql: &Arc<str>, bound: i64, limit: usize) -> Select<'f> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let select = query(AssertSqlSafe(Arc::clone(sql)));
+        let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
+        let Some(scope) = self.scope else { return select };
+        let only = scope.only.as_ref();
+        select
+            .bind(*scope.partitions.start())
+            .bind(*scope.partitions.end())
+            .bind(json::keys(&scope.without))
+            .bind(only.map(|only| &*only.key))
+            .bind(only.and_then(|only| only.handler.as_deref()))
+    }
 }
 
 async fn read(

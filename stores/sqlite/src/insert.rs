@@ -5,7 +5,7 @@ use pillarbox_core::write::{Bind, NewRow, Statement};
 
 use crate::sql::render;
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "event_id",
     "event_type",
     "aggregate_type",
@@ -20,6 +20,7 @@ const COLUMNS: [&str; 14] = [
     "available_at",
     "occurred_at",
     "locked_by",
+    "handler",
 ];
 
 /// SQLite takes 32,766 values in one statement.
@@ -81,6 +82,7 @@ fn binds(row: &NewRow) -> [Bind<'_>; COLUMNS.len()] {
         Bind::Int(row.available_at().map(|time| time.as_micros())),
         Bind::Int(Some(event.occurred_at().as_micros())),
         Bind::Text(row.locked_by()),
+        Bind::Text(row.handler()),
     ]
 }
 
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn two_rows_are_one_statement() {
         let sql = text("INSERT INTO t (…) VALUES", 2);
-        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         assert_eq!(*sql, format!("INSERT INTO t (…) VALUES\n{row},\n{row}\nRETURNING seq"));
     }
 }

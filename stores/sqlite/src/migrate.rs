@@ -4,18 +4,23 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
 
-use crate::sql::{Sql, render};
+use crate::sql::{INDEXES, Sql, render};
 use crate::statistics;
 
-/// The steps from an empty database to the present schema; a step that was released is never changed.
-const STEPS: &[&str] = &[include_str!("../migrations/0001_outbox.sql")];
+/// The steps from an empty database to the present schema, and the version each leads to. Versions are the same in every
+/// store, so some are not in this one; a step that was released is never changed.
+const STEPS: &[(i64, &str)] = &[
+    (1, include_str!("../migrations/0001_outbox.sql")),
+    (3, include_str!("../migrations/0003_handlers.sql")),
+    (4, include_str!("../migrations/0004_heads.sql")),
+];
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");
 const RECORD: &str = include_str!("../sql/migration_record.sql");
 
 /// All the SQL that runs on an empty database.
 pub(crate) fn script(table: &TableName) -> String {
-    let steps = (1..).zip(STEPS).map(|(version, step)| render_step(table, version, step));
+    let steps = STEPS.iter().map(|(version, step)| render_step(table, *version, step));
     let script: Vec<String> = std::iter::once(render(table, TABLE)).chain(steps).collect();
     script.join("\n\n") + "\n"
 }
@@ -39,8 +44,8 @@ pub(crate) async fn migrate(
     if present > latest() {
         return Ok(Err(newer("migrate", present)));
     }
-    for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > present) {
-        raw_sql(AssertSqlSafe(render_step(table, version, step))).execute(&mut *connection).await?;
+    for (version, step) in STEPS.iter().filter(|(version, _)| *version > present) {
+        raw_sql(AssertSqlSafe(render_step(table, *version, step))).execute(&mut *connection).await?;
     }
     statistics::forget_small(connection, table, sql).await?;
     Ok(Ok(()))
@@ -58,7 +63,7 @@ async fn foreign(
         return Ok(None);
     }
     let event = table.event();
-    let mut names: Vec<String> = ["ready", "due", "dead"].iter().map(|index| format!("{event}_{index}")).collect();
+    let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
     names.extend(["node", "partition"].map(|role| table.beside(role)));
     names.push(event.to_owned());
     if !ours {
@@ -105,7 +110,7 @@ async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<i64, sq
 }
 
 fn latest() -> i64 {
-    (1..).zip(STEPS).map(|(version, _)| version).last().unwrap_or(0)
+    STEPS.last().map_or(0, |(version, _)| *version)
 }
 
 fn newer(operation: &'static str, present: i64) -> StoreError {

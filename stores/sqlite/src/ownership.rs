@@ -2,10 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId};
+use pillarbox_core::ownership::{Acquired, Mode, NodeId, Partitions};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
 
 use crate::fetch::micros;
+use crate::share;
 use crate::sql::Sql;
 
 /// Fails if a living node's mode cannot run beside `mode`.
@@ -52,10 +53,10 @@ pub(crate) async fn renew(
     Ok(renew.bind(node.as_str()).bind(span(lease)).execute(connection).await?.rows_affected() > 0)
 }
 
-/// Unregisters a node and frees what it owned.
+/// Frees what a node owns and unregisters it.
 pub(crate) async fn leave(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<(), sqlx::Error> {
-    query(AssertSqlSafe(Arc::clone(&sql.node_leave))).bind(node.as_str()).execute(&mut *connection).await?;
-    query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?;
+    share::give(connection, sql, node, Partitions::ALL).await?;
+    query(AssertSqlSafe(Arc::clone(&sql.node_leave))).bind(node.as_str()).execute(connection).await?;
     Ok(())
 }
 
@@ -75,27 +76,20 @@ pub(crate) async fn acquire(
     sql: &Sql,
     node: &NodeId,
 ) -> Result<Acquired, sqlx::Error> {
-    let cleared = clear_expired(connection, sql).await?;
+    clear_expired(connection, sql).await?;
     let seen = Seen::read(connection, sql, node).await?;
     if let Some(answer) = seen.answer(node) {
         return Ok(answer);
     }
     query(AssertSqlSafe(Arc::clone(&sql.owner_take))).bind(node.as_str()).execute(connection).await?;
-    // One that left has freed its partitions itself.
-    Ok(Acquired::Owner { epoch: seen.epoch + 1, unclean: cleared.owner })
+    Ok(Acquired::Owner { epoch: seen.epoch + 1, unclean: seen.died })
 }
 
-/// What was cleared away: how many nodes, and whether one that owned partitions was gone without having freed them.
-pub(crate) struct Cleared {
-    pub(crate) nodes: u64,
-    pub(crate) owner: bool,
-}
-
-/// Removes the nodes whose lease has ended and frees their partitions.
-pub(crate) async fn clear_expired(connection: &mut SqliteConnection, sql: &Sql) -> Result<Cleared, sqlx::Error> {
+/// Removes the nodes whose lease has ended, frees their partitions, and returns how many nodes there were.
+pub(crate) async fn clear_expired(connection: &mut SqliteConnection, sql: &Sql) -> Result<u64, sqlx::Error> {
     let nodes = query(AssertSqlSafe(Arc::clone(&sql.node_expire))).execute(&mut *connection).await?.rows_affected();
-    let partitions = query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?.rows_affected();
-    Ok(Cleared { nodes, owner: partitions > 0 })
+    query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?;
+    Ok(nodes)
 }
 
 /// Whether the node is registered: it has not been cleared away, though its lease may have ended.
@@ -112,11 +106,13 @@ pub(crate) async fn is_owner(connection: &mut SqliteConnection, sql: &Sql, node:
     query_scalar(AssertSqlSafe(Arc::clone(&sql.owner_is))).bind(node.as_str()).fetch_one(connection).await
 }
 
-/// Who owns the partitions, as one statement sees it. In single-node mode partition 0 stands for all.
+/// Who owns the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
 struct Seen {
     owner: Option<String>,
     epoch: i64,
     expires_in: Option<i64>,
+    /// Whether the last owner of any partition died.
+    died: bool,
     any_expired: bool,
     registered: bool,
 }
@@ -124,8 +120,8 @@ struct Seen {
 impl Seen {
     async fn read(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<Self, sqlx::Error> {
         let probe = query_as(AssertSqlSafe(Arc::clone(&sql.owner_probe))).bind(node.as_str());
-        let (owner, epoch, expires_in, any_expired, registered) = probe.fetch_one(connection).await?;
-        Ok(Self { owner, epoch, expires_in, any_expired, registered })
+        let (owner, epoch, expires_in, died, any_expired, registered) = probe.fetch_one(connection).await?;
+        Ok(Self { owner, epoch, expires_in, died, any_expired, registered })
     }
 
     /// Whether something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.

@@ -35,7 +35,7 @@ pub(crate) async fn reclaim(
 ) -> Result<Reclaimed, sqlx::Error> {
     let cleared = ownership::clear_expired(connection, sql).await?;
     let mut freed = 0;
-    if thorough || cleared.nodes > 0 {
+    if thorough || cleared > 0 {
         let free = query(AssertSqlSafe(Arc::clone(&sql.reclaim_free)));
         freed = free.execute(&mut *connection).await?.rows_affected();
     }

@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
-use pillarbox_core::store::{BrokenRow, FetchedRow, Row};
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row as _, Sqlite, Type};
 
@@ -10,8 +11,17 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
     let (seq, attempts) = (row.try_get(0)?, row.try_get::<u32, _>(1)?);
     Ok(match event(row, seq, attempts, timed) {
         Ok(row) => FetchedRow::Row(row),
-        Err(reason) => FetchedRow::Broken(BrokenRow { seq, attempts, timed, reason }),
+        Err(reason) => {
+            let (partition, key) = (partition(row).ok().flatten(), order_key(row));
+            FetchedRow::Broken(BrokenRow { seq, attempts, timed, partition, key, reason })
+        }
     })
+}
+
+/// What a row is ordered by, as far as it can be read.
+fn order_key(row: &SqliteRow) -> Option<OrderKey> {
+    let readable = |index| text(row, index).ok().flatten();
+    Some(OrderKey { handler: readable(17), key: readable(7).or_else(|| readable(5))? })
 }
 
 fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, String> {
@@ -28,6 +38,7 @@ fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, S
         aggregate_id: text(row, 5)?,
         tenant_id: text(row, 6)?,
         key: text(row, 7)?,
+        handler: text(row, 17)?,
         headers: match column::<Option<&str>>(row, 8)? {
             None => Headers::new(),
             Some(json) => Headers::from_json(json)
@@ -36,6 +47,8 @@ fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, S
         payload: payload(row)?,
         attempts,
         timed,
+        status: if column::<i16>(row, 15)? == Status::Retry.code() { Status::Retry } else { Status::New },
+        partition: partition(row)?,
         locked_by: text(row, 14)?,
         occurred_at: Timestamp::from_micros(column::<Option<i64>>(row, 12)?.unwrap_or(created_at)),
         created_at: Timestamp::from_micros(created_at),
@@ -51,6 +64,12 @@ fn payload(row: &SqliteRow) -> Result<Payload, String> {
     };
     let content_type = text(row, 11)?.unwrap_or_else(|| "application/octet-stream".into());
     Ok(Payload::Binary { content_type, bytes: Bytes::copy_from_slice(bytes) })
+}
+
+fn partition(row: &SqliteRow) -> Result<Option<u8>, String> {
+    let number: Option<i64> = column(row, 16)?;
+    // One that does not exist is as good as none.
+    Ok(number.and_then(|number| u8::try_from(number).ok()))
 }
 
 fn text(row: &SqliteRow, index: usize) -> Result<Option<Box<str>>, String> {

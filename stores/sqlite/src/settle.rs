@@ -8,10 +8,10 @@ use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
 
 use crate::json;
 use crate::ownership::{is_owner, is_registered, span};
-use crate::sql::Sql;
+use crate::sql::{Settle, Sql};
 
-/// Checks the fence and returns whom a row must name as its holder, if its word is what counts. `None` if the node has no
-/// right to any row.
+/// Checks the fence and returns whom a row must name as its holder, or its partition as the owner, if that is what counts.
+/// `None` if the node has no right to any row.
 ///
 /// The open transaction holds the write lock, so that ownership cannot change between the fence and the updates.
 async fn fence<'n>(
@@ -22,7 +22,7 @@ async fn fence<'n>(
 ) -> Result<Option<Option<&'n str>>, sqlx::Error> {
     Ok(match fence {
         Fence::Table => is_owner(connection, sql, node).await?.then_some(None),
-        Fence::Row => is_registered(connection, sql, node).await?.then_some(Some(node.as_str())),
+        Fence::Partition | Fence::Row => is_registered(connection, sql, node).await?.then_some(Some(node.as_str())),
     })
 }
 
@@ -34,9 +34,9 @@ pub(crate) async fn begin_attempt(
     by: Fence,
     attempt: &BegunAttempt,
 ) -> Result<bool, sqlx::Error> {
-    let Some(holder) = fence(connection, sql, node, by).await? else { return Ok(false) };
-    let begin = query(AssertSqlSafe(Arc::clone(&sql.attempt_begin)))
-        .bind(holder)
+    let Some(owner) = fence(connection, sql, node, by).await? else { return Ok(false) };
+    let begin = query(AssertSqlSafe(Arc::clone(&sql.settle(by).begin)))
+        .bind(owner)
         .bind(node.as_str())
         .bind(attempt.seq)
         .bind(attempt.expected_attempts)
@@ -53,49 +53,52 @@ pub(crate) async fn settle(
     by: Fence,
     verdicts: &[Verdict],
 ) -> Result<Vec<i64>, sqlx::Error> {
-    let Some(holder) = fence(connection, sql, node, by).await? else {
+    let Some(owner) = fence(connection, sql, node, by).await? else {
         return Ok(verdicts.iter().map(|verdict| verdict.seq).collect());
     };
+    let sql = sql.settle(by);
     let mut refused = HashSet::new();
-    let mut done: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+    let mut over: BTreeMap<(u32, bool), Vec<i64>> = BTreeMap::new();
     for verdict in verdicts {
         let bound =
-            |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(holder).bind(verdict.seq).bind(verdict.expected_attempts);
+            |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.seq).bind(verdict.expected_attempts);
         let update = match &verdict.change {
-            Change::Done => {
-                done.entry(verdict.expected_attempts).or_default().push(verdict.seq);
+            Change::Done | Change::Remove => {
+                let kept = verdict.change == Change::Done;
+                over.entry((verdict.expected_attempts, kept)).or_default().push(verdict.seq);
                 continue;
             }
             Change::Retry { attempts, delay, error } => {
-                bound(&sql.settle_retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
+                bound(&sql.retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
             }
-            Change::Hold { attempts, error } => bound(&sql.settle_hold).bind(*attempts).bind(error.as_str()),
-            Change::Dead { attempts, error } => bound(&sql.settle_dead).bind(*attempts).bind(error.as_str()),
+            Change::Hold { attempts, error } => bound(&sql.hold).bind(*attempts).bind(error.as_str()),
+            Change::Dead { attempts, error } => bound(&sql.dead).bind(*attempts).bind(error.as_str()),
         };
         if update.execute(&mut *connection).await?.rows_affected() == 0 {
             refused.insert(verdict.seq);
         }
     }
     // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures.
-    for (attempts, seqs) in done {
-        refused.extend(delivered(connection, sql, holder, attempts, seqs).await?);
+    for ((attempts, kept), seqs) in over {
+        refused.extend(delivered(connection, sql, owner, attempts, kept, seqs).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| refused.contains(seq)).collect())
 }
 
-/// Makes rows DONE and returns those that cannot be.
+/// Makes rows DONE, or deletes them, and returns those of which that cannot be.
 async fn delivered(
     connection: &mut SqliteConnection,
-    sql: &Sql,
-    holder: Option<&str>,
+    sql: &Settle,
+    owner: Option<&str>,
     attempts: u32,
+    kept: bool,
     seqs: Vec<i64>,
 ) -> Result<Vec<i64>, sqlx::Error> {
     let seqs = json::array(seqs);
     // Asked beforehand, because it is nearly always none: `RETURNING` would hand over every row that was changed instead.
-    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.settle_refused))).bind(holder);
+    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
     let refused = refused.bind(seqs.as_str()).bind(attempts).fetch_all(&mut *connection).await?;
-    let done = query(AssertSqlSafe(Arc::clone(&sql.settle_done))).bind(holder);
-    done.bind(seqs).bind(attempts).execute(connection).await?;
+    let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
+    change.bind(seqs).bind(attempts).execute(connection).await?;
     Ok(refused)
 }

@@ -1,33 +1,60 @@
 use std::sync::Arc;
 
-use pillarbox_core::store::TableName;
+use pillarbox_core::ownership::Fence;
+use pillarbox_core::store::{Heads, Scope, TableName};
+
+/// The indexes of the event table, without its name before them.
+pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "new"];
 
 /// The time by SQLite's clock, in microseconds; the same throughout one execution of a statement.
 const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
 
 /// What a fetched row consists of; read in this order by `row.rs`.
 const COLUMNS: &str = "seq, attempts, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, \
-                       headers, payload, payload_bytes, content_type, occurred_at, created_at, locked_by";
+                       headers, payload, payload_bytes, content_type, occurred_at, created_at, locked_by, status, partition, handler";
 
 /// Whether the node `?1` may take a row; if it is NULL, every row will do.
 const FREE: &str = "(?1 IS NULL OR locked_by IS NULL OR locked_by IN ('?', '!', ?1, ?1 || '!'))";
 
 /// Whether the node `?1` holds a row; if it is NULL, its right does not rest on the row.
-const MINE: &str = "(?1 IS NULL OR locked_by IN (?1, ?1 || '!'))";
+const HELD: &str = "(?1 IS NULL OR locked_by IN (?1, ?1 || '!'))";
+
+/// Whether the node `?1` owns a row's partition.
+const OWNED: &str = "EXISTS (SELECT 1 FROM {partition} AS owned \
+                     WHERE owned.partition = {event}.partition AND owned.node_id = ?1)";
+
+/// Whether a row is of the partitions from `?5` to `?6`, or of none yet. One that does not exist is as good as none.
+const WITHIN: &str = "(partition BETWEEN ?5 AND ?6 OR partition IS NULL OR partition NOT BETWEEN 0 AND 255)";
+
+/// The heads before a row: the earlier ones of its key and handler. `IN (2, 3)` is what the index holds.
+const HEADS: &str = "SELECT 1 FROM {event} AS head INDEXED BY {event_heads} \
+                     WHERE head.status IN (2, 3) AND coalesce(head.ordering_key, head.aggregate_id) = {key} \
+                     AND head.handler IS {event}.handler AND head.seq < {event}.seq";
+
+/// Whether a row is not of a key in `?7`, and of the key `?8` and the handler `?9`, unless `?8` is NULL. In the list keys are
+/// hexadecimal, because SQLite ends a JSON text at a NUL.
+const PICKED: &str = "({key} IS NULL OR iif(handler IS NULL, '', hex(handler) || ':') || hex({key}) \
+                      NOT IN (SELECT value FROM json_each(?7))) \
+                      AND (?8 IS NULL OR {key} = ?8 AND handler IS ?9)";
+
+/// What a row is ordered by.
+const KEY: &str = "coalesce({event}.ordering_key, {event}.aggregate_id)";
 
 /// Whether a row says that a node holds it that is not registered.
 const ORPHAN: &str = "locked_by NOT IN ('?', '!') AND rtrim(locked_by, '!') NOT IN (SELECT node_id FROM {node})";
 
-/// Whether a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, of those that are not NULL.
+/// Whether a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, and for the handler `?4`, of
+/// those that are not NULL.
 const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
-                        AND (?3 IS NULL OR tenant_id = ?3)";
+                        AND (?3 IS NULL OR tenant_id = ?3) \
+                        AND (?4 IS NULL OR handler = ?4)";
 
 /// The files of `sql/`, rendered for one table. Everything but names is bound, never rendered.
 #[derive(Debug)]
 pub(crate) struct Sql {
-    pub(crate) attempt_begin: Arc<str>,
     pub(crate) backlog: Arc<str>,
+    pub(crate) blocked: Arc<str>,
     pub(crate) check: Arc<str>,
     pub(crate) claim: Arc<str>,
     pub(crate) counts: Arc<str>,
@@ -38,6 +65,8 @@ pub(crate) struct Sql {
     pub(crate) fetch_due: Arc<str>,
     pub(crate) fetch_ready: Arc<str>,
     pub(crate) fetch_times: Arc<str>,
+    pub(crate) intervene: Arc<str>,
+    pub(crate) interventions: Arc<str>,
     pub(crate) migration_names: Arc<str>,
     pub(crate) migration_ours: Arc<str>,
     pub(crate) migration_version: Arc<str>,
@@ -53,6 +82,7 @@ pub(crate) struct Sql {
     pub(crate) owner_is: Arc<str>,
     pub(crate) owner_probe: Arc<str>,
     pub(crate) owner_take: Arc<str>,
+    pub(crate) partitions: Arc<str>,
     pub(crate) purge_delete: Arc<str>,
     pub(crate) purge_window: Arc<str>,
     pub(crate) reclaim_free: Arc<str>,
@@ -60,21 +90,25 @@ pub(crate) struct Sql {
     pub(crate) reclaim_probe: Arc<str>,
     pub(crate) record: Arc<str>,
     pub(crate) release: Arc<str>,
-    pub(crate) settle_dead: Arc<str>,
-    pub(crate) settle_done: Arc<str>,
-    pub(crate) settle_hold: Arc<str>,
-    pub(crate) settle_refused: Arc<str>,
-    pub(crate) settle_retry: Arc<str>,
+    pub(crate) ripen: Arc<str>,
+    pub(crate) scoped: Scoped,
+    pub(crate) settle: Settle,
+    pub(crate) settle_in_partition: Settle,
+    pub(crate) share_give: Arc<str>,
+    pub(crate) share_seen: Arc<str>,
+    pub(crate) share_take: Arc<str>,
+    pub(crate) stamp: Arc<str>,
     pub(crate) statistics_forget: Arc<str>,
     pub(crate) statistics_there: Arc<str>,
+    pub(crate) written: Arc<str>,
 }
 
 impl Sql {
     pub(crate) fn new(table: &TableName) -> Self {
         let file = |text: &str| render(table, text).into();
         Self {
-            attempt_begin: file(include_str!("../sql/attempt_begin.sql")),
             backlog: file(include_str!("../sql/backlog.sql")),
+            blocked: file(include_str!("../sql/blocked.sql")),
             check: file(include_str!("../sql/check.sql")),
             claim: file(include_str!("../sql/claim.sql")),
             counts: file(include_str!("../sql/counts.sql")),
@@ -85,6 +119,8 @@ impl Sql {
             fetch_due: file(include_str!("../sql/fetch_due.sql")),
             fetch_ready: file(include_str!("../sql/fetch_ready.sql")),
             fetch_times: file(include_str!("../sql/fetch_times.sql")),
+            intervene: file(include_str!("../sql/intervene.sql")),
+            interventions: file(include_str!("../sql/interventions.sql")),
             migration_names: file(include_str!("../sql/migration_names.sql")),
             migration_ours: file(include_str!("../sql/migration_ours.sql")),
             migration_version: file(include_str!("../sql/migration_version.sql")),
@@ -100,6 +136,7 @@ impl Sql {
             owner_is: file(include_str!("../sql/owner_is.sql")),
             owner_probe: file(include_str!("../sql/owner_probe.sql")),
             owner_take: file(include_str!("../sql/owner_take.sql")),
+            partitions: file(include_str!("../sql/partitions.sql")),
             purge_delete: file(include_str!("../sql/purge_delete.sql")),
             purge_window: file(include_str!("../sql/purge_window.sql")),
             reclaim_free: file(include_str!("../sql/reclaim_free.sql")),
@@ -107,14 +144,108 @@ impl Sql {
             reclaim_probe: file(include_str!("../sql/reclaim_probe.sql")),
             record: file(include_str!("../sql/record.sql")),
             release: file(include_str!("../sql/release.sql")),
-            settle_dead: file(include_str!("../sql/settle_dead.sql")),
-            settle_done: file(include_str!("../sql/settle_done.sql")),
-            settle_hold: file(include_str!("../sql/settle_hold.sql")),
-            settle_refused: file(include_str!("../sql/settle_refused.sql")),
-            settle_retry: file(include_str!("../sql/settle_retry.sql")),
+            ripen: file(include_str!("../sql/ripen.sql")),
+            scoped: Scoped::new(table),
+            settle: Settle::new(table, HELD),
+            settle_in_partition: Settle::new(table, OWNED),
+            share_give: file(include_str!("../sql/share_give.sql")),
+            share_seen: file(include_str!("../sql/share_seen.sql")),
+            share_take: file(include_str!("../sql/share_take.sql")),
+            stamp: file(include_str!("../sql/stamp.sql")),
             statistics_forget: file(include_str!("../sql/statistics_forget.sql")),
             statistics_there: file(include_str!("../sql/statistics_there.sql")),
+            written: file(include_str!("../sql/written.sql")),
         }
+    }
+
+    /// The statements that change rows by the right that `fence` names.
+    pub(crate) fn settle(&self, fence: Fence) -> &Settle {
+        match fence {
+            Fence::Table | Fence::Row => &self.settle,
+            Fence::Partition => &self.settle_in_partition,
+        }
+    }
+}
+
+/// What changes rows that are a node's own.
+#[derive(Debug)]
+pub(crate) struct Settle {
+    pub(crate) begin: Arc<str>,
+    pub(crate) dead: Arc<str>,
+    pub(crate) done: Arc<str>,
+    pub(crate) hold: Arc<str>,
+    pub(crate) refused: Arc<str>,
+    pub(crate) remove: Arc<str>,
+    pub(crate) retry: Arc<str>,
+}
+
+impl Settle {
+    fn new(table: &TableName, mine: &str) -> Self {
+        let file = |text: &str| render(table, &text.replace("{mine}", mine)).into();
+        Self {
+            begin: file(include_str!("../sql/attempt_begin.sql")),
+            dead: file(include_str!("../sql/settle_dead.sql")),
+            done: file(include_str!("../sql/settle_done.sql")),
+            hold: file(include_str!("../sql/settle_hold.sql")),
+            refused: file(include_str!("../sql/settle_refused.sql")),
+            remove: file(include_str!("../sql/settle_remove.sql")),
+            retry: file(include_str!("../sql/settle_retry.sql")),
+        }
+    }
+}
+
+/// What reads the rows of a scope. What a scope does not ask for is not in the statement, so it costs nothing.
+#[derive(Debug)]
+pub(crate) struct Scoped {
+    pub(crate) times: Arc<str>,
+    /// By what makes a row wait.
+    pub(crate) reads: [ScopedReads; 3],
+}
+
+/// What reads rows that wait behind certain heads: whatever their key, and by their keys.
+#[derive(Debug)]
+pub(crate) struct ScopedReads {
+    pub(crate) any: Reads,
+    pub(crate) picked: Reads,
+}
+
+/// What reads the rows without a due time, and those with one.
+#[derive(Debug)]
+pub(crate) struct Reads {
+    pub(crate) ready: Arc<str>,
+    pub(crate) due: Arc<str>,
+}
+
+impl Scoped {
+    fn new(table: &TableName) -> Self {
+        let file = |text: &str, wanted: &str| render(table, &text.replace("{free}", wanted)).into();
+        let reads = |wanted: &str| Reads {
+            ready: file(include_str!("../sql/fetch_ready.sql"), wanted),
+            due: file(include_str!("../sql/fetch_due.sql"), wanted),
+        };
+        let waits = |blocked: &str| ScopedReads {
+            any: reads(&format!("{WITHIN}{blocked}")),
+            picked: reads(&format!("{WITHIN} AND {PICKED}{blocked}")),
+        };
+        Self {
+            times: file(include_str!("../sql/fetch_times.sql"), WITHIN),
+            reads: [
+                waits(""),
+                waits(" AND NOT EXISTS ({heads} AND head.status = 2)"),
+                waits(" AND NOT EXISTS ({heads})"),
+            ],
+        }
+    }
+
+    /// The statements that read rows of this scope.
+    pub(crate) fn reads(&self, scope: &Scope) -> &Reads {
+        let [nothing, retry, retry_and_dead] = &self.reads;
+        let reads = match scope.heads {
+            Heads::None => nothing,
+            Heads::Retry => retry,
+            Heads::RetryAndDead => retry_and_dead,
+        };
+        if scope.without.is_empty() && scope.only.is_none() { &reads.any } else { &reads.picked }
     }
 }
 
@@ -122,11 +253,13 @@ impl Sql {
 pub(crate) fn render(table: &TableName, text: &str) -> String {
     let event = table.event();
     let mut sql = text.to_owned();
-    let fragments = [("now", NOW), ("columns", COLUMNS), ("free", FREE), ("mine", MINE), ("orphan", ORPHAN)];
+    // Those that are made of others come first.
+    let fragments =
+        [("heads", HEADS), ("key", KEY), ("orphan", ORPHAN), ("now", NOW), ("columns", COLUMNS), ("free", FREE)];
     for (place, fragment) in fragments.into_iter().chain([("matching", MATCHING)]) {
         sql = sql.replace(&format!("{{{place}}}"), fragment);
     }
-    for index in ["ready", "due", "dead"] {
+    for index in INDEXES {
         sql = sql.replace(&format!("{{event_{index}}}"), &format!("\"{event}_{index}\""));
     }
     for role in ["node", "partition", "migration"] {
@@ -142,7 +275,8 @@ mod tests {
     #[test]
     fn every_place_is_filled() {
         let sql = format!("{:?}", Sql::new(&TableName::default()));
-        let rendered = sql.strip_prefix("Sql {").and_then(|sql| sql.strip_suffix('}')).expect("the derived form");
-        assert!(!rendered.contains(['{', '}']), "{rendered}");
+        // The braces of the derived form stand alone, those of a place do not.
+        let place = sql.split('{').skip(1).find(|rest| !rest.starts_with(' '));
+        assert_eq!(place, None, "{sql}");
     }
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::join;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, Writers};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::pool::PoolConnection;
-use sqlx::{Sqlite, SqlitePool, SqliteTransaction, query_scalar};
+use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, SqliteTransaction, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::store_error;
 use crate::insert::Inserts;
 use crate::sql::Sql;
-use crate::{SqliteOptions, claim, database, fetch, migrate, ownership, reclaim, settle};
+use crate::{SqliteOptions, claim, database, fetch, migrate, ownership, reclaim, settle, share, stamp};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -198,6 +198,19 @@ impl Store for SqliteStore {
         Ok(acquired)
     }
 
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        let failed = self.failed("share the partitions out");
+        let mut connection = self.reader("share the partitions out").await?;
+        if let Some(answer) = share::probe(&mut connection, self.sql(), node, give).await.map_err(&failed)? {
+            return Ok(answer);
+        }
+        drop(connection);
+        let mut tx = self.begin("share the partitions out").await?;
+        let shared = share::share(&mut tx, self.sql(), node, give).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(shared)
+    }
+
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         let failed = self.failed("renew the lease");
         let mut tx = self.begin("renew the lease").await?;
@@ -249,6 +262,28 @@ impl Store for SqliteStore {
         let reclaimed = reclaim::reclaim(&mut tx, self.sql(), node, thorough).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(reclaimed)
+    }
+
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        let failed = self.failed("stamp events");
+        let mut tx = self.begin("stamp events").await?;
+        stamp::stamp(&mut tx, self.sql(), rows).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        let failed = self.failed("take due times away");
+        let mut tx = self.begin("take due times away").await?;
+        stamp::ripen(&mut tx, self.sql(), seqs).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    /// One connection writes at a time, so events are committed in the order of their `seq`: what is not visible below the
+    /// highest one never will be.
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        let mut connection = self.reader("ask who writes").await?;
+        let highest = query_scalar(AssertSqlSafe(Arc::clone(&self.sql().written))).fetch_one(&mut *connection).await;
+        Ok(Writers { highest: highest.map_err(self.failed("ask who writes"))?, open: Some(Vec::new()) })
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

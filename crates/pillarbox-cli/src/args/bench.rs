@@ -1,4 +1,5 @@
 use clap::{Args, Subcommand};
+use pillarbox::error::ConfigError;
 
 use super::{ModeArg, STORE_HELP};
 
@@ -45,7 +46,8 @@ pub(crate) enum Bench {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox bench drain --store postgres://app@db/test --mode multi_node --nodes 2
-  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000")]
+  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000
+  pillarbox bench drain --store postgres://app@db/test --mode partitioned --keys 1000 --blocked 10000 --delete-done")]
 pub(crate) struct DrainArgs {
     /// Events in the backlog.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
@@ -67,6 +69,39 @@ pub(crate) struct DrainArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     pub(crate) delayed: u32,
+    /// Delete events as soon as they are delivered, instead of marking their rows as DONE.
+    #[arg(long)]
+    pub(crate) delete_done: bool,
+    /// Keys that the events belong to in turn; mode `partitioned` only. [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) keys: Option<u32>,
+    /// Events that wait behind one whose handler fails, of a key of their own, written before all others; mode `partitioned`
+    /// only. They are not measured.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub(crate) blocked: u32,
+}
+
+impl DrainArgs {
+    /// How many keys the events belong to, in the mode that knows keys.
+    ///
+    /// # Errors
+    /// An option that is about keys, in another mode.
+    pub(crate) fn keys(&self) -> Result<Option<u32>, ConfigError> {
+        const KEYS: u32 = 100_000;
+        if self.mode == ModeArg::Partitioned {
+            return Ok(Some(self.keys.unwrap_or(KEYS)));
+        }
+        let refuse = |option| {
+            let remedy = "leave it out, or choose mode partitioned";
+            Err(ConfigError::new(option, "does not apply to this mode, which has no keys", remedy))
+        };
+        match (self.keys, self.blocked) {
+            (None, 0) => Ok(None),
+            (Some(_), _) => refuse("--keys"),
+            (None, _) => refuse("--blocked"),
+        }
+    }
 }
 
 /// What all benches have in common.

@@ -7,6 +7,7 @@ use super::Target;
 #[command(after_help = "Examples:
   pillarbox dead list --store postgres://app@db/shop --event-type order.placed
   pillarbox dead show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
+  pillarbox dead replay --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC --handler mailer
   pillarbox dead replay --store postgres://app@db/shop --all --tenant acme")]
 pub(crate) struct DeadArgs {
     #[command(subcommand)]
@@ -15,7 +16,7 @@ pub(crate) struct DeadArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dead {
-    /// List events that were given up, oldest first.
+    /// List events that were given up, oldest first; once for each handler that gave one up, if its handlers have names.
     List {
         #[command(flatten)]
         target: Target,
@@ -35,8 +36,15 @@ pub(crate) enum Dead {
         target: Target,
         #[arg(value_name = "EVENT_ID")]
         event_id: String,
+        /// Only its row for the handler of this name.
+        #[arg(long, value_name = "NAME")]
+        handler: Option<String>,
     },
     /// Make events new again: without attempts and error, to be delivered now.
+    ///
+    /// An event whose handlers have names has a row for each of them, and each is given up by itself. Where that was done by
+    /// more than one, an id alone is refused before anything is changed: name one with `--handler`, or pass
+    /// `--every-handler`. Rows are counted.
     Replay {
         #[command(flatten)]
         target: Target,
@@ -44,6 +52,10 @@ pub(crate) enum Dead {
         chosen: Chosen,
     },
     /// Delete events for good.
+    ///
+    /// An event whose handlers have names has a row for each of them, and each is given up by itself. Where that was done by
+    /// more than one, an id alone is refused before anything is changed: name one with `--handler`, or pass
+    /// `--every-handler`. Rows are counted.
     Discard {
         #[command(flatten)]
         target: Target,
@@ -64,12 +76,15 @@ pub(crate) struct Matching {
     /// Only events of this tenant.
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
+    /// Only for the handler of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) handler: Option<String>,
 }
 
 impl From<Matching> for DeadFilter {
     fn from(matching: Matching) -> Self {
-        let Matching { event_type, aggregate_type, tenant } = matching;
-        Self { event_type, aggregate_type, tenant_id: tenant }
+        let Matching { event_type, aggregate_type, tenant, handler } = matching;
+        Self { event_type, aggregate_type, tenant_id: tenant, handler }
     }
 }
 
@@ -86,6 +101,9 @@ pub(crate) struct Chosen {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) matching: Matching,
+    /// Take the given events for every handler that gave them up.
+    #[arg(long, conflicts_with_all = ["handler", "all"])]
+    pub(crate) every_handler: bool,
     /// Do not ask.
     #[arg(long)]
     pub(crate) yes: bool,

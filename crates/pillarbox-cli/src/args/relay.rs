@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ModeArg, Target};
+use super::{FailingKeyArg, ModeArg, Target};
 use crate::{duration, exporter};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox relay --store postgres://app@db/shop --mode multi_node | kcat -b kafka -t events -P
+  pillarbox relay --store postgres://app@db/shop --mode partitioned --to file:events.jsonl
   pillarbox relay --store shop.db --mode ordered --to file:events.jsonl
   pillarbox relay --store shop.db --limit 10 | jq -r .event_type")]
 pub(crate) struct RelayArgs {
@@ -20,10 +21,16 @@ pub(crate) struct RelayArgs {
     /// Who may deliver an event. All nodes of an outbox have the same mode.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
     pub(crate) mode: ModeArg,
+    /// What becomes of the later events of a key when one of them fails; mode `partitioned` only. [default: wait]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) failing_key: Option<FailingKeyArg>,
+    /// Delete events as soon as they are delivered, instead of keeping them as DONE until they are purged.
+    #[arg(long)]
+    pub(crate) delete_done: bool,
     /// Where the lines go: `stdout`, or `file:PATH`, which is appended to.
     #[arg(long, value_name = "WHERE", default_value = "stdout")]
     pub(crate) to: Destination,
-    /// Force each line to the disk before its event counts as delivered, so that it survives the loss of power.
+    /// Force each line to the disk before its event counts as delivered, so that it survives the loss of power. Files only.
     #[arg(long)]
     pub(crate) fsync: bool,
     /// Stop after so many lines.

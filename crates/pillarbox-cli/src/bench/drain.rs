@@ -14,6 +14,9 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<
     lab.clear().await?;
     let yardstick = Yardstick::before(lab).await?;
     lab.add_bystanders(args.done, args.delayed, &load.payload).await?;
+    if args.blocked > 0 {
+        load.block(lab, args.blocked).await?;
+    }
     let filled = load.fill(lab).await?;
     tracing::info!(rows_per_s = per_second(load.events.into(), filled.as_secs_f64()), "the backlog is written");
     lab.rest().await?;
@@ -21,23 +24,27 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<
     for _ in 1..args.nodes {
         stores.push(lab.another_store().await?);
     }
-    let calls = Calls::new(load.events);
+    let calls = Calls::new(load);
     let started = lab.now().await?;
     let mut outboxes = Vec::new();
     let drained = async {
         for store in &stores {
-            outboxes.push(calls.start_outbox(Arc::clone(store), args.mode).await?);
+            outboxes.push(calls.start_outbox(Arc::clone(store), args.mode, args.delete_done).await?);
         }
-        wait_until_done(&outboxes, load.events).await
+        wait_until_done(&outboxes, load.events).await?;
+        lab.now().await
     }
     .await;
     stop(&outboxes, &stores[1..]).await;
-    drained?;
+    let ended = drained?;
     let rows = lab.count().await?;
     let yardstick = yardstick.after(lab).await?;
-    let seconds = seconds_between(started, rows.last_done_at);
+    // A row that is gone does not say when.
+    let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
     let figures = Figures::new("drain", lab, load, seconds, yardstick);
-    Ok(figures.delivered(calls.duplicates(), &rows).with_drain(DrainFigures::from(args)))
+    let figures =
+        if args.delete_done { figures.removed(&calls, &rows) } else { figures.delivered(calls.duplicates(), &rows) };
+    Ok(figures.with_drain(DrainFigures::new(args, load, &calls)))
 }
 
 async fn stop(outboxes: &[Outbox], stores: &[Arc<dyn Store>]) {

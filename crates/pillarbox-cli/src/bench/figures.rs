@@ -2,7 +2,7 @@ use pillarbox::ownership::Mode;
 use serde::Serialize;
 
 use super::lab::{Lab, Rows};
-use super::load::Load;
+use super::load::{Calls, Load};
 use crate::args::DrainArgs;
 use crate::report::{grouped, micros, per_second, rate, rounded, table};
 use crate::stopwatch::Latency;
@@ -55,12 +55,25 @@ pub(crate) struct DrainFigures {
     nodes: u8,
     rows_done: u32,
     rows_delayed: u32,
+    delete_done: bool,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    keys: Option<KeyFigures>,
 }
 
-impl From<&DrainArgs> for DrainFigures {
-    fn from(args: &DrainArgs) -> Self {
-        let DrainArgs { mode, nodes, done, delayed, .. } = *args;
-        Self { mode: Mode::from(mode).name(), nodes, rows_done: done, rows_delayed: delayed }
+/// How the events of each key were delivered.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct KeyFigures {
+    keys: u32,
+    rows_blocked: u32,
+    out_of_order: u64,
+}
+
+impl DrainFigures {
+    pub(crate) fn new(args: &DrainArgs, load: &Load, calls: &Calls) -> Self {
+        let DrainArgs { mode, nodes, done, delayed, delete_done, blocked, .. } = *args;
+        let keys = load.keys.zip(calls.out_of_order());
+        let keys = keys.map(|(keys, out_of_order)| KeyFigures { keys, rows_blocked: blocked, out_of_order });
+        Self { mode: Mode::from(mode).name(), nodes, rows_done: done, rows_delayed: delayed, delete_done, keys }
     }
 }
 
@@ -93,6 +106,14 @@ impl Figures {
         self
     }
 
+    /// As [`delivered`](Self::delivered), where rows are deleted: what matters is that they were called, and are gone.
+    pub(crate) fn removed(mut self, calls: &Calls, rows: &Rows) -> Self {
+        let events = u64::from(self.events);
+        self.duplicates = calls.duplicates();
+        self.lost = events - events.saturating_sub(rows.all).min(calls.called());
+        self
+    }
+
     /// Adds what became of the events that were only written.
     pub(crate) fn written(mut self, rows: &Rows) -> Self {
         self.duplicates = rows.all - rows.distinct;
@@ -112,9 +133,10 @@ impl Figures {
         Self { drain: Some(drain), ..self }
     }
 
-    /// Whether every event was there once.
+    /// Whether every event was there once, and in its place.
     pub(crate) fn is_clean(&self) -> bool {
-        self.duplicates == 0 && self.lost == 0
+        let keys = self.drain.and_then(|drain| drain.keys);
+        self.duplicates == 0 && self.lost == 0 && keys.is_none_or(|keys| keys.out_of_order == 0)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -131,7 +153,7 @@ impl Figures {
             ),
             ("ratio", format!("{:.3}", self.ratio), "events to yardstick: compare this between machines"),
             ("duplicates", grouped(self.duplicates), "calls beyond the first, counted in the handler"),
-            ("lost", grouped(self.lost), "rows missing, or not DONE where they should be"),
+            ("lost", grouped(self.lost), "rows missing, or not DONE or deleted where they should be"),
         ];
         if let Some(write) = &self.write {
             lines.extend([
@@ -170,6 +192,20 @@ impl Figures {
                 ("rows done", grouped(drain.rows_done.into()), "in the table besides, not measured"),
                 ("rows delayed", grouped(drain.rows_delayed.into()), "until tomorrow, in the table besides"),
             ]);
+            if drain.delete_done {
+                lines.push(("delete done", "yes".to_owned(), "rows are deleted once their events are delivered"));
+            }
+        }
+        if let Some(keys) = self.drain.and_then(|drain| drain.keys) {
+            lines.extend([
+                ("keys", grouped(keys.keys.into()), "the events belong to them in turn"),
+                (
+                    "rows blocked",
+                    grouped(keys.rows_blocked.into()),
+                    "behind one that fails, at the low end of the table",
+                ),
+                ("out of order", grouped(keys.out_of_order), "first calls after one of a later event of the same key"),
+            ]);
         }
         format!("bench {} on {}\n\n{}\n\n{NOTES}", self.bench, self.store, table(&lines).trim_fmt())
     }
@@ -178,6 +214,9 @@ impl Figures {
         match self.bench {
             "write" => "to write them, 1,000 in each transaction, nothing else running",
             "hot" => "from the first write to the last done_at, by the database's clock",
+            _ if self.drain.is_some_and(|drain| drain.delete_done) => {
+                "from start() until the last row was deleted, by the database's clock"
+            }
             _ => "from start() to the last done_at, by the database's clock",
         }
     }

@@ -22,8 +22,8 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result
     let mut alone = write_half_alone(lab, load, writers).await?;
     lab.clear().await?;
     lab.rest().await?;
-    let calls = Calls::new(load.events);
-    let outbox = calls.start_outbox(lab.store(), ModeArg::SingleNode).await?;
+    let calls = Calls::new(load);
+    let outbox = calls.start_outbox(lab.store(), ModeArg::SingleNode, false).await?;
     let started = lab.now().await?;
     let outcome = async {
         let writing = write(lab, load, load.events, writers, Some((&outbox, &calls))).await?;

@@ -7,6 +7,7 @@ mod figures;
 mod hot;
 mod lab;
 mod load;
+mod order;
 mod postgres;
 mod sqlite;
 mod write;
@@ -24,7 +25,7 @@ use figures::Figures;
 use lab::Lab;
 use load::Load;
 
-/// Runs one bench. It fails when an event was lost or delivered twice, however fast.
+/// Runs one bench. It fails when an event was lost, delivered twice or out of order, however fast.
 pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     let (common, figures) = match args.bench {
         Bench::Write { common, events } => {
@@ -38,8 +39,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
             (common, close(&*lab, figures).await?)
         }
         Bench::Drain { common, drain } => {
+            let load = Load::new(drain.events, common.payload).of_keys(drain.keys()?);
             let lab = open(&common, 1).await?;
-            let figures = drain::run(&*lab, &Load::new(drain.events, common.payload), &drain).await;
+            let figures = drain::run(&*lab, &load, &drain).await;
             (common, close(&*lab, figures).await?)
         }
     };

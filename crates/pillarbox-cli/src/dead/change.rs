@@ -3,14 +3,15 @@ use std::process::ExitCode;
 use indicatif::ProgressBar;
 use pillarbox::Store;
 use pillarbox::maintain::DeadEvents;
-use pillarbox::store::DeadFilter;
+use pillarbox::settle::Status;
+use pillarbox::store::{DeadFilter, Record};
 use serde::Serialize;
 
 use super::show::status_name;
 use crate::args::{Chosen, Target};
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::report::{self, counted};
+use crate::report::{self, counted, plain};
 use crate::{progress, store};
 
 /// What is to become of events that were given up.
@@ -26,7 +27,7 @@ pub(super) async fn run(target: &Target, chosen: Chosen, fate: Fate) -> Result<E
     let changed = if chosen.all {
         all(&*store, &chosen.matching.into(), chosen.yes, fate).await
     } else {
-        each(&*store, &chosen.event_ids, fate).await
+        each(&*store, &chosen, fate).await
     };
     store.close().await;
     let changed = changed?;
@@ -41,11 +42,11 @@ async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, fate: Fate) -> R
     let dead = DeadEvents::of(store);
     let matching = dead.count(filter).await?;
     if matching == 0 {
-        return Ok(Changed { fate, events: 0, refused: Vec::new() });
+        return Ok(Changed { fate, rows: 0, refused: Vec::new() });
     }
     let about_to = match fate {
-        Fate::Replay => format!("deliver {} again", counted(matching, "event")),
-        Fate::Discard => format!("delete {} for good", counted(matching, "event")),
+        Fate::Replay => format!("deliver {} again", counted(matching, "row")),
+        Fate::Discard => format!("delete {} for good", counted(matching, "row")),
     };
     confirm(yes, &about_to)?;
     let bar = progress::bar(matching, fate.participle());
@@ -55,7 +56,7 @@ async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, fate: Fate) -> R
         Fate::Discard => dead.discard_all(filter, progress).await,
     };
     bar.finish_and_clear();
-    Ok(Changed { fate, events: changed?, refused: Vec::new() })
+    Ok(Changed { fate, rows: changed?, refused: Vec::new() })
 }
 
 /// More may have died since they were counted.
@@ -64,29 +65,54 @@ fn advance(bar: &ProgressBar, so_far: u64) {
     bar.set_position(so_far);
 }
 
-async fn each(store: &dyn Store, event_ids: &[String], fate: Fate) -> Result<Changed, Failure> {
-    let dead = DeadEvents::of(store);
-    let mut changed = Changed { fate, events: 0, refused: Vec::new() };
-    for event_id in event_ids {
+/// Begins once it is clear of every event which of its rows are meant.
+async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed, Failure> {
+    let handler = chosen.matching.handler.as_deref();
+    let mut doomed = Vec::with_capacity(chosen.event_ids.len());
+    for event_id in &chosen.event_ids {
+        let mut dead = records(store, event_id, handler).await?;
+        dead.retain(|record| record.status == Status::Dead.code());
+        if dead.len() > 1 && !chosen.every_handler {
+            return Err(Failure::SeveralHandlers { event_id: event_id.clone(), handlers: names(&dead) });
+        }
+        doomed.push((event_id, dead.iter().map(|record| record.seq).collect::<Vec<_>>()));
+    }
+    let mut changed = Changed { fate, rows: 0, refused: Vec::new() };
+    for (event_id, seqs) in doomed {
         let done = match fate {
-            Fate::Replay => dead.replay(event_id).await?,
-            Fate::Discard => dead.discard(event_id).await?,
+            Fate::Replay => store.replay(&seqs).await?,
+            Fate::Discard => store.discard(&seqs).await?,
         };
-        if done {
-            changed.events += 1;
-        } else {
-            let status = dead.show(event_id).await?.map(|record| status_name(record.status));
-            changed.refused.push(Refused { event_id: event_id.clone(), status });
+        changed.rows += done.len() as u64;
+        if done.is_empty() {
+            let status = records(store, event_id, handler).await?.first().map(|record| status_name(record.status));
+            let handler = handler.map(str::to_owned);
+            changed.refused.push(Refused { event_id: event_id.clone(), handler, status });
         }
     }
     Ok(changed)
+}
+
+/// The rows of an event, or the one for a handler.
+async fn records(store: &dyn Store, event_id: &str, handler: Option<&str>) -> Result<Vec<Record>, Failure> {
+    let mut records = DeadEvents::of(store).show(event_id).await?;
+    records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
+    Ok(records)
+}
+
+/// The handlers of these rows. A row of before they had names has none.
+fn names(records: &[Record]) -> String {
+    let name = |record: &Record| {
+        record.handler.as_deref().map_or_else(|| "one without a name".to_owned(), |name| format!("`{}`", plain(name)))
+    };
+    records.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// What a command has done.
 #[derive(Debug)]
 struct Changed {
     fate: Fate,
-    events: u64,
+    rows: u64,
     refused: Vec<Refused>,
 }
 
@@ -94,11 +120,14 @@ struct Changed {
 #[derive(Debug, Serialize)]
 struct Refused {
     event_id: String,
-    /// Its state; null if there is no such event.
+    /// The handler that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handler: Option<String>,
+    /// Its state; null if there is no such event, or none for that handler.
     status: Option<String>,
 }
 
-/// The line of JSON. Its keys are a contract.
+/// The line of JSON. Its keys are a contract. What it counts are rows: an event has one, or one for each handler with a name.
 #[derive(Debug, Serialize)]
 struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,21 +139,23 @@ struct Json<'a> {
 
 impl Changed {
     fn json(&self) -> Json<'_> {
-        let events = |fate| (self.fate == fate).then_some(self.events);
-        Json { replayed: events(Fate::Replay), discarded: events(Fate::Discard), refused: &self.refused }
+        let rows = |fate| (self.fate == fate).then_some(self.rows);
+        Json { replayed: rows(Fate::Replay), discarded: rows(Fate::Discard), refused: &self.refused }
     }
 
     fn text(&self) -> String {
-        let verb = if self.events == 1 { "was" } else { "were" };
-        format!("{} {verb} {}", counted(self.events, "event"), self.fate.participle())
+        let verb = if self.rows == 1 { "was" } else { "were" };
+        format!("{} {verb} {}", counted(self.rows, "row"), self.fate.participle())
     }
 }
 
 impl Refused {
     fn sentence(&self) -> String {
-        match &self.status {
-            Some(status) => format!("event `{}` is {status}, not DEAD; it was left alone", self.event_id),
-            None => format!("there is no event `{}` in this outbox", self.event_id),
+        let Self { event_id, handler, status } = self;
+        let of_handler = handler.as_ref().map(|handler| format!(" for handler `{handler}`")).unwrap_or_default();
+        match status {
+            Some(status) => format!("event `{event_id}` is {status}{of_handler}, not DEAD; it was left alone"),
+            None => format!("there is no event `{event_id}`{of_handler} in this outbox"),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::{Matching, Target};
 use crate::failure::Failure;
-use crate::report::{self, grouped, or_dash, plain};
+use crate::report::{self, beginning, grouped, or_dash, plain};
 use crate::store;
 
 /// Lists a page of them.
@@ -57,6 +57,7 @@ struct Event<'a> {
     aggregate_id: Option<&'a str>,
     tenant_id: Option<&'a str>,
     key: Option<&'a str>,
+    handler: Option<&'a str>,
     attempts: i32,
     last_error: Option<&'a str>,
     created_at: String,
@@ -73,6 +74,7 @@ impl<'a> From<&'a DeadEvent> for Event<'a> {
             aggregate_id: event.aggregate_id.as_deref(),
             tenant_id: event.tenant_id.as_deref(),
             key: event.key.as_deref(),
+            handler: event.handler.as_deref(),
             attempts: event.attempts,
             last_error: event.last_error.as_deref(),
             created_at: event.created_at.to_string(),
@@ -94,34 +96,41 @@ impl Page {
                 all => format!("None of the {} events that match is behind --after.", grouped(all)),
             };
         }
-        let rows = self.events.iter().map(|event| {
-            [
-                event.seq.to_string(),
-                plain(&event.event_id),
-                plain(&event.event_type),
-                event.aggregate_id.as_deref().map_or_else(
-                    || plain(&event.aggregate_type),
-                    |id| format!("{}/{}", plain(&event.aggregate_type), plain(id)),
-                ),
-                or_dash(event.tenant_id.as_deref()),
-                event.attempts.to_string(),
-                event.dead_at.map_or_else(|| "-".to_owned(), |time| time.to_string()),
-                beginning(&or_dash(event.last_error.as_deref())),
-            ]
-        });
-        let heading = ["SEQ", "EVENT ID", "TYPE", "AGGREGATE", "TENANT", "ATTEMPTS", "SINCE", "ERROR"];
+        let columns = self.columns();
+        let heading: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+        let row = |event| columns.iter().map(|(_, cell)| cell(event)).collect::<Vec<_>>();
         let shown = grouped(self.events.len() as u64);
         let more = self.next.map(|seq| format!("; more with --after {seq}")).unwrap_or_default();
-        let table = report::listing(heading, rows).trim_fmt();
+        let table = report::listing(heading, self.events.iter().map(row)).trim_fmt();
         format!("{table}\n\n{shown} of {}{more}", grouped(self.matching))
+    }
+
+    /// Keys and handlers take room only where there are any.
+    fn columns(&self) -> Vec<Column> {
+        let shown = |(name, _): &Column| match *name {
+            "KEY" => self.events.iter().any(|event| event.key.is_some()),
+            "HANDLER" => self.events.iter().any(|event| event.handler.is_some()),
+            _ => true,
+        };
+        COLUMNS.into_iter().filter(shown).collect()
     }
 }
 
-/// What fits a line of a terminal; `show` has the rest.
-fn beginning(text: &str) -> String {
-    const CHARACTERS: usize = 60;
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
+/// A heading, and what stands below it.
+type Column = (&'static str, fn(&DeadEvent) -> String);
+
+const COLUMNS: [Column; 10] = [
+    ("SEQ", |event| event.seq.to_string()),
+    ("EVENT ID", |event| plain(&event.event_id)),
+    ("TYPE", |event| plain(&event.event_type)),
+    ("AGGREGATE", |event| {
+        let kind = plain(&event.aggregate_type);
+        event.aggregate_id.as_deref().map_or_else(|| kind.clone(), |id| format!("{kind}/{}", plain(id)))
+    }),
+    ("KEY", |event| or_dash(event.key.as_deref())),
+    ("HANDLER", |event| or_dash(event.handler.as_deref())),
+    ("TENANT", |event| or_dash(event.tenant_id.as_deref())),
+    ("ATTEMPTS", |event| event.attempts.to_string()),
+    ("SINCE", |event| event.dead_at.map_or_else(|| "-".to_owned(), |time| time.to_string())),
+    ("ERROR", |event| beginning(&or_dash(event.last_error.as_deref()))),
+];

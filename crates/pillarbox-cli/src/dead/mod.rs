@@ -14,7 +14,7 @@ use change::Fate;
 pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
     match dead {
         Dead::List { target, matching, limit, after } => list::run(&target, matching, limit.into(), after).await,
-        Dead::Show { target, event_id } => show::run(&target, &event_id).await,
+        Dead::Show { target, event_id, handler } => show::run(&target, &event_id, handler.as_deref()).await,
         Dead::Replay { target, chosen } => change::run(&target, chosen, Fate::Replay).await,
         Dead::Discard { target, chosen } => change::run(&target, chosen, Fate::Discard).await,
     }

@@ -12,13 +12,26 @@ use crate::payload::{PayloadJson, base64, content_type};
 use crate::report::{self, or_dash, plain};
 use crate::store;
 
-/// Shows all that the table holds about one event, whatever its state.
-pub(crate) async fn run(target: &Target, event_id: &str) -> Result<ExitCode, Failure> {
+/// Shows all that the table holds about one event, or about it and one handler, whatever its state.
+pub(crate) async fn run(target: &Target, event_id: &str, handler: Option<&str>) -> Result<ExitCode, Failure> {
     let store = store::existing(target).await?;
-    let record = DeadEvents::of(&*store).show(event_id).await;
+    let records = DeadEvents::of(&*store).show(event_id).await;
     store.close().await;
-    let record = record?.ok_or_else(|| Failure::NoEvent(event_id.to_owned()))?;
-    report::print_either(target.json, &Json::from(&record), || text(&record))?;
+    let mut records = records?;
+    if records.is_empty() {
+        return Err(Failure::NoEvent(event_id.to_owned()));
+    }
+    if let Some(handler) = handler {
+        records.retain(|record| record.handler.as_deref() == Some(handler));
+        if records.is_empty() {
+            return Err(Failure::NotForHandler { event_id: event_id.to_owned(), handler: handler.to_owned() });
+        }
+    }
+    // One after the other: an event has a row for each of its handlers, if they have names.
+    for (index, record) in records.iter().enumerate() {
+        let gap = if index > 0 { "\n" } else { "" };
+        report::print_either(target.json, &Json::from(record), || format!("{gap}{}", text(record)))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,6 +51,7 @@ struct Json<'a> {
     aggregate_id: Option<&'a str>,
     tenant_id: Option<&'a str>,
     key: Option<&'a str>,
+    handler: Option<&'a str>,
     #[serde(flatten)]
     payload: PayloadJson<'a>,
     content_type: Option<&'a str>,
@@ -62,6 +76,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             aggregate_id: record.aggregate_id.as_deref(),
             tenant_id: record.tenant_id.as_deref(),
             key: record.ordering_key.as_deref(),
+            handler: record.handler.as_deref(),
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
             headers: record.headers.as_deref(),
@@ -91,6 +106,7 @@ fn text(record: &Record) -> String {
         ("aggregate id", or_dash(record.aggregate_id.as_deref())),
         ("tenant", or_dash(record.tenant_id.as_deref())),
         ("key", or_dash(record.ordering_key.as_deref())),
+        ("handler", or_dash(record.handler.as_deref())),
         ("status", status_name(record.status)),
         ("attempts", record.attempts.to_string()),
         ("created", record.created_at.to_string()),

@@ -15,6 +15,8 @@ struct Line<'a> {
     aggregate_id: Option<&'a str>,
     tenant_id: Option<&'a str>,
     key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handler: Option<&'a str>,
     headers: BTreeMap<&'a str, &'a str>,
     #[serde(flatten)]
     payload: PayloadJson<'a>,
@@ -34,6 +36,7 @@ pub(super) fn line(delivery: &Delivery) -> Result<Vec<u8>, serde_json::Error> {
         aggregate_id: delivery.aggregate_id(),
         tenant_id: delivery.tenant_id(),
         key: delivery.key(),
+        handler: delivery.handler_id(),
         headers: delivery.headers().iter().collect(),
         payload: Some(delivery.payload()).into(),
         content_type: content_type(delivery.payload()),

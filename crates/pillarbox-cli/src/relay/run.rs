@@ -3,7 +3,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox::error::ConfigError;
+use pillarbox::error::{ConfigError, StartError};
+use pillarbox::handle::on_any;
 use pillarbox::ownership::NodeName;
 use pillarbox::run::{Config, OutboxBuilder, kind};
 use pillarbox::{Delivery, Outbox, Store};
@@ -14,7 +15,7 @@ use super::courier::Courier;
 use super::output::Output;
 use super::sink::{End, Sink};
 use crate::args::{Destination, ModeArg, RelayArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, about_option};
 use crate::report::{self, counted};
 use crate::signals::Signals;
 use crate::{exporter, store};
@@ -23,7 +24,7 @@ use crate::{exporter, store};
 const WORKERS: usize = 32;
 /// How long lines that were begun may take to be written when the relay stops.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long calls may take to end after that. Those that have an answer give it at once; the others have none.
+/// How long calls may take to end after that, when the relay stops. Those that have an answer give it at once; the others have none.
 const DRAIN: Duration = Duration::from_millis(100);
 /// How often a standby looks whether it can take over: often enough to go on within a second of a clean stop.
 const STANDBY: Duration = Duration::from_millis(500);
@@ -32,6 +33,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Delivers until it is told to stop, has written as many lines as it should, or cannot write any more.
 pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
+    let config = config(&args)?;
     // Opening a pipe waits for its reader, and a signal may end that.
     let output = Output::open(&args.to, args.fsync)?;
     let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
@@ -41,14 +43,14 @@ pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
     let courier = Arc::new(Courier::new(sink, args.delay));
     let started = tokio::select! {
-        started = start(&args, &courier) => started,
+        started = start(&args, config, &courier) => started,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     let (store, outbox) = started?;
     let ended = serve(&mut signals, end).await;
     let stopped = async {
         courier.close(PATIENCE).await;
-        outbox.shutdown().await;
+        outbox.shutdown_within(DRAIN).await;
         store.close().await;
     };
     tokio::select! {
@@ -69,12 +71,13 @@ async fn serve(signals: &mut Signals, end: oneshot::Receiver<End>) -> Option<End
     }
 }
 
-async fn start(args: &RelayArgs, courier: &Arc<Courier>) -> Result<(Arc<dyn Store>, Outbox), Failure> {
+async fn start(args: &RelayArgs, config: Config, courier: &Arc<Courier>) -> Result<(Arc<dyn Store>, Outbox), Failure> {
     let store = store::existing(&args.target).await?;
     let outbox = match args.mode {
-        ModeArg::SingleNode => launch(Outbox::single_node(Arc::clone(&store)), args, Arc::clone(courier)).await,
-        ModeArg::MultiNode => launch(Outbox::multi_node(Arc::clone(&store)), args, Arc::clone(courier)).await,
-        ModeArg::Ordered => launch(Outbox::ordered(Arc::clone(&store)), args, Arc::clone(courier)).await,
+        ModeArg::SingleNode => launch(Outbox::single_node(Arc::clone(&store)), config, Arc::clone(courier)).await,
+        ModeArg::MultiNode => launch(Outbox::multi_node(Arc::clone(&store)), config, Arc::clone(courier)).await,
+        ModeArg::Partitioned => launch(Outbox::partitioned(Arc::clone(&store)), config, Arc::clone(courier)).await,
+        ModeArg::Ordered => launch(Outbox::ordered(Arc::clone(&store)), config, Arc::clone(courier)).await,
     };
     match outbox {
         Ok(outbox) => {
@@ -91,35 +94,69 @@ async fn start(args: &RelayArgs, courier: &Arc<Courier>) -> Result<(Arc<dyn Stor
 
 async fn launch<K: kind::Deliverer>(
     builder: OutboxBuilder<K>,
-    args: &RelayArgs,
+    config: Config,
     courier: Arc<Courier>,
 ) -> Result<Outbox, Failure> {
     let handler = move |delivery: Delivery| {
         let courier = Arc::clone(&courier);
         async move { courier.deliver(delivery).await }
     };
-    Ok(builder.config(config(args)?).handle_all(handler).start().await?)
+    builder.config(config).handler(on_any(handler)).start().await.map_err(|error| match error {
+        StartError::Config(error) => by_option(error).into(),
+        error => error.into(),
+    })
+}
+
+/// The error by the option that the setting came from, if there is one.
+fn by_option(error: ConfigError) -> ConfigError {
+    let option = match error.field() {
+        "claim.max_interval" | "claim.min_interval" => "--poll-interval",
+        "dispatch.workers" => "--workers",
+        "node_name" => "--node-name",
+        "ownership.lease" => "--lease",
+        "wake_up.enabled" => "--wake-up",
+        _ => return error,
+    };
+    about_option(option, &error)
 }
 
 fn config(args: &RelayArgs) -> Result<Config, Failure> {
     let mut config = Config::default();
+    if args.fsync && args.to == Destination::Stdout {
+        let remedy = "leave it out, or write to a file with `--to file:PATH`";
+        return Err(ConfigError::new("--fsync", "does not apply to stdout, which is no disk", remedy).into());
+    }
     match (args.mode, args.workers) {
         (ModeArg::Ordered, None | Some(1)) => {}
         (ModeArg::Ordered, Some(_)) => {
             let remedy = "leave it out, or choose another mode";
-            return Err(ConfigError::new("workers", "does not apply to mode ordered, which has one", remedy).into());
+            return Err(ConfigError::new("--workers", "does not apply to mode ordered, which has one", remedy).into());
         }
         (_, workers) => config.dispatch.workers = workers.map_or(WORKERS, usize::from),
     }
+    match (args.mode, args.failing_key) {
+        (_, None) => {}
+        (ModeArg::Partitioned, Some(failing)) => config.retry.failing_key = failing.into(),
+        (_, Some(_)) => {
+            let remedy = "leave it out, or choose mode partitioned";
+            return Err(
+                ConfigError::new("--failing-key", "does not apply to this mode, which has no keys", remedy).into()
+            );
+        }
+    }
     if let Some(name) = &args.node_name {
-        config.ownership.node_name = NodeName::new(name)?;
+        config.ownership.node_name = NodeName::new(name).map_err(by_option)?;
     }
     config.ownership.lease = args.lease;
     config.ownership.standby_interval = STANDBY;
     config.claim.max_interval = args.poll_interval;
     config.claim.min_interval = config.claim.min_interval.min(args.poll_interval);
-    config.shutdown.drain_timeout = DRAIN;
+    // As long may lines take to be written whose partitions go to another relay.
+    config.shutdown.drain_timeout = PATIENCE;
+    config.settle.delete_done = args.delete_done;
     config.wake_up.enabled = args.wake_up;
+    // Before a file is created and a connection made.
+    config.validate().map_err(by_option)?;
     Ok(config)
 }
 

@@ -16,7 +16,9 @@ const COMMON: [&str; 10] = [
     "yardstick_per_s",
 ];
 const HOT: [&str; 5] = ["commit_to_handler_us", "done_within_1s", "write_only_per_s", "write_ratio", "written_per_s"];
-const DRAIN: [&str; 4] = ["mode", "nodes", "rows_delayed", "rows_done"];
+const DRAIN: [&str; 5] = ["delete_done", "mode", "nodes", "rows_delayed", "rows_done"];
+const KEYS: [&str; 8] =
+    ["delete_done", "keys", "mode", "nodes", "out_of_order", "rows_blocked", "rows_delayed", "rows_done"];
 const WRITE: [&str; 3] = ["business_only_per_s", "business_with_event_per_s", "write_ratio"];
 
 fn assert_figures(bench: &str, report: &Value, own: &[&str]) {
@@ -92,6 +94,40 @@ async fn a_drain_by_several_nodes_leaves_bystanders_alone() {
         let delayed = "SELECT count(*) FROM pillarbox_bench_event WHERE status = 0 AND available_at > now()";
         assert_eq!(count(&client, delayed).await, 70);
         assert_eq!(count(&client, "SELECT count(*) FROM pillarbox_bench_event WHERE status = 1").await, 2_050);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_drain_in_order_passes_by_a_key_that_is_blocked() {
+    let args = ["bench", "drain", "--mode", "partitioned", "--events", "2000", "--payload", "300", "--keys", "100"];
+    let args =
+        [args.as_slice(), &["--blocked", "1500", "--delayed", "70", "--nodes", "2", "--json", "--store"]].concat();
+    let check = |report: &Value, delete_done: bool| {
+        assert_figures("drain", report, &KEYS);
+        assert_eq!((&report["mode"], &report["nodes"]), (&"partitioned".into(), &2.into()));
+        assert_eq!((&report["keys"], &report["rows_blocked"]), (&100.into(), &1_500.into()));
+        assert_eq!((&report["out_of_order"], &report["delete_done"]), (&0.into(), &delete_done.into()), "{report}");
+    };
+    let left = "SELECT event_type || ' ' || status || ' ' || attempts || ' ' || count(*) FROM pillarbox_bench_event
+                GROUP BY event_type, status, attempts ORDER BY status, attempts";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    let ended = run(&[args.as_slice(), &[&file]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    check(&ended.json(), false);
+    // The one that fails has failed once, and those behind it have not been touched.
+    let bystanders = ["bench.bystander 0 0 1570", "bench.event 1 0 2000", "bench.bystander 2 1 1"];
+    assert_eq!(column(&file, left).await, bystanders);
+
+    with_postgres(|url| async move {
+        let ended = run_async(&[args.as_slice(), &[&url, "--delete-done"]].concat()).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        check(&ended.json(), true);
+        let (client, _connection) = connect(&url).await;
+        let rows = client.query(left, &[]).await.unwrap();
+        let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(rows, ["bench.bystander 0 0 1570", "bench.bystander 2 1 1"], "what is delivered is gone");
     })
     .await;
 }

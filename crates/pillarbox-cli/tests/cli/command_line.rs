@@ -4,7 +4,7 @@ use crate::support::run;
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    let table: [&[&str]; 17] = [
+    let table: [&[&str]; 24] = [
         &[],
         &["deliver"],
         &["demo", "--orders", "many"],
@@ -12,7 +12,12 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["bench", "drain"],
         &["bench", "drain", "--store", "x.db", "--payload", "3"],
         &["bench", "hot", "--store", "x.db", "--writers", "0"],
-        &["bench", "drain", "--store", "x.db", "--mode", "partitioned"],
+        &["bench", "drain", "--store", "x.db", "--mode", "writer_only"],
+        &["bench", "drain", "--store", "x.db", "--mode", "multi_node", "--keys", "10"],
+        &["bench", "drain", "--store", "x.db", "--blocked", "10"],
+        &["keys"],
+        &["keys", "blocked"],
+        &["keys", "blocked", "--store", "x.db", "--limit", "0"],
         &["migrate", "--store", "x.db", "--print", "--check"],
         &["dead", "replay", "--store", "x.db"],
         &["dead", "replay", "--store", "x.db", "some-id", "--all"],
@@ -22,11 +27,45 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["purge", "--store", "x.db", "--all-after", "7d", "--done-after", "7d"],
         &["relay", "--store", "x.db", "--to", "kafka:events"],
         &["relay", "--store", "x.db", "--limit", "0"],
+        &["relay", "--store", "x.db", "--fsync"],
+        &["relay", "--store", "x.db", "--mode", "partitioned", "--failing-key", "drop"],
     ];
     for args in table {
         let ended = run(args);
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{args:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn an_option_that_is_wrong_is_named_as_it_was_typed() {
+    let table: [(&str, &[&str]); 10] = [
+        ("--poll-interval", &["relay", "--poll-interval", "2h"]),
+        ("--lease", &["relay", "--lease", "1ms"]),
+        ("--node-name", &["relay", "--node-name", "a b"]),
+        ("--workers", &["relay", "--mode", "ordered", "--workers", "2"]),
+        ("--failing-key", &["relay", "--failing-key", "skip_dead"]),
+        ("--fsync", &["relay", "--fsync"]),
+        ("--table", &["status", "--table", "a b"]),
+        ("--table", &["migrate", "--table", "a b"]),
+        ("--keys", &["bench", "drain", "--keys", "10"]),
+        ("--blocked", &["bench", "drain", "--blocked", "10"]),
+    ];
+    for (option, args) in table {
+        let ended = run(&[args, &["--store", "x.db"]].concat());
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+        assert!(ended.stderr.starts_with(&format!("error: setting `{option}` ")), "{args:?}: {ended:?}");
+        assert!(!std::path::Path::new("x.db").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn what_becomes_of_a_failing_key_is_spelled_as_in_the_file() {
+    let help = run(&["relay", "--help"]).stdout;
+    assert!(help.contains("skip_dead") && !help.contains("skip-dead"), "{help}");
+    for spelling in ["skip_dead", "skip-dead"] {
+        let ended = run(&["relay", "--store", "no.db", "--mode", "partitioned", "--failing-key", spelling]);
+        assert!(ended.stderr.contains("--store names no file"), "it is understood: {ended:?}");
     }
 }
 
@@ -76,12 +115,13 @@ fn nothing_is_created_by_looking() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tpyo.db");
     let store = file.to_str().unwrap();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["status"],
         &["migrate", "--check"],
         &["dead", "list"],
         &["dead", "show", "some-id"],
         &["dead", "replay", "some-id"],
+        &["keys", "blocked"],
         &["purge", "--done-after", "7d"],
         &["relay", "--limit", "1"],
     ];
@@ -107,4 +147,8 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
         assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
         assert!(ended.stderr.contains("migrate") && ended.stdout.is_empty(), "{args:?}: {ended:?}");
     }
+    let ended = run(&["status", "--store", store, "--table", "events"]);
+    assert!(ended.stderr.contains(&format!("`pillarbox migrate --store {store} --table events`")), "{ended:?}");
+    let problem = &run(&["migrate", "--check", "--store", store, "--table", "events", "--json"]).json()["problem"];
+    assert!(problem.as_str().unwrap().contains("--table events`"), "{problem}");
 }

@@ -49,6 +49,7 @@ async fn list_shows_matching_events_page_by_page() {
             "dead_at",
             "event_id",
             "event_type",
+            "handler",
             "key",
             "last_error",
             "seq",
@@ -118,6 +119,106 @@ async fn replay_and_discard_take_dead_events_and_refuse_others() {
     );
 }
 
+/// Three events for two handlers, `mail` and `ledger`: given up by both, by one of them while it waits for the other, and by
+/// none.
+const FOR_HANDLERS: &str = "
+    INSERT INTO outbox_event (event_id, event_type, ordering_key, handler, payload, status, attempts, done_at) VALUES
+        ('both', 'order.placed', 'o-1', 'mail', '{}', 3, 10, 2000000),
+        ('both', 'order.placed', 'o-1', 'ledger', '{}', 3, 10, 2000000),
+        ('one', 'order.placed', 'o-2', 'mail', '{}', 3, 10, 2000000),
+        ('one', 'order.placed', 'o-2', 'ledger', '{}', 0, 0, NULL),
+        ('none', 'order.placed', 'o-3', 'mail', '{}', 1, 0, 2000000),
+        ('none', 'order.placed', 'o-3', 'ledger', '{}', 1, 0, 2000000);
+";
+
+const STATES_FOR_HANDLERS: &str = "SELECT event_id || ' ' || handler || ' ' || status FROM outbox_event ORDER BY seq";
+
+#[tokio::test]
+async fn an_id_that_several_handlers_gave_up_asks_which_before_anything_is_changed() {
+    for fate in ["replay", "discard"] {
+        let (_folder, store) = sqlite();
+        execute(&store, FOR_HANDLERS).await;
+        let before = column(&store, STATES_FOR_HANDLERS).await;
+        let ended = dead(&store, &[fate, "one", "both"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+        for part in ["event `both`", "`mail`, `ledger`", "`--handler NAME`", "`--every-handler`", "nothing was changed"]
+        {
+            assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+        }
+        assert_eq!(column(&store, STATES_FOR_HANDLERS).await, before, "not even the one before it");
+
+        let ended = dead(&store, &[fate, "one"]);
+        assert_eq!(ended.stdout, format!("1 row was {fate}ed\n"), "one handler gave it up: {ended:?}");
+        let ended = dead(&store, &[fate, "both", "none", "--handler", "ledger", "--json"]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let refused = json!([{"event_id": "none", "handler": "ledger", "status": "DONE"}]);
+        assert_eq!(ended.json(), json!({format!("{fate}ed"): 1, "refused": refused}));
+        assert!(ended.stderr.contains("event `none` is DONE for handler `ledger`, not DEAD"), "{ended:?}");
+        let after = column(&store, STATES_FOR_HANDLERS).await;
+        let expected: &[&str] = match fate {
+            "replay" => &["both mail 3", "both ledger 0", "one mail 0", "one ledger 0", "none mail 1", "none ledger 1"],
+            _ => &["both mail 3", "one ledger 0", "none mail 1", "none ledger 1"],
+        };
+        assert_eq!(after, expected, "the other handlers' rows are left alone");
+        let ended = dead(&store, &[fate, "both", "--handler", "nobody"]);
+        assert!(ended.stderr.contains("there is no event `both` for handler `nobody`"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_handler_is_taken_only_if_that_is_said() {
+    let (_folder, store) = sqlite();
+    execute(&store, FOR_HANDLERS).await;
+    let ended = dead(&store, &["replay", "both", "one", "--every-handler", "--json"]);
+    assert_eq!((ended.code, ended.json()), (Some(0), json!({"replayed": 3, "refused": []})), "rows are counted");
+    let expected = ["both mail 0", "both ledger 0", "one mail 0", "one ledger 0", "none mail 1", "none ledger 1"];
+    assert_eq!(column(&store, STATES_FOR_HANDLERS).await, expected);
+    for other in [&["--handler", "mail"][..], &["--all"]] {
+        let ended = dead("x.db", &[&["replay", "--every-handler"], other].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn rows_of_one_handler_are_listed_shown_and_taken_alone() {
+    let (_folder, store) = sqlite();
+    execute(&store, FOR_HANDLERS).await;
+    let page = dead(&store, &["list", "--handler", "mail", "--json"]).json();
+    assert_eq!((ids(&page), &page["matching"]), (vec!["both", "one"], &2.into()));
+    let text = dead(&store, &["list", "--handler", "ledger"]).stdout;
+    assert!(text.contains("ledger") && !text.contains("mail") && text.ends_with("1 of 1\n"), "{text}");
+    let shown = dead(&store, &["show", "one", "--handler", "ledger", "--json"]).json();
+    assert_eq!((&shown["handler"], &shown["status"]), (&"ledger".into(), &"NEW".into()));
+    let missing = dead(&store, &["show", "one", "--handler", "nobody"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("event `one` has no row for handler `nobody`"), "{missing:?}");
+    let ended = dead(&store, &["discard", "--all", "--handler", "mail", "--yes"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2 rows were discarded\n"));
+    let expected = ["both ledger 3", "one ledger 0", "none mail 1", "none ledger 1"];
+    assert_eq!(column(&store, STATES_FOR_HANDLERS).await, expected);
+}
+
+#[tokio::test]
+async fn handlers_and_keys_are_columns_where_there_are_any() {
+    let (_folder, store) = outbox().await;
+    let heading = |args: &[&str]| {
+        let text = dead(&store, &[&["list"], args].concat()).stdout;
+        let heading = text.lines().next().unwrap().to_owned();
+        (heading.contains(" KEY "), heading.contains(" HANDLER "))
+    };
+    assert_eq!(heading(&[]), (false, false));
+    let rows = "
+        INSERT INTO outbox_event (event_id, event_type, ordering_key, handler, payload, status, done_at) VALUES
+            ('k', 'keyed', 'o-1', NULL, '{}', 3, 2000000),
+            ('h', 'handled', NULL, 'mail', '{}', 3, 2000000);
+    ";
+    execute(&store, rows).await;
+    assert_eq!(heading(&[]), (true, true));
+    assert_eq!(heading(&["--limit", "4"]), (false, false), "the rows that are listed count");
+    assert_eq!(heading(&["--event-type", "keyed"]), (true, false));
+    assert_eq!(heading(&["--event-type", "handled"]), (false, true));
+}
+
 #[test]
 fn a_change_without_ids_is_refused_and_says_how_to_take_all() {
     for fate in ["replay", "discard"] {
@@ -134,18 +235,14 @@ async fn all_that_match_are_taken_once_somebody_has_said_yes() {
     let (_folder, store) = outbox().await;
     let ended = dead(&store, &["replay", "--all", "--tenant", "acme"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "nobody can be asked");
-    assert!(ended.stderr.contains("deliver 2 events again") && ended.stderr.contains("--yes"), "{ended:?}");
+    assert!(ended.stderr.contains("deliver 2 rows again") && ended.stderr.contains("--yes"), "{ended:?}");
 
     let ended = dead(&store, &["replay", "--all", "--tenant", "acme", "--yes"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2 events were replayed\n"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2 rows were replayed\n"));
     assert_eq!(ended.stderr, "", "no progress bar where nobody watches");
     let ended = dead(&store, &["discard", "--all", "--event-type", "order.paid", "--yes", "--json"]);
     assert_eq!((ended.code, ended.json()), (Some(0), json!({"discarded": 1, "refused": []})));
     assert_eq!(column(&store, STATES).await, ["a 0", "b 0", "done 1", "new 0", "bytes 3"]);
     let ended = dead(&store, &["discard", "--all", "--tenant", "acme"]);
-    assert_eq!(
-        (ended.code, ended.stdout.as_str()),
-        (Some(0), "0 events were discarded\n"),
-        "nothing to be asked about"
-    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "0 rows were discarded\n"), "nothing to be asked about");
 }

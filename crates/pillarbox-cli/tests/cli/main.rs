@@ -10,6 +10,7 @@ mod bench;
 mod command_line;
 mod dead;
 mod demo;
+mod keys;
 mod migrate;
 mod purge;
 mod relay;

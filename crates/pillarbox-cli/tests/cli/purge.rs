@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::{
-    Ended, column, connect, count, execute, pillarbox, run, run_async, send, sqlite, wait_until, with_postgres,
+    Ended, column, connect, count, end_of, execute, pillarbox, run, run_async, send, sqlite, wait_until, with_postgres,
 };
 
 /// Ended long ago, and just now.
@@ -58,16 +58,17 @@ async fn purging_everything_is_refused_while_a_node_is_running() {
         let insert = "INSERT INTO outbox_event (event_id, event_type, payload, created_at, available_at)
                       VALUES ('a', 't', '{}', now() - interval '1 year', now() + interval '1 year')";
         client.batch_execute(insert).await.unwrap();
-        let mut relay = pillarbox(&["relay", "--store", &url]).spawn().unwrap();
+        let relay = pillarbox(&["relay", "--store", &url]).spawn().unwrap();
         wait_until(&client, "SELECT count(*) = 1 FROM outbox_node").await;
         let purge = ["purge", "--store", &url, "--all-after", "1h", "--yes"];
         let ended = run_async(&purge).await;
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert_eq!(count(&client, "SELECT count(*) FROM outbox_event").await, 1);
         send("-TERM", &relay);
-        assert!(relay.wait().unwrap().success());
+        let relay = end_of(relay).await;
+        assert_eq!(relay.code, Some(0), "{relay:?}");
         let ended = run_async(&purge).await;
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.code, Some(0), "{ended:?} after {relay:?}");
         assert_eq!(count(&client, "SELECT count(*) FROM outbox_event").await, 0);
     })
     .await;

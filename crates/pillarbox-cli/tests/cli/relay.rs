@@ -77,6 +77,20 @@ async fn each_event_is_one_line_with_exactly_the_documented_fields() {
     assert_eq!(nodes, ["0"], "it has left");
 }
 
+/// Services with named handlers and relays share the contract: a row for a handler is a line like any other, and says so.
+#[tokio::test]
+async fn rows_for_handlers_are_lines_that_name_them() {
+    let (_folder, store) = sqlite();
+    let rows = "INSERT INTO outbox_event (event_id, event_type, handler, payload)
+                VALUES ('e', 't', 'mailer', '1'), ('e', 't', 'ledger', '2')";
+    execute(&store, rows).await;
+    let ended = run(&["relay", "--store", &store, "--mode", "ordered", "--limit", "2"]);
+    let lines = lines(&ended.stdout);
+    let handlers: Vec<_> = lines.iter().map(|line| (&line["event_id"], &line["handler"], &line["payload"])).collect();
+    assert_eq!(handlers, [(&json!("e"), &json!("mailer"), &json!("1")), (&json!("e"), &json!("ledger"), &json!("2"))]);
+    assert_eq!(column(&store, STATES).await, ["e 1 0", "e 1 0"]);
+}
+
 #[tokio::test]
 async fn a_file_is_appended_to_and_the_limit_is_exact() {
     let (folder, store) = sqlite();
@@ -85,7 +99,9 @@ async fn a_file_is_appended_to_and_the_limit_is_exact() {
     execute(&store, numbers).await;
     let file = folder.path().join("events.jsonl");
     let to = format!("file:{}", file.display());
-    for (mode, limit, written) in [("single_node", 7, 7), ("multi_node", 100, 107), ("ordered", 1, 108)] {
+    for (mode, limit, written) in
+        [("single_node", 7, 7), ("multi_node", 100, 107), ("ordered", 1, 108), ("partitioned", 40, 148)]
+    {
         let text = limit.to_string();
         let args = ["relay", "--store", &store, "--to", &to, "--mode", mode, "--limit", &text, "--fsync", "--json"];
         let ended = run(&args);
@@ -105,12 +121,13 @@ fn what_cannot_be_is_said_before_anything_is_delivered() {
     let (folder, store) = sqlite();
     let here = folder.path().display();
     let missing = format!("file:{here}/missing/events.jsonl");
-    let table: [(&[&str], i32, &str); 5] = [
+    let table: [(&[&str], i32, &str); 6] = [
         (&["--to", &missing], 1, "could not open"),
-        (&["--mode", "ordered", "--workers", "4"], 2, "workers"),
-        (&["--node-name", "a b"], 2, "node_name"),
-        (&["--lease", "1ms"], 2, "ownership.lease"),
-        (&["--wake-up"], 2, "wake_up"),
+        (&["--mode", "ordered", "--workers", "4"], 2, "`--workers`"),
+        (&["--mode", "multi_node", "--failing-key", "continue"], 2, "`--failing-key`"),
+        (&["--node-name", "a b"], 2, "`--node-name`"),
+        (&["--lease", "1ms"], 2, "`--lease`"),
+        (&["--wake-up"], 2, "`--wake-up`"),
     ];
     for (args, code, word) in table {
         let ended = run(&[&["relay", "--store", &store], args].concat());
@@ -162,6 +179,79 @@ async fn ordered_keeps_the_order_of_the_table() {
         let seqs: Vec<_> = lines(&ended.stdout).iter().map(|line| line["seq"].as_i64().unwrap()).collect();
         assert_eq!(seqs.len(), 2_000);
         assert!(seqs.is_sorted(), "{seqs:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn partitioned_keeps_the_order_of_each_key_across_nodes() {
+    with_postgres(|url| async move {
+        assert_eq!(run_async(&["migrate", "--store", &url]).await.code, Some(0));
+        let (client, _connection) = connect(&url).await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("events.jsonl");
+        let to = format!("file:{}", file.display());
+        let launch = |name| {
+            let args = ["relay", "--store", &url, "--to", &to, "--mode", "partitioned", "--node-name", name];
+            pillarbox(&[args.as_slice(), &["--delay", "2ms", "--delete-done"]].concat()).spawn().unwrap()
+        };
+        let keyed = "INSERT INTO outbox_event (event_id, event_type, payload, ordering_key)
+                     SELECT n, 't', '{}', n % 50 FROM generate_series(1, 6000) n";
+        client.batch_execute(keyed).await.unwrap();
+        let first = launch("first");
+        wait_until(&client, "SELECT count(*) < 5900 FROM outbox_event").await;
+        let second = launch("second");
+        wait_until(&client, "SELECT count(*) = 0 FROM outbox_event").await;
+        for relay in [first, second] {
+            send("-TERM", &relay);
+            let ended = end_of(relay).await;
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+        }
+        let lines = lines_of(&file);
+        assert_eq!((lines.len(), calls(&lines).len()), (6_000, 6_000), "each once");
+        let mut last = BTreeMap::new();
+        for line in &lines {
+            let seq = line["seq"].as_i64().unwrap();
+            let before = last.insert(line["key"].as_str().unwrap(), seq);
+            assert!(before.is_none_or(|before| before < seq), "{line}");
+        }
+        let mut nodes: Vec<_> = lines.iter().map(|line| line["node"].as_str().unwrap()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        assert_eq!(nodes.len(), 2, "each node has delivered: {nodes:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lines_that_take_long_are_waited_for_when_partitions_change_hands() {
+    with_postgres(|url| async move {
+        assert_eq!(run_async(&["migrate", "--store", &url]).await.code, Some(0));
+        let (client, _connection) = connect(&url).await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("events.jsonl");
+        let to = format!("file:{}", file.display());
+        let launch = |name, delay| {
+            let args = ["relay", "--store", &url, "--to", &to, "--mode", "partitioned", "--node-name", name];
+            pillarbox(&[args.as_slice(), &["--delay", delay]].concat()).spawn().unwrap()
+        };
+        client.batch_execute(&insert(32)).await.unwrap();
+        let first = launch("first", "2s");
+        wait_until(&client, "SELECT count(*) = 1 FROM outbox_node").await;
+        while std::fs::read_to_string(&file).unwrap_or_default().lines().count() < 32 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        // All are under way when the second asks for its half.
+        let second = launch("second", "0s");
+        let shared =
+            "SELECT count(*) = 2 FROM (SELECT node_id FROM outbox_partition GROUP BY 1 HAVING count(*) = 128) n";
+        wait_until(&client, shared).await;
+        wait_until(&client, "SELECT count(*) = 32 FROM outbox_event WHERE status = 1").await;
+        for relay in [first, second] {
+            send("-TERM", &relay);
+            assert_eq!(end_of(relay).await.code, Some(0));
+        }
+        assert_eq!(lines_of(&file).len(), 32, "none was delivered again");
     })
     .await;
 }

@@ -64,7 +64,8 @@ async fn a_second_signal_ends_a_relay_that_cannot_finish_its_line() {
         }
         assert!(before < 5000, "the pipe is full");
         send("-TERM", &relay);
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // Far enough apart to be two.
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
         send("-TERM", &relay);
         let ended = end_of(relay).await;
         assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -72,6 +73,29 @@ async fn a_second_signal_ends_a_relay_that_cannot_finish_its_line() {
         let done = usize::try_from(count(&client, DONE).await).unwrap();
         let flushed = ended.stdout.matches('\n').count();
         assert!(done <= flushed, "what was not flushed is not settled: {done} are, of {flushed} whole lines");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn signals_that_come_together_end_it_in_order() {
+    with_backlog(|url| async move {
+        let (client, _connection) = connect(&url).await;
+        let folder = tempfile::tempdir().unwrap();
+        let to = format!("file:{}", folder.path().join("events.jsonl").display());
+        // The lines under way take longer to settle than the signals to come.
+        let relay = pillarbox(&["relay", "--store", &url, "--to", &to, "--delay", "1s"]).spawn().unwrap();
+        wait_until(&client, "SELECT count(*) > 0 FROM outbox_event WHERE status = 1").await;
+        for signal in ["-TERM", "-TERM", "-INT"] {
+            send(signal, &relay);
+            // As `timeout` and the kernel deliver them: apart, so that they are not merged into one.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let ended = end_of(relay).await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        let (done, pending) = (count(&client, DONE).await, count(&client, PENDING).await);
+        assert_eq!(done + pending, 5000, "nothing is held any more");
+        assert_eq!(count(&client, "SELECT count(*) FROM outbox_node").await, 0);
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! The databases that processes can share, as far as the scenarios look into them.
 
-use std::fmt::Write as _;
 use std::future::Future;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,20 +32,38 @@ pub(crate) trait Database: Send + Sync {
     async fn count(&self, sql: &str) -> i64;
 }
 
-impl dyn Database {
+impl dyn Database + '_ {
     /// Inserts events as another program would: with the least they need. Their ids are the numbers.
-    pub(crate) async fn insert(&self, numbers: std::ops::Range<u32>) {
-        let mut sql = "INSERT INTO outbox_event (event_id, event_type, payload) VALUES ".to_owned();
-        for number in numbers.clone() {
-            let comma = if number == numbers.start { "" } else { "," };
-            write!(sql, "{comma}('{number}','t','{{}}')").unwrap();
+    pub(crate) async fn insert(&self, numbers: Range<u32>) {
+        self.insert_values("event_type, payload", numbers.map(|number| format!("('{number}','t','{{}}')"))).await;
+    }
+
+    /// As [`insert`](Self::insert), of so many keys in turn.
+    pub(crate) async fn insert_of_keys(&self, numbers: Range<u32>, keys: u32) {
+        let rows = numbers.map(|number| format!("('{number}','t','{{}}','{}')", number % keys));
+        self.insert_values("event_type, payload, ordering_key", rows).await;
+    }
+
+    async fn insert_values(&self, columns: &str, rows: impl Iterator<Item = String> + Send) {
+        let rows: Vec<_> = rows.collect();
+        self.execute(&format!("INSERT INTO outbox_event (event_id, {columns}) VALUES {}", rows.join(","))).await;
+    }
+
+    /// How often each partition has changed its owner: the first owner counts.
+    pub(crate) async fn epochs(&self) -> [u32; 256] {
+        // Behind a dot it is a name, also where it is a reserved word.
+        let epochs = "SELECT concat(outbox_partition.partition, ' ', epoch) FROM outbox_partition";
+        let mut all = [0; 256];
+        for text in self.texts(epochs).await {
+            let (partition, epoch) = text.split_once(' ').unwrap();
+            all[partition.parse::<usize>().unwrap()] = epoch.parse().unwrap();
         }
-        self.execute(&sql).await;
+        all
     }
 
     /// Asks until the count is as wanted.
     pub(crate) async fn wait_for(&self, sql: &str, wanted: i64) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let count = self.count(sql).await;
             if count == wanted {

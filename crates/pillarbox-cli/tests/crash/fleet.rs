@@ -64,7 +64,7 @@ impl Files {
         Relay { name: name.to_owned(), process }
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.folder.path().join(file)
     }
 

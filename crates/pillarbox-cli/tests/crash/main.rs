@@ -8,6 +8,8 @@
 //! | `kills` | it is killed at a random moment, 20 times |
 //! | `stalls` | it stands still for longer than its lease while it delivers, and goes on; or it is just slow |
 //! | `handover` | it is stopped in order while much is left to do |
+//! | `keys` | in mode `partitioned`: it is killed, or stands still; it joins and leaves in order |
+//! | `sharing` | in mode `partitioned`: it starts beside another, it is killed, it leaves; who owns what is sampled |
 //!
 //! A scenario is written once, against [`database::Database`]; every database that many processes can share runs it.
 #![allow(
@@ -21,7 +23,10 @@
 mod database;
 mod fleet;
 mod handover;
+mod keys;
 mod kills;
+mod sequence;
+mod sharing;
 mod stalls;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of the commands, which use more of it")]

@@ -16,6 +16,8 @@ pub enum Mode {
     SingleNode,
     /// Any number of nodes, without order.
     MultiNode,
+    /// Any number of nodes, the events of a key in their order.
+    Partitioned,
     /// One node, one event after the other, in the order of the table.
     Ordered,
     /// Nobody here.
@@ -27,6 +29,7 @@ impl Mode {
         match self {
             Self::SingleNode => "single_node",
             Self::MultiNode => "multi_node",
+            Self::Partitioned => "partitioned",
             Self::Ordered => "ordered",
             Self::WriterOnly => "writer_only",
         }
@@ -58,6 +61,39 @@ impl From<run::FailingHead> for FailingHead {
         match head {
             run::FailingHead::RetryInPlace => Self::RetryInPlace,
             run::FailingHead::DeadAndContinue => Self::DeadAndContinue,
+        }
+    }
+}
+
+/// In mode `partitioned`, what becomes of the later events of a key when one of them fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailingKey {
+    /// They wait while it is tried again, and if it goes DEAD until it is replayed or discarded.
+    #[default]
+    Wait,
+    /// They wait while it is tried again. If it goes DEAD, they go on.
+    SkipDead,
+    /// They go on at once; it is tried again beside them.
+    Continue,
+}
+
+impl From<FailingKey> for run::FailingKey {
+    fn from(key: FailingKey) -> Self {
+        match key {
+            FailingKey::Wait => Self::Wait,
+            FailingKey::SkipDead => Self::SkipDead,
+            FailingKey::Continue => Self::Continue,
+        }
+    }
+}
+
+impl From<run::FailingKey> for FailingKey {
+    fn from(key: run::FailingKey) -> Self {
+        match key {
+            run::FailingKey::Wait => Self::Wait,
+            run::FailingKey::SkipDead => Self::SkipDead,
+            run::FailingKey::Continue => Self::Continue,
         }
     }
 }

@@ -49,7 +49,7 @@ impl Claimer {
             let room = self.lanes.cold_room().await;
             if !sweep.is_under_way() {
                 let latest = Instant::now() + jittered(interval, &*self.random);
-                let look = self.intake.lookout.wait(latest).await;
+                let look = self.intake.pulse.look.until(latest, self.intake.lookout.wait(latest)).await;
                 sweep.begin(look.lowest, Instant::now() >= latest, Instant::now());
             }
             match self.fetch(&mut sweep, room.min(self.config.batch)).await {
@@ -64,7 +64,7 @@ impl Claimer {
                     if pause.is_first() {
                         tracing::warn!(%error, "the outbox table cannot be read; trying again until it can");
                     }
-                    tokio::time::sleep(pause.next(&*self.random)).await;
+                    self.intake.pulse.look.sleep(pause.next(&*self.random)).await;
                 }
             }
         }
@@ -77,16 +77,17 @@ impl Claimer {
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
         let fence = self.tenure.fence();
-        let exclude = sight.exclude(sweep.cursor().is_some() && fence == Fence::Table);
+        let passed = if sweep.cursor().is_some() && fence == Fence::Table { i64::MAX } else { i64::MIN };
+        let exclude = sight.exclude(passed);
         let held = exclude.iter().min().copied();
-        let fetch = Fetch { above: sweep.above(), exclude, limit };
+        let fetch = Fetch { above: sweep.above(), exclude, limit, scope: None };
         let call = match fence {
-            Fence::Table => self.store.fetch(&fetch),
+            Fence::Table | Fence::Partition => self.store.fetch(&fetch),
             Fence::Row => self.store.claim(&self.tenure.node, &fetch),
         };
         let span = tracing::debug_span!("claim", above = fetch.above, limit);
         let call = intake.meters.claim.measure(call.instrument(span), |fetched| fetched.rows.len());
-        let Fetched { mut rows, next_due } = call.await?;
+        let Fetched { mut rows, next_due, .. } = intake.pulse.look.ask(call).await?;
         if self.tenure.mode == Mode::Ordered {
             rows.sort_unstable_by_key(FetchedRow::seq);
         }
@@ -97,7 +98,7 @@ impl Claimer {
         if let Some(delay) = next_due {
             self.intake.lookout.due_in(delay);
         }
-        let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed())));
+        let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed(), 0)));
         drop(sight);
         // Rows that are in memory already are no reason to look again soon.
         let found = admitted.contains(&true);
@@ -138,7 +139,7 @@ impl Claimer {
 }
 
 /// A row that makes no event goes DEAD by itself, so that it stops nobody else.
-fn condemn(row: &BrokenRow) -> Verdict {
+pub(super) fn condemn(row: &BrokenRow) -> Verdict {
     let error = clean_error(&format!("the row is not an event: {}", row.reason));
     Verdict { seq: row.seq, expected_attempts: row.attempts, change: Change::Dead { attempts: row.attempts, error } }
 }

@@ -1,10 +1,15 @@
 //! From the table to the queue: when to look, where to begin, how much to take.
 
 mod claimer;
+mod horizon;
 mod listener;
 mod lookout;
+mod reader;
 mod sweep;
 
 pub(crate) use claimer::Claimer;
+use claimer::condemn;
+use horizon::Horizon;
 pub(crate) use listener::listen;
 pub(crate) use lookout::Lookout;
+pub(crate) use reader::{Place, Reader};

@@ -6,22 +6,25 @@ use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use super::Suspects;
 use crate::clock::Random;
-use crate::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Interceptors, Router, Target, Unroutable};
+use crate::handle::{
+    BatchHandler, BoxFuture, Delivery, Failure, Fallback, HandlerError, Interceptors, Outcome, Registered, Router,
+    Target, Unroutable,
+};
 use crate::observe::Meters;
 use crate::ownership::{Mode, Past, Tenure};
-use crate::queue::{Item, Lanes};
-use crate::retry::{ExponentialBackoff, RetryPolicy};
-use crate::settle::{Attempt, Change, Rules, Verdict, clean_error, decide};
+use crate::queue::{Feed, Intake, Item};
+use crate::retry::{ExponentialBackoff, Retry, RetryPolicy};
+use crate::settle::{Attempt, Change, Decision, Rules, Verdict, clean_error, decide};
 use crate::store::{BegunAttempt, Row};
 
 /// What all workers of a term share.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) feed: Feed,
+    pub(crate) intake: Arc<Intake>,
     pub(crate) router: Arc<Router>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) policy: Arc<dyn RetryPolicy>,
@@ -43,7 +46,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Handles events until the lanes are closed and empty.
     pub(crate) async fn run(self: Arc<Self>) {
-        while let Some(item) = self.lanes.pop().await {
+        while let Some(item) = self.feed.pop().await {
             let delivering = async {
                 match self.tenure.mode {
                     Mode::Ordered => self.deliver_in_place(item).await,
@@ -52,12 +55,27 @@ impl Worker {
             };
             let Some(Some(verdicts)) = self.abandon.run_until_cancelled(delivering).await else { return };
             // Settling holds back: with too many verdicts waiting to be recorded, no further event is begun.
-            for verdict in verdicts.filter(|verdict| self.stands(verdict)) {
+            for verdict in verdicts {
+                // Before the verdict is recorded: from then on the table tells what may follow.
+                if !self.ended(verdict.seq, Some(&verdict.change)) || !self.stands(&verdict) {
+                    continue;
+                }
                 if self.verdicts.send(verdict).await.is_err() {
                     return;
                 }
             }
         }
+    }
+
+    /// An event has been decided about; whether that still counts. What was waiting behind one that failed is left to the
+    /// table.
+    fn ended(&self, seq: i64, change: Option<&Change>) -> bool {
+        let ended = self.feed.ended(seq, change);
+        self.intake.registry.release(ended.dropped);
+        if ended.revoked {
+            self.intake.registry.release([seq]);
+        }
+        !ended.revoked
     }
 
     /// Whether a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next
@@ -73,21 +91,26 @@ impl Worker {
         }
         // In order, each event is called alone: the next may begin only when this one's fate is known.
         let alone = self.tenure.mode == Mode::Ordered;
-        match self.router.find(&item.row.aggregate_type, &item.row.event_type) {
-            Some(Target::Batch { handler, max }) if !alone => {
+        let found = self.router.find(&item.row);
+        match found.map(|registered| &registered.target) {
+            Ok(Target::Batch { handler, max }) if !alone => {
                 let row = Arc::clone(&item.row);
                 let same = |other: &Item| {
                     other.past == Past::Clean
                         && other.row.event_type == row.event_type
                         && other.row.aggregate_type == row.aggregate_type
+                        && other.row.handler == row.handler
                 };
                 let mut items = vec![item];
-                items.extend(self.lanes.pop_more(max - 1, same));
+                items.extend(self.feed.pop_more(max - 1, same));
                 let attempts = self.attempt_batch(&**handler, &items).await;
-                let verdicts = items.iter().zip(attempts).map(|(item, attempt)| self.verdict(&item.row, attempt));
-                Verdicts { first: None, rest: verdicts.collect::<Vec<_>>().into_iter() }
+                let mut verdicts = Vec::with_capacity(items.len());
+                for (item, attempt) in items.iter().zip(attempts) {
+                    verdicts.push(self.verdict(item, attempt).await);
+                }
+                Verdicts { first: None, rest: verdicts.into_iter() }
             }
-            _ => Verdicts::one(self.verdict(&item.row, self.attempt(&item).await)),
+            _ => Verdicts::one(self.verdict(&item, self.attempt(&item).await).await),
         }
     }
 
@@ -97,7 +120,9 @@ impl Worker {
         let crashed = item.past == Past::Crashed;
         let attempts = item.row.attempts.saturating_add(u32::from(crashed));
         let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
-        if let Some(error) = error.as_ref().filter(|_| attempts >= self.max_attempts) {
+        let max_attempts = self.rules(self.router.find(&item.row).ok()).max_attempts;
+        // No fallback: should it be what ended the process, it would end every further one.
+        if let Some(error) = error.as_ref().filter(|_| attempts >= max_attempts) {
             let change = Change::Dead { attempts, error: clean_error(error) };
             return Verdicts::one(Verdict { seq: item.row.seq, expected_attempts: item.row.attempts, change });
         }
@@ -105,11 +130,12 @@ impl Worker {
         let _alone = if attempts > 0 { Some(self.suspects.alone.lock().await) } else { None };
         let announced = BegunAttempt { seq: item.row.seq, expected_attempts: item.row.attempts, attempts, error };
         if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
+            self.ended(item.row.seq, None);
             return Verdicts::none();
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
         let item = Item { row, ..item };
-        Verdicts::one(self.verdict(&item.row, self.attempt(&item).await))
+        Verdicts::one(self.verdict(&item, self.attempt(&item).await).await)
     }
 
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
@@ -137,9 +163,9 @@ impl Worker {
 
     /// Calls the handler of one event, with the interceptors around it.
     async fn attempt(&self, item: &Item) -> Attempt {
-        match self.router.find(&item.row.aggregate_type, &item.row.event_type) {
-            None => Attempt::Unroutable,
-            Some(Target::One(handler)) => {
+        match self.router.find(&item.row).map(|registered| &registered.target) {
+            Err(why) => Attempt::Unroutable(why),
+            Ok(Target::One(handler)) => {
                 let delivery = self.delivery(item);
                 let (ran, before) = self.interceptors.before(&delivery).await;
                 let kept = (ran > 0).then(|| delivery.clone());
@@ -153,9 +179,10 @@ impl Worker {
                 self.after(ran, kept.as_ref(), &attempt).await;
                 attempt
             }
-            Some(Target::Batch { handler, .. }) => {
+            Ok(Target::Batch { handler, .. }) => {
                 let attempts = self.attempt_batch(&**handler, std::slice::from_ref(item)).await;
-                attempts.into_iter().next().unwrap_or(Attempt::Unroutable)
+                let unanswered = || Attempt::Ended(Err(HandlerError::interrupted("the batch handler was not called")));
+                attempts.into_iter().next().unwrap_or_else(unanswered)
             }
         }
     }
@@ -192,7 +219,7 @@ impl Worker {
                     Some(panic) => Attempt::Panicked(panic.clone()),
                     None => {
                         let problem = format!("the batch handler answered for {answered} of {asked} events");
-                        Attempt::Ended(Err(HandlerError::retryable(problem)))
+                        Attempt::Ended(Err(HandlerError::interrupted(problem)))
                     }
                 },
             };
@@ -202,9 +229,16 @@ impl Worker {
         attempts
     }
 
-    /// Calls a handler with `items`: guarded, measured, and in a span.
-    async fn handling<'a, T>(&self, items: &[Item], call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
-        self.meters.handling(items, guarded(call).instrument(span(items))).await
+    /// Calls a handler with `items`: guarded, measured, in a span, and in the contexts they were written in. Whatever
+    /// handles events is called through here.
+    async fn handling<'a, T: Send>(
+        &self,
+        items: &[Item],
+        call: impl FnOnce() -> BoxFuture<'a, T> + Send,
+    ) -> Result<T, String> {
+        let headers = items.iter().map(|item| &item.row.headers);
+        let called = self.interceptors.contexts.around(headers, || span(items), guarded(call));
+        self.meters.handling(items, called).await
     }
 
     /// Runs what is left of the interceptors; the delivery was kept for them if any ran.
@@ -216,7 +250,7 @@ impl Worker {
                 let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
                 self.interceptors.after(ran, delivery, Err(&error)).await;
             }
-            Attempt::Unroutable => {}
+            Attempt::Unroutable(_) => {}
         }
     }
 
@@ -224,23 +258,60 @@ impl Worker {
         Delivery::new(Arc::clone(&item.row), item.path, self.tenure.node.clone(), self.lost.clone())
     }
 
-    fn verdict(&self, row: &Row, attempt: Attempt) -> Verdict {
-        Verdict { seq: row.seq, expected_attempts: row.attempts, change: self.decide(row, attempt) }
+    /// What becomes of an event after an attempt, or of its fallback if it would be given up.
+    async fn verdict(&self, item: &Item, attempt: Attempt) -> Verdict {
+        let row = &item.row;
+        let registered = self.router.find(row).ok();
+        let verdict = |expected_attempts, change| Verdict { seq: row.seq, expected_attempts, change };
+        let Decision { change, given_up } = self.decide(row, registered, attempt);
+        let fallback = registered.and_then(|registered| self.router.fallback(registered));
+        let (Change::Dead { attempts, error }, Some(reason), Some(fallback)) = (&change, given_up, fallback) else {
+            return verdict(row.attempts, change);
+        };
+        // A node that lost its lease gives nothing up: the next owner delivers the event.
+        if self.lost.is_cancelled() {
+            return verdict(row.attempts, change);
+        }
+        let failure = Failure::new(*attempts, error.clone(), reason);
+        let recovering = fall_back(fallback, self.delivery(item), failure);
+        let spanned = || fallback_span(row);
+        match self.interceptors.contexts.around(std::iter::once(&row.headers), spanned, recovering).await {
+            Err(problem) => {
+                let error = clean_error(&format!("{problem}; the handler had failed before: {error}"));
+                verdict(row.attempts, Change::Dead { attempts: *attempts, error })
+            }
+            Ok(()) if *attempts == row.attempts => verdict(row.attempts, Change::Done),
+            Ok(()) => {
+                // DONE keeps the attempts that the row has, so the one that failed last is recorded before.
+                let hold = verdict(row.attempts, Change::Hold { attempts: *attempts, error: error.clone() });
+                self.feed.held(row.seq);
+                // Nobody listens any more if the term is over, and then nobody hears of what follows either.
+                let _told = self.verdicts.send(hold).await;
+                verdict(*attempts, Change::Done)
+            }
+        }
     }
 
-    /// Decides about the row. The policy and the error's text are the user's code: one that panics must not cost the
-    /// worker, or the row would be held for ever.
-    fn decide(&self, row: &Row, attempt: Attempt) -> Change {
-        let fallback = ExponentialBackoff::default();
-        let rules = |policy| Rules {
-            max_attempts: self.max_attempts,
-            policy,
+    /// What applies to the failures of a handler, or of none.
+    fn rules<'a>(&'a self, registered: Option<&'a Registered>) -> Rules<'a> {
+        let own = registered.map(|registered| &registered.retry);
+        Rules {
+            max_attempts: own.and_then(Retry::attempts).unwrap_or(self.max_attempts),
+            policy: own.and_then(Retry::policy).unwrap_or(&*self.policy),
+            errors: self.router.errors(registered),
             unroutable: self.unroutable,
             random: &*self.random,
-        };
-        catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules(&*self.policy)))).unwrap_or_else(|panic| {
-            let attempt = Attempt::Panicked(format!("{} (in a retry policy or an error's text)", message(&*panic)));
-            decide(row, attempt, &rules(&fallback))
+        }
+    }
+
+    /// Decides about the row. The policy, the filter and the error's text are the user's code: one that panics must not
+    /// cost the worker, or the row would be held for ever.
+    fn decide(&self, row: &Row, registered: Option<&Registered>, attempt: Attempt) -> Decision {
+        let rules = self.rules(registered);
+        catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules))).unwrap_or_else(|panic| {
+            let attempt =
+                Attempt::Panicked(format!("{} (in a retry policy, a filter or an error's text)", message(&*panic)));
+            decide(row, attempt, &Rules { policy: &ExponentialBackoff::default(), ..rules })
         })
     }
 }
@@ -281,6 +352,27 @@ fn span(items: &[Item]) -> tracing::Span {
         path = path.name(),
         events = items.len(),
     )
+}
+
+fn fallback_span(row: &Row) -> tracing::Span {
+    tracing::debug_span!("fallback", event_id = %row.event_id, event_type = &*row.event_type)
+}
+
+/// Calls a fallback; an error says why the event is DEAD all the same.
+async fn fall_back(fallback: &dyn Fallback, delivery: Delivery, failure: Failure) -> Result<(), String> {
+    let recovering = || -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            match fallback.recover(delivery, failure).await {
+                Ok(Outcome::Done) => Ok(()),
+                Ok(Outcome::Dead(reason)) => Err(format!("the fallback gave it up: {reason}")),
+                Ok(Outcome::RetryAfter(_)) => {
+                    Err("the fallback asked for another attempt, and there is none".to_owned())
+                }
+                Err(error) => Err(format!("the fallback failed: {}", error.text())),
+            }
+        })
+    };
+    guarded(recovering).await.unwrap_or_else(|panic| Err(format!("the fallback panicked: {panic}")))
 }
 
 /// Calls a handler and waits for it; a panic, of the call or of its future, comes back as what it said.

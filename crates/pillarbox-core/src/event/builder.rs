@@ -3,7 +3,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{Envelope, EventId, GLOBAL_AGGREGATE, Headers, InvalidEvent, Payload, Stamp, TypeName, limits};
+use super::codec::encode;
+use super::{Envelope, Event, EventId, GLOBAL_AGGREGATE, Headers, InvalidEvent, Payload, Stamp, TypeName, limits};
 use crate::clock::Timestamp;
 
 /// Builds an [`Envelope`]. Nothing is checked before [`build`](Self::build), which reports the first field that is wrong.
@@ -103,6 +104,12 @@ impl EnvelopeBuilder {
                 "make its type serialisable, or pass text or bytes",
             )),
         });
+        self
+    }
+
+    /// A typed event, written by its codec, as the payload.
+    pub(super) fn payload_of<E: Event>(mut self, event: &E) -> Self {
+        self.payload = Some(encode(event));
         self
     }
 

@@ -96,6 +96,18 @@ impl Envelope {
         &self.headers
     }
 
+    /// Adds the headers whose names it has not got yet: all of them, or none if it would become invalid.
+    pub(crate) fn add_headers(&mut self, added: Headers) -> Result<(), InvalidEvent> {
+        if added.is_empty() {
+            return Ok(());
+        }
+        let mut headers = self.headers.clone();
+        headers.extend(added.into_iter().filter(|(name, _)| self.headers.get(name).is_none()));
+        headers.check()?;
+        self.headers = headers;
+        Ok(())
+    }
+
     /// What it carries.
     #[must_use]
     pub fn payload(&self) -> &Payload {

@@ -1,6 +1,8 @@
 //! What a service writes: the event, its identity, its limits.
 
 mod builder;
+mod codec;
+pub mod codecs;
 mod envelope;
 mod headers;
 mod id;
@@ -11,6 +13,8 @@ mod payload;
 mod typed;
 
 pub use builder::EnvelopeBuilder;
+pub(crate) use codec::decode;
+pub use codec::{Codec, Decode, Encode};
 pub use envelope::{Envelope, GLOBAL_AGGREGATE};
 pub use headers::Headers;
 pub use id::{EventId, Stamp};

@@ -21,6 +21,9 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// The content type of JSON.
+    pub const JSON: &'static str = "application/json";
+
     /// The JSON text, if that is what the payload is.
     #[must_use]
     pub fn as_json(&self) -> Option<&str> {
@@ -43,7 +46,7 @@ impl Payload {
     #[must_use]
     pub fn content_type(&self) -> &str {
         match self {
-            Self::Json(_) => "application/json",
+            Self::Json(_) => Self::JSON,
             Self::Binary { content_type, .. } => content_type,
         }
     }

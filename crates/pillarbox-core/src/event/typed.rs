@@ -1,8 +1,6 @@
 use std::borrow::Cow;
 
-use serde::Serialize;
-
-use super::{Envelope, EnvelopeBuilder, GLOBAL_AGGREGATE, Headers, InvalidEvent, Stamp};
+use super::{Codec, Encode, Envelope, EnvelopeBuilder, GLOBAL_AGGREGATE, Headers, InvalidEvent, Stamp};
 
 /// A Rust type that is written as an event. Derive it:
 ///
@@ -20,12 +18,18 @@ use super::{Envelope, EnvelopeBuilder, GLOBAL_AGGREGATE, Headers, InvalidEvent, 
     note = "derive it: #[derive(Serialize, Deserialize, Event)] and #[event(name = \"…\")] on the type",
     note = "or build an `Envelope` by hand for names known only at run time"
 )]
-pub trait Event: Serialize {
+pub trait Event: Sized {
+    /// How its payload is written and read: [`Json`](super::codecs::Json) unless derived otherwise.
+    type Codec: Encode<Self>;
+
     /// The event type, at most 128 characters, such as `order.placed`.
     const TYPE: &'static str;
 
     /// The aggregate type, at most 64 characters.
     const AGGREGATE: &'static str = GLOBAL_AGGREGATE;
+
+    /// The media type of its payload, at most 128 characters; that of its codec unless a closer one is named.
+    const CONTENT_TYPE: &'static str = <Self::Codec as Codec>::CONTENT_TYPE;
 
     /// Which aggregate it happened to.
     fn aggregate_id(&self) -> Option<Cow<'_, str>> {
@@ -50,7 +54,7 @@ pub trait Event: Serialize {
     /// A builder holding everything this event says of itself, for the rest: a delay, an id, more headers.
     fn to_builder(&self) -> EnvelopeBuilder {
         let mut builder =
-            Envelope::builder(Self::TYPE).aggregate_type(Self::AGGREGATE).headers(self.headers()).payload(self);
+            Envelope::builder(Self::TYPE).aggregate_type(Self::AGGREGATE).headers(self.headers()).payload_of(self);
         if let Some(id) = self.aggregate_id() {
             builder = builder.aggregate_id(id);
         }

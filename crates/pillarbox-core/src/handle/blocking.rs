@@ -1,13 +1,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
-use super::into_handler::parse;
 use super::{
     BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
 };
-use crate::event::Event;
+use crate::event::{Decode, Event};
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.
 ///
@@ -41,7 +38,7 @@ async fn off_thread<R: Send + 'static>(
         Ok(returned) => then(returned),
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(HandlerError::retryable("the runtime is shutting down")),
+            Err(_) => Err(HandlerError::interrupted("the runtime is shutting down")),
         },
     }
 }
@@ -49,13 +46,13 @@ async fn off_thread<R: Send + 'static>(
 impl<F, P, R> Handler for BlockingFn<F, shape::Typed<P>>
 where
     F: Fn(P) -> R + Send + Sync + 'static,
-    P: DeserializeOwned + Send + 'static,
+    P: Event<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let payload = parse(&delivery)?;
+            let payload = delivery.decode()?;
             off_thread(move || handler(payload), R::into_outcome).await
         })
     }
@@ -64,13 +61,13 @@ where
 impl<F, P, R> Handler for BlockingFn<F, shape::TypedWithDelivery<P>>
 where
     F: Fn(P, Delivery) -> R + Send + Sync + 'static,
-    P: DeserializeOwned + Send + 'static,
+    P: Event<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let payload = parse(&delivery)?;
+            let payload = delivery.decode()?;
             off_thread(move || handler(payload, delivery), R::into_outcome).await
         })
     }
@@ -91,7 +88,7 @@ where
 impl<F, P, R> EventHandler<shape::Blocking<shape::Typed<P>>> for Blocking<F>
 where
     F: Fn(P) -> R + Send + Sync + 'static,
-    P: Event + DeserializeOwned + Send + 'static,
+    P: Event<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
     fn route() -> Route {
@@ -107,7 +104,7 @@ where
 impl<F, P, R> EventHandler<shape::Blocking<shape::TypedWithDelivery<P>>> for Blocking<F>
 where
     F: Fn(P, Delivery) -> R + Send + Sync + 'static,
-    P: Event + DeserializeOwned + Send + 'static,
+    P: Event<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
     fn route() -> Route {

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::HandlerError;
 use crate::clock::Timestamp;
-use crate::event::{EventId, Headers, Payload};
+use crate::event::{Decode, Event, EventId, Headers, Payload, decode};
 use crate::ownership::NodeId;
 use crate::store::Row;
 
@@ -42,10 +43,17 @@ impl Delivery {
         Self { row, path, node, cancelled }
     }
 
-    /// What to deduplicate by: the same for every delivery of this event.
+    /// What to deduplicate by: the same for every delivery of this event, also to other handlers.
     #[must_use]
     pub fn id(&self) -> &EventId {
         &self.row.event_id
+    }
+
+    /// The handler it is for, where several named ones share the events of its type; each has a row of its own, with the
+    /// same [`id`](Self::id) and its own failures.
+    #[must_use]
+    pub fn handler_id(&self) -> Option<&str> {
+        self.row.handler.as_deref()
     }
 
     /// Its place in the order of the table.
@@ -103,6 +111,15 @@ impl Delivery {
     /// When it is not JSON, or JSON of another shape.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         self.row.payload.parse()
+    }
+
+    /// Reads the payload as a typed event, with the codec of its type; what a typed handler is given.
+    ///
+    /// # Errors
+    /// When the payload is of another content type, or not such an event. The error is unrecoverable: returned by the
+    /// handler, it makes the event DEAD.
+    pub fn decode<E: Event<Codec: Decode<E>>>(&self) -> Result<E, HandlerError> {
+        decode(&self.row.payload).map_err(HandlerError::unrecoverable)
     }
 
     /// How many deliveries of this event have failed before.

@@ -21,9 +21,15 @@ pub struct HandlerError {
     source: BoxError,
 }
 
+/// How far a chain of causes is followed. One that loops would be a bug of the error type; the limit keeps it from becoming
+/// ours.
+const MAX_CAUSES: usize = 64;
+
 /// What a failure asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HandlerErrorKind {
+    /// Of the engine's own making: tried again, whatever the user's filters say about errors of theirs.
+    Interrupted,
     Retryable,
     RetryAfter(Duration),
     Unrecoverable,
@@ -45,6 +51,11 @@ impl HandlerError {
         Self { kind: HandlerErrorKind::Unrecoverable, source: error.into() }
     }
 
+    /// The handler has not failed, but could not end.
+    pub(crate) fn interrupted(problem: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::Interrupted, source: problem.into() }
+    }
+
     /// Finds what an error asks for: the first `HandlerError` in its chain of causes decides.
     pub(crate) fn classify(error: impl Into<BoxError>) -> Self {
         let error = match error.into().downcast::<Self>() {
@@ -59,6 +70,18 @@ impl HandlerError {
             cause = current.source();
         }
         Self { kind: HandlerErrorKind::Retryable, source: error }
+    }
+
+    /// The error and its causes. Of a `HandlerError` among them comes what it was made of, which it shows as itself.
+    pub(crate) fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        fn made_of<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+            while let Some(own) = error.downcast_ref::<HandlerError>() {
+                error = &*own.source;
+            }
+            error
+        }
+        let first: &(dyn Error + 'static) = made_of(&*self.source);
+        std::iter::successors(Some(first), |error| (*error).source().map(made_of)).take(MAX_CAUSES)
     }
 
     pub(crate) fn kind(&self) -> HandlerErrorKind {

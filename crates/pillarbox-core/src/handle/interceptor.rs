@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::{BoxFuture, Delivery, HandlerError, Outcome};
+use crate::context::Contexts;
 use crate::error::BoxError;
 
 /// Code that runs around every handler: tenants, log contexts, checks that apply to all events.
@@ -71,18 +72,21 @@ impl<I: Interceptor> Erased for I {
     }
 }
 
-/// All interceptors of an outbox.
+/// All interceptors of an outbox, and the contexts: what runs around its handlers.
 #[derive(Clone, Default)]
-pub(crate) struct Interceptors(Vec<Arc<dyn Erased>>);
+pub(crate) struct Interceptors {
+    all: Vec<Arc<dyn Erased>>,
+    pub(crate) contexts: Contexts,
+}
 
 impl Interceptors {
     pub(crate) fn push(&mut self, interceptor: impl Interceptor) {
-        self.0.push(Arc::new(interceptor));
+        self.all.push(Arc::new(interceptor));
     }
 
     /// Runs `before` of each; returns how many ran to their end, and the failure that stopped them.
     pub(crate) async fn before(&self, delivery: &Delivery) -> (usize, Result<(), HandlerError>) {
-        for (ran, interceptor) in self.0.iter().enumerate() {
+        for (ran, interceptor) in self.all.iter().enumerate() {
             let before = AssertUnwindSafe(async { interceptor.before(delivery).await }).catch_unwind();
             let error: BoxError = match before.await {
                 Ok(Ok(())) => continue,
@@ -91,12 +95,12 @@ impl Interceptors {
             };
             return (ran, Err(HandlerError::classify(error)));
         }
-        (self.0.len(), Ok(()))
+        (self.all.len(), Ok(()))
     }
 
     /// Runs `after` of the first `ran`, the last one first.
     pub(crate) async fn after(&self, ran: usize, delivery: &Delivery, ended: Result<&Outcome, &HandlerError>) {
-        for interceptor in self.0.iter().take(ran).rev() {
+        for interceptor in self.all.iter().take(ran).rev() {
             let after = AssertUnwindSafe(async { interceptor.after(delivery, ended).await }).catch_unwind();
             match after.await {
                 Ok(Ok(())) => {}
@@ -109,6 +113,6 @@ impl Interceptors {
 
 impl fmt::Debug for Interceptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} interceptors", self.0.len())
+        write!(f, "{} interceptors, {:?}", self.all.len(), self.contexts)
     }
 }

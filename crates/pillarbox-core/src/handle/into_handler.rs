@@ -2,10 +2,8 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
-use crate::event::Event;
+use crate::event::{Decode, Event};
 
 /// The shapes a handler can have. They exist so that one trait can cover functions of different signatures; they are
 /// inferred and never written.
@@ -44,15 +42,16 @@ pub trait IntoHandler<Shape> {
 }
 
 /// What can handle one type of event, known from its signature: `async fn(Payload)` or `async fn(Payload, Delivery)`,
-/// where the payload derives [`Event`] and `Deserialize`.
+/// where the payload derives [`Event`] and can be read by its codec: `Deserialize` for JSON.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a typed event",
     label = "expected `async fn(Payload)` or `async fn(Payload, Delivery)`",
-    note = "the payload comes first and by value; its type derives `Event` and `Deserialize`",
+    note = "the payload comes first and by value; its type derives `Event`, and `Deserialize` unless it names a codec other than JSON",
     note = "the function or closure is async; one that is not is wrapped: `blocking(…)`",
     note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
     note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await",
-    note = "a function that takes only a `Delivery` does not say which events it handles: register it with `handle_type` or `handle_all`"
+    note = "a function that takes only a `Delivery` does not say which events it handles: register it with `handle_type` or `handle_all`, or say `event = \"…\"` in its `#[handler]`",
+    note = "what has the attribute `#[handler]` is registered with `handler`"
 )]
 pub trait EventHandler<Shape> {
     /// Which events it handles.
@@ -66,21 +65,14 @@ struct TypedFn<F, P>(F, PhantomData<fn(P)>);
 struct TypedWithDeliveryFn<F, P>(F, PhantomData<fn(P)>);
 struct GenericFn<F>(F);
 
-/// Reads the payload; one that does not parse never will.
-pub(super) fn parse<P: DeserializeOwned>(delivery: &Delivery) -> Result<P, HandlerError> {
-    delivery.parse().map_err(|error| {
-        HandlerError::unrecoverable(format!("the payload is not a valid `{}`: {error}", delivery.event_type()))
-    })
-}
-
 impl<F, P, Fut> Handler for TypedFn<F, P>
 where
     F: Fn(P) -> Fut + Send + Sync + 'static,
-    P: DeserializeOwned + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        match parse(&delivery) {
+        match delivery.decode() {
             Ok(payload) => {
                 let future = (self.0)(payload);
                 Box::pin(async move { future.await.into_outcome() })
@@ -93,11 +85,11 @@ where
 impl<F, P, Fut> Handler for TypedWithDeliveryFn<F, P>
 where
     F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
-    P: DeserializeOwned + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        match parse(&delivery) {
+        match delivery.decode() {
             Ok(payload) => {
                 let future = (self.0)(payload, delivery);
                 Box::pin(async move { future.await.into_outcome() })
@@ -121,7 +113,7 @@ where
 impl<F, P, Fut> EventHandler<shape::Typed<P>> for F
 where
     F: Fn(P) -> Fut + Send + Sync + 'static,
-    P: Event + DeserializeOwned + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
     fn route() -> Route {
@@ -136,7 +128,7 @@ where
 impl<F, P, Fut> EventHandler<shape::TypedWithDelivery<P>> for F
 where
     F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
-    P: Event + DeserializeOwned + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
     fn route() -> Route {

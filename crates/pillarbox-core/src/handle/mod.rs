@@ -4,9 +4,11 @@ mod batch;
 mod blocking;
 mod delivery;
 mod error;
+mod fallback;
 mod interceptor;
 mod into_handler;
 mod outcome;
+mod registration;
 mod router;
 
 pub use batch::{BatchHandler, IntoBatchHandler};
@@ -14,11 +16,15 @@ pub use blocking::{Blocking, blocking};
 pub use delivery::{Delivery, Path};
 pub use error::HandlerError;
 pub(crate) use error::HandlerErrorKind;
+pub use fallback::{Failure, FailureReason, Fallback};
 pub use interceptor::Interceptor;
 pub(crate) use interceptor::Interceptors;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
-pub use router::{DuplicateHandler, Route, Router, Target, Unroutable};
+pub(crate) use registration::check_id;
+pub use registration::{Register, Registration, on, on_all, on_any, on_batch, on_type};
+pub use router::{DuplicateHandler, Route, Unroutable};
+pub(crate) use router::{Homeless, Registered, Router, Target};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -3,15 +3,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BatchHandler, Handler};
+use super::{BatchHandler, Fallback, Handler, Registration};
 use crate::event::{Event, GLOBAL_AGGREGATE};
+use crate::retry::{ErrorFilter, Retry};
+use crate::store::Row;
 
 /// Which events a handler takes: one aggregate type and one event type. The pair stays a pair: names may contain any
 /// separator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
-    aggregate_type: Box<str>,
-    event_type: Box<str>,
+    pub(crate) aggregate_type: Box<str>,
+    pub(crate) event_type: Box<str>,
 }
 
 impl Route {
@@ -59,18 +61,33 @@ pub enum Unroutable {
     Park(Duration),
 }
 
-/// Two handlers claim the same events; exactly one may.
+/// Handlers contradict each other about who takes which events.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("two handlers are registered for {what}; register one, and let it call both if both are wanted")]
-pub struct DuplicateHandler {
-    what: String,
-}
+#[error("{0}")]
+pub struct DuplicateHandler(String);
 
-type TargetsByEventType = HashMap<Box<str>, Target>;
+impl DuplicateHandler {
+    fn catch_all() -> Self {
+        let what = "two handlers are registered for all events that have no handler of their own";
+        Self(format!("{what}; register one, and let it call both if both are wanted"))
+    }
+
+    fn unnamed(route: &Route) -> Self {
+        Self(format!("two handlers are registered for {route}; register one, or give each a name if both are wanted"))
+    }
+
+    pub(crate) fn same_name(route: &Route, id: &str) -> Self {
+        Self(format!("two handlers of {route} are named `{id}`; give each a name of its own"))
+    }
+
+    fn mixed(route: &Route) -> Self {
+        Self(format!("{route} has a handler with a name and one without; name both, or register only one of them"))
+    }
+}
 
 /// The handler of a route, and how it wants its events.
 #[derive(Clone)]
-pub enum Target {
+pub(crate) enum Target {
     /// One by one.
     One(Arc<dyn Handler>),
     /// As many as are waiting, up to a number.
@@ -91,55 +108,154 @@ impl fmt::Debug for Target {
     }
 }
 
+/// A handler, and how its failures are met.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) target: Target,
+    pub(crate) retry: Retry,
+    fallback: Option<Arc<dyn Fallback>>,
+}
+
+/// Who takes the events of a route.
+#[derive(Clone)]
+enum Takers {
+    /// All of them, as they are.
+    One(Registered),
+    /// A row of each for everyone.
+    Named(Vec<(Arc<str>, Registered)>),
+}
+
+/// Why an event has no handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Homeless {
+    /// No handler takes its type.
+    Unknown,
+    /// It is for a handler that is not there.
+    UnknownHandler,
+    /// Its type has handlers with names, and it says none of them.
+    NamesNone,
+}
+
 /// Finds the one handler of an event.
-#[derive(Clone, Default)]
-pub struct Router {
+#[derive(Default)]
+pub(crate) struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
-    routes: HashMap<Box<str>, TargetsByEventType>,
-    catch_all: Option<Target>,
+    routes: HashMap<Box<str>, HashMap<Box<str>, Takers>>,
+    catch_all: Option<Registered>,
+    /// Whether that takes rows for named handlers, too.
+    takes_any: bool,
+    /// Which errors are tried again, for handlers that do not say.
+    errors: ErrorFilter,
+    /// What runs before an event is given up, for handlers that have none of their own.
+    fallback: Option<Arc<dyn Fallback>>,
 }
 
 impl Router {
-    /// Registers the handler of `route`.
-    ///
-    /// # Errors
-    /// When it has one already.
-    pub fn add(&mut self, route: Route, target: Target) -> Result<(), DuplicateHandler> {
+    /// Adds a handler.
+    pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
+        let Registration { route, id, target, retry, fallback, any, .. } = registration;
+        let registered = Registered { target, retry, fallback };
+        let Some(route) = route else {
+            if self.catch_all.is_some() {
+                return Err(DuplicateHandler::catch_all());
+            }
+            (self.catch_all, self.takes_any) = (Some(registered), any);
+            return Ok(());
+        };
         let events = self.routes.entry(route.aggregate_type.clone()).or_default();
-        if events.contains_key(&route.event_type) {
-            return Err(DuplicateHandler { what: route.to_string() });
+        match (events.get_mut(&route.event_type), id) {
+            (None, id) => {
+                let takers = match id {
+                    Some(id) => Takers::Named(vec![(id, registered)]),
+                    None => Takers::One(registered),
+                };
+                events.insert(route.event_type, takers);
+            }
+            (Some(Takers::Named(named)), Some(id)) => {
+                if named.iter().any(|(other, _)| *other == id) {
+                    return Err(DuplicateHandler::same_name(&route, &id));
+                }
+                named.push((id, registered));
+            }
+            (Some(Takers::One(_)), None) => return Err(DuplicateHandler::unnamed(&route)),
+            (Some(_), _) => return Err(DuplicateHandler::mixed(&route)),
         }
-        events.insert(route.event_type, target);
         Ok(())
     }
 
-    /// Registers the handler of every event that has no other.
-    ///
-    /// # Errors
-    /// When there is one already.
-    pub fn add_catch_all(&mut self, target: Target) -> Result<(), DuplicateHandler> {
-        if self.catch_all.is_some() {
-            return Err(DuplicateHandler { what: "all events that have no handler of their own".to_owned() });
+    /// Sets what runs before an event is given up, for handlers that have no fallback of their own.
+    pub(crate) fn set_fallback(&mut self, fallback: impl Fallback) {
+        self.fallback = Some(Arc::new(fallback));
+    }
+
+    /// Sets which errors are tried again, for handlers that do not say.
+    pub(crate) fn set_errors(&mut self, errors: ErrorFilter) {
+        self.errors = errors;
+    }
+
+    /// Leaves the limit of attempts of every handler to the outbox.
+    pub(crate) fn forget_limits(&mut self) {
+        for takers in self.routes.values_mut().flat_map(HashMap::values_mut) {
+            match takers {
+                Takers::One(one) => one.retry.forget_limit(),
+                Takers::Named(named) => named.iter_mut().for_each(|(_, one)| one.retry.forget_limit()),
+            }
         }
-        self.catch_all = Some(target);
-        Ok(())
+        self.catch_all.iter_mut().for_each(|one| one.retry.forget_limit());
     }
 
     /// Whether no handler is registered at all.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.routes.is_empty() && self.catch_all.is_none()
     }
 
-    /// The event types that handlers are registered for; one of several aggregate types comes several times.
-    pub fn event_types(&self) -> impl Iterator<Item = &str> {
-        self.routes.values().flat_map(HashMap::keys).map(|event_type| &**event_type)
+    /// The event types that handlers are registered for, with the names of their handlers, which may be none; a type of
+    /// several aggregate types comes several times.
+    pub(crate) fn event_types(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.routes.values().flatten().map(|(event_type, takers)| match takers {
+            Takers::One(_) => (&**event_type, Vec::new()),
+            Takers::Named(named) => (&**event_type, named.iter().map(|(id, _)| &**id).collect()),
+        })
     }
 
-    /// The handler of an event; `None` when nobody takes it.
-    #[must_use]
-    pub fn find(&self, aggregate_type: &str, event_type: &str) -> Option<&Target> {
-        self.routes.get(aggregate_type).and_then(|events| events.get(event_type)).or(self.catch_all.as_ref())
+    /// The routes whose handlers have names, and the names.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Arc<str>>)> {
+        self.routes.iter().flat_map(|(aggregate_type, events)| {
+            events.iter().filter_map(|(event_type, takers)| match takers {
+                Takers::One(_) => None,
+                Takers::Named(named) => {
+                    let ids = named.iter().map(|(id, _)| Arc::clone(id)).collect();
+                    Some((Route::new(&**aggregate_type, &**event_type), ids))
+                }
+            })
+        })
+    }
+
+    /// The handler of a row.
+    pub(crate) fn find(&self, row: &Row) -> Result<&Registered, Homeless> {
+        let takers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
+        match (takers, row.handler.as_deref()) {
+            (Some(Takers::One(one)), None) => Ok(one),
+            (Some(Takers::Named(_)), None) => Err(Homeless::NamesNone),
+            (Some(Takers::Named(named)), Some(id)) => {
+                let found = named.iter().find(|(other, _)| **other == *id);
+                found.map(|(_, one)| one).ok_or(Homeless::UnknownHandler)
+            }
+            (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or(Homeless::Unknown),
+            // What is for one handler is not for another, were it the only one.
+            (Some(Takers::One(_)) | None, Some(_)) => Err(Homeless::UnknownHandler),
+            (None, None) => self.catch_all.as_ref().ok_or(Homeless::Unknown),
+        }
+    }
+
+    /// Which errors of a handler are tried again.
+    pub(crate) fn errors<'a>(&'a self, registered: Option<&'a Registered>) -> &'a ErrorFilter {
+        registered.and_then(|one| one.retry.errors()).unwrap_or(&self.errors)
+    }
+
+    /// What runs before an event of a handler is given up.
+    pub(crate) fn fallback<'a>(&'a self, registered: &'a Registered) -> Option<&'a dyn Fallback> {
+        registered.fallback.as_deref().or(self.fallback.as_deref())
     }
 }
 

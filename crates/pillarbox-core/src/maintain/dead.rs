@@ -1,6 +1,7 @@
 use crate::claim::Lookout;
 use crate::error::StoreError;
 use crate::queue::Intake;
+use crate::settle::Status;
 use crate::store::{DeadEvent, DeadFilter, Record, Upkeep};
 
 /// Events replayed or discarded by one statement.
@@ -9,6 +10,11 @@ const PAGE: usize = 500;
 /// The events that were given up: to look at, to deliver again, to throw away.
 ///
 /// Get it from a running [`Outbox`](crate::run::Outbox::dead_events), or from a store alone.
+///
+/// An event has one row, or one for each of its handlers if they have names, and each row is given up by itself. What is
+/// listed and counted are rows, whose `seq` names one of them. An event's id names all of its rows, so that more than one may
+/// be DEAD under it: [`replay`](Self::replay) and [`discard`](Self::discard) take all of those, and
+/// [`replay_for`](Self::replay_for) and [`discard_for`](Self::discard_for) the one of a single handler.
 ///
 /// ```
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -59,7 +65,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.store.dead(filter, after.unwrap_or(0), limit).await
     }
 
-    /// How many match.
+    /// How many match, an event once for each handler that gave it up.
     ///
     /// # Errors
     /// The database's.
@@ -67,27 +73,43 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.store.count_dead(filter).await
     }
 
-    /// Everything the table holds about an event, DEAD or not; `None` if there is no such event.
+    /// Everything the table holds about an event, DEAD or not: a record for each of its rows, which are one, or one for each
+    /// of its handlers if they have names. Nothing if there is no such event.
     ///
     /// # Errors
     /// The database's.
-    pub async fn show(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        self.store.record(event_id).await
+    pub async fn show(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.store.records(event_id).await
     }
 
     /// Makes a DEAD event NEW: without attempts and error, due now. False if it is not DEAD or does not exist.
     ///
+    /// If it was written for several handlers, it is replayed to all of those that gave it up, and the others are left alone.
+    /// For one of them there is [`replay_for`](Self::replay_for).
+    ///
     /// # Errors
     /// The database's.
     pub async fn replay(&self, event_id: &str) -> Result<bool, StoreError> {
-        let Some(record) = self.store.record(event_id).await? else { return Ok(false) };
-        let replayed = self.store.replay(&[record.seq]).await?;
+        self.replay_rows(event_id, None).await
+    }
+
+    /// As [`replay`](Self::replay), for the handler of this name alone. False if that did not give the event up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
+        self.replay_rows(event_id, Some(handler)).await
+    }
+
+    async fn replay_rows(&self, event_id: &str, handler: Option<&str>) -> Result<bool, StoreError> {
+        let replayed = self.store.replay(&self.dead_rows(event_id, handler).await?).await?;
         self.wake();
         Ok(!replayed.is_empty())
     }
 
-    /// Replays all that match, oldest first, some hundreds per transaction, and returns how many. Calls `progress` with
-    /// the number so far after each. An event that dies again meanwhile is not replayed twice.
+    /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
+    /// counts them. Calls `progress` with the number so far after each. An event that dies again meanwhile is not replayed
+    /// twice.
     ///
     /// # Errors
     /// The database's; what was replayed by then stays so.
@@ -97,14 +119,35 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
 
     /// Deletes a DEAD event. False if it is not DEAD or does not exist.
     ///
+    /// If it was written for several handlers, the rows of all of those that gave it up are deleted, and the others are left
+    /// alone. For one of them there is [`discard_for`](Self::discard_for).
+    ///
     /// # Errors
     /// The database's.
     pub async fn discard(&self, event_id: &str) -> Result<bool, StoreError> {
-        let Some(record) = self.store.record(event_id).await? else { return Ok(false) };
-        Ok(!self.store.discard(&[record.seq]).await?.is_empty())
+        Ok(!self.store.discard(&self.dead_rows(event_id, None).await?).await?.is_empty())
     }
 
-    /// Deletes all that match, and returns how many. Calls `progress` with the number so far.
+    /// As [`discard`](Self::discard), for the handler of this name alone. False if that did not give the event up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
+        Ok(!self.store.discard(&self.dead_rows(event_id, Some(handler)).await?).await?.is_empty())
+    }
+
+    /// Those rows of an event, or the one for a handler, that are DEAD; whoever changes them asks again.
+    async fn dead_rows(&self, event_id: &str, handler: Option<&str>) -> Result<Vec<i64>, StoreError> {
+        let mut records = self.store.records(event_id).await?;
+        records.retain(|record| {
+            let wanted = handler.is_none_or(|handler| record.handler.as_deref() == Some(handler));
+            wanted && record.status == Status::Dead.code()
+        });
+        Ok(records.iter().map(|record| record.seq).collect())
+    }
+
+    /// Deletes all that match, and returns how many, as [`count`](Self::count) counts them. Calls `progress` with the number so
+    /// far.
     ///
     /// # Errors
     /// The database's; what was deleted by then stays so.

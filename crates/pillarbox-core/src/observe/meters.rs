@@ -8,11 +8,14 @@ use tokio::time::Instant;
 
 use super::Registrar;
 use crate::handle::Path;
+use crate::ownership::{Fence, Mode, NodeId};
 use crate::queue::Item;
-use crate::store::{Backlog, NodeStatus};
+use crate::store::{Backlog, NodeStatus, PartitionBacklog, Row};
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
 const QUICK: Duration = Duration::from_micros(50);
+/// The label of a handler without a name, as most are.
+const UNNAMED: &str = "";
 
 /// What an outbox measures, besides what [`Counters`](super::Counters) counts.
 ///
@@ -21,14 +24,15 @@ const QUICK: Duration = Duration::from_micros(50);
 /// and how many events there were say the counters.
 #[derive(Debug)]
 pub(crate) struct Meters {
+    pub(crate) write: Exchange,
     pub(crate) claim: Exchange,
     pub(crate) settle: Exchange,
     pub(crate) renewals_failed: Counter,
     pub(crate) backlog_failed: Counter,
     hot_latency: Histogram,
     cold_latency: Histogram,
-    /// By event type; those of handlers that are registered for one.
-    handlers: HashMap<Box<str>, Histogram>,
+    /// By event type and the handler's name; those of handlers that are registered for one.
+    handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>>,
     /// Of all other event types together, since a table may hold any number of them.
     other_handlers: Histogram,
     /// Whether the handler measured last was quick.
@@ -42,20 +46,39 @@ pub(crate) struct Meters {
     dead: Gauge,
     oldest: Gauge,
     live_nodes: Gauge,
+    owned_partitions: Gauge,
+    unowned_partitions: Gauge,
+    partitions_pending: Gauge,
+    partitions_most_pending: Gauge,
 }
 
 impl Meters {
-    pub(crate) fn new<'a>(registrar: &Registrar<'_>, event_types: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(
+        registrar: &Registrar<'_>,
+        event_types: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+    ) -> Self {
         let latency = |path| {
             let help = "From the commit (hot) or from being read (cold) to the start of the handler.";
             registrar.with("path", path).histogram("dispatch.latency", Unit::Seconds, help)
         };
-        let handler = |event_type| {
+        let handler = |event_type, name| {
             let help = "How long a handler call takes; one call of a batch handler counts once.";
-            registrar.with("event_type", event_type).histogram("handler.duration", Unit::Seconds, help)
+            let labelled = registrar.with("event_type", event_type).with("handler", name);
+            labelled.histogram("handler.duration", Unit::Seconds, help)
         };
+        let mut handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>> = HashMap::new();
+        for (event_type, names) in event_types {
+            let of_type = handlers.entry(event_type.into()).or_default();
+            let names = if names.is_empty() { vec![UNNAMED] } else { names };
+            of_type.extend(names.into_iter().map(|name| (name.into(), handler(event_type, name))));
+        }
         let gauge = |name, help| registrar.gauge(name, Unit::Count, help);
         let meters = Self {
+            write: Exchange {
+                duration: registrar.histogram("write.duration", Unit::Seconds, "How long inserting a batch takes."),
+                size: registrar.histogram("write.rows", Unit::Count, "Rows inserted by one call."),
+                failed: registrar.counter("write.failed", "Inserts that failed."),
+            },
             claim: Exchange {
                 duration: registrar.histogram("claim.duration", Unit::Seconds, "How long reading the table takes."),
                 size: registrar.histogram("claim.rows", Unit::Count, "Rows found by one reading of the table."),
@@ -70,8 +93,8 @@ impl Meters {
             backlog_failed: registrar.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
             hot_latency: latency("hot"),
             cold_latency: latency("cold"),
-            handlers: event_types.map(|event_type| (event_type.into(), handler(event_type))).collect(),
-            other_handlers: handler("other"),
+            handlers,
+            other_handlers: handler("other", UNNAMED),
             quick: AtomicBool::new(false),
             active: gauge("role.active", "1 while this process delivers, else 0."),
             hot_depth: gauge("queue.hot.depth", "Events waiting in the hot queue."),
@@ -82,6 +105,13 @@ impl Meters {
             dead: gauge("rows.dead", "Rows that were given up."),
             oldest: registrar.gauge("lag.oldest", Unit::Seconds, "For how long the oldest due row has been due."),
             live_nodes: gauge("nodes.live", "Nodes whose lease has not ended."),
+            owned_partitions: gauge("partitions.owned", "Partitions that this node owns."),
+            unowned_partitions: gauge("partitions.unowned", "Partitions that no node owns."),
+            partitions_pending: gauge("partitions.pending", "Pending rows of all partitions."),
+            partitions_most_pending: gauge(
+                "partitions.pending.max",
+                "Pending rows of the partition with most of them.",
+            ),
         };
         meters.inactive();
         meters
@@ -102,8 +132,13 @@ impl Meters {
         let answer = call.await;
         let took = began.elapsed();
         self.quick.store(took < QUICK, Ordering::Relaxed);
-        self.handlers.get(&first.row.event_type).unwrap_or(&self.other_handlers).record(took);
+        self.handler(&first.row).record(took);
         answer
+    }
+
+    fn handler(&self, row: &Row) -> &Histogram {
+        let of_type = self.handlers.get(&row.event_type);
+        of_type.and_then(|names| names.get(row.handler.as_deref().unwrap_or(UNNAMED))).unwrap_or(&self.other_handlers)
     }
 
     /// This process delivers.
@@ -115,7 +150,9 @@ impl Meters {
     pub(super) fn inactive(&self) {
         self.active.set(0);
         self.memory((0, 0), 0);
-        for unknown in [&self.due, &self.delayed, &self.dead, &self.oldest, &self.live_nodes] {
+        let rows = [&self.due, &self.delayed, &self.dead, &self.oldest];
+        let partitions = [&self.unowned_partitions, &self.partitions_pending, &self.partitions_most_pending];
+        for unknown in rows.into_iter().chain(partitions).chain([&self.live_nodes, &self.owned_partitions]) {
             unknown.set(f64::NAN);
         }
     }
@@ -135,9 +172,20 @@ impl Meters {
         self.oldest.set(backlog.oldest_due.unwrap_or_default());
     }
 
-    /// Who is there.
-    pub(super) fn nodes(&self, nodes: &[NodeStatus]) {
+    /// Who is there, `own` among them.
+    pub(super) fn nodes(&self, nodes: &[NodeStatus], own: &NodeId, mode: Mode) {
         self.live_nodes.set(nodes.iter().filter(|node| node.lease_left.is_some()).count() as f64);
+        if mode.fence() != Fence::Row {
+            let owned = nodes.iter().find(|status| status.node == *own).map_or(0, |status| status.partitions);
+            self.owned_partitions.set(f64::from(owned));
+        }
+    }
+
+    /// How the partitions are doing.
+    pub(super) fn partitions(&self, partitions: &PartitionBacklog) {
+        self.unowned_partitions.set(f64::from(partitions.unowned));
+        self.partitions_pending.set(partitions.pending as f64);
+        self.partitions_most_pending.set(partitions.most_pending as f64);
     }
 }
 
@@ -185,8 +233,8 @@ mod tests {
     use super::*;
     use crate::event::Envelope;
     use crate::ownership::Past;
-    use crate::store::{Row, StoreInfo};
-    use crate::write::Dialect;
+    use crate::store::StoreInfo;
+    use crate::write::{Dialect, NewRow};
 
     #[test]
     fn one_in_sixteen_is_sampled_of_every_pattern() {
@@ -204,8 +252,11 @@ mod tests {
             metrics::with_local_recorder(&recorder, || Meters::new(&Registrar::new("test", &info), std::iter::empty()));
         let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
             for seq in seqs {
-                let row =
-                    Row::fresh(&Envelope::json("t", "1").expect("valid"), seq, crate::clock::Timestamp::from_micros(0));
+                let row = Row::fresh(
+                    &NewRow::new(Envelope::json("t", "1").expect("valid")),
+                    seq,
+                    crate::clock::Timestamp::from_micros(0),
+                );
                 let item = Item { row: Arc::new(row), path: Path::Hot, since: Instant::now(), past: Past::Clean };
                 let call = async {
                     if !takes.is_zero() {

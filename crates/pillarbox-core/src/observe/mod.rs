@@ -1,18 +1,22 @@
-//! What is going on: what this process counts and measures, and logs that stay short.
+//! What is going on: what this process counts and measures, whether it is well, and logs that stay short.
 //!
 //! Metrics leave through the [`metrics`] facade, to whatever recorder the program installed before it started the outbox;
 //! without one they cost next to nothing. `docs/metrics.md` has the table of them, a contract that a test compares with
 //! the code.
 
 mod counters;
+mod health;
 mod meters;
+mod pulse;
 mod registrar;
 mod surveyor;
 mod throttle;
 
 pub(crate) use counters::Counters;
 pub use counters::Stats;
+pub use health::{Health, Problem};
 pub(crate) use meters::Meters;
+pub(crate) use pulse::Pulse;
 pub(crate) use registrar::Registrar;
 pub(crate) use surveyor::Surveyor;
 pub(crate) use throttle::Throttle;

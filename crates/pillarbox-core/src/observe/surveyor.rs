@@ -6,11 +6,14 @@ use tokio::time::Instant;
 
 use crate::clock::Random;
 use crate::error::StoreError;
+use crate::ownership::{Mode, NodeId};
 use crate::queue::Intake;
 use crate::retry::jittered;
 use crate::run::Role;
 use crate::store::Store;
 
+/// How long a node that becomes active only delivers: with a large backlog, to count it costs as much as to find its start.
+const DELIVER_FIRST: Duration = Duration::from_secs(2);
 /// Reading the table takes at most this share of the time, however many rows are pending.
 const SHARE: u32 = 50;
 
@@ -23,6 +26,7 @@ pub(crate) struct Surveyor {
     pub(crate) intake: Arc<Intake>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) interval: Duration,
+    pub(crate) mode: Mode,
 }
 
 impl Surveyor {
@@ -32,11 +36,11 @@ impl Surveyor {
             let now = role.borrow_and_update().clone();
             let told = async { role.changed().await.is_ok() };
             let goes_on = match now {
-                Role::Active { .. } => {
+                Role::Active { node } => {
                     self.intake.meters.active();
                     tokio::select! {
                         goes_on = told => goes_on,
-                        never = self.survey() => never,
+                        never = self.survey(&node) => never,
                     }
                 }
                 Role::Stopped => false,
@@ -49,12 +53,14 @@ impl Surveyor {
         }
     }
 
-    async fn survey(&self) -> bool {
+    async fn survey(&self, node: &NodeId) -> bool {
         let mut failing = false;
+        self.intake.meters.memory(self.intake.depths(), self.intake.registry.held());
+        tokio::time::sleep(DELIVER_FIRST.min(self.interval)).await;
         loop {
             self.intake.meters.memory(self.intake.depths(), self.intake.registry.held());
             let began = Instant::now();
-            match self.read().await {
+            match self.read(node).await {
                 Ok(()) => failing = false,
                 Err(error) => {
                     self.intake.meters.backlog_failed.increment(1);
@@ -69,9 +75,13 @@ impl Surveyor {
         }
     }
 
-    async fn read(&self) -> Result<(), StoreError> {
-        self.intake.meters.backlog(&self.store.backlog().await?);
-        self.intake.meters.nodes(&self.store.nodes().await?);
+    async fn read(&self, node: &NodeId) -> Result<(), StoreError> {
+        let meters = &self.intake.meters;
+        meters.backlog(&self.store.backlog().await?);
+        meters.nodes(&self.store.nodes().await?, node, self.mode);
+        if self.mode == Mode::Partitioned {
+            meters.partitions(&self.store.partitions().await?);
+        }
         Ok(())
     }
 }

@@ -5,6 +5,8 @@ use super::NodeId;
 pub enum Fence {
     /// The node owns the partitions: all rows are its own.
     Table,
+    /// The node owns the row's partition.
+    Partition,
     /// The row names the node in `locked_by`.
     Row,
 }

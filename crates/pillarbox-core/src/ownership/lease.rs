@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{NodeId, Renewal};
 use crate::clock::Random;
+use crate::observe::Pulse;
 use crate::retry::{Pause, jittered};
 use crate::store::Store;
 
@@ -29,6 +30,7 @@ pub(crate) struct Lease {
     pub(crate) random: Arc<dyn Random>,
     /// Counts the renewals that fail.
     pub(crate) failed: metrics::Counter,
+    pub(crate) pulse: Arc<Pulse>,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
 }
@@ -42,17 +44,20 @@ impl Lease {
     /// Renews every third of the lease, counted from `sent`, when the first one was asked for. Returns when the lease is
     /// lost; dropping it just stops renewing.
     pub(crate) async fn keep(&self, sent: Instant) {
+        self.pulse.lease.begin(sent);
         let mut deadline = self.deadline(sent);
         let mut next = sent + jittered(self.length / 3, &*self.random);
         let mut pause = Pause::default();
         loop {
-            tokio::time::sleep_until(next.min(deadline)).await;
+            let wake = next.min(deadline);
+            self.pulse.lease.until(wake, tokio::time::sleep_until(wake)).await;
             let sent = Instant::now();
             // Asked here and not only by the timeout below: a renewal that fails at once never waits for it.
             if sent >= deadline {
                 break;
             }
-            let renewal = tokio::time::timeout_at(deadline, self.store.renew(&self.node, self.length)).await;
+            let renewal = self.pulse.lease.ask(self.store.renew(&self.node, self.length));
+            let renewal = tokio::time::timeout_at(deadline, renewal).await;
             match renewal {
                 Ok(Ok(Renewal::Renewed)) => {
                     deadline = self.deadline(sent);
@@ -95,7 +100,7 @@ mod tests {
         store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
         let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
         let failed = metrics::Counter::noop();
-        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), failed, lost }
+        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), failed, pulse: Arc::default(), lost }
     }
 
     #[tokio::test(start_paused = true)]

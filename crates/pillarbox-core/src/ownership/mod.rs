@@ -1,17 +1,119 @@
 //! Who may deliver: nodes, their leases, and what points to them.
+//!
+//! The node holds the lease; rows and partitions point to the node. While it lives, what points to it is its own, for
+//! as long as a handler may run. Once its lease has ended and it is cleared away, all that pointed to it is free. So
+//! there is one renewal per node and not one per row, and one way to die.
+//!
+//! # The life of a node
+//!
+//! ```text
+//!                join                       acquire, share
+//!   ─────────▶ (a new id) ───▶ standing by ───────────────▶ delivering ──┐ renews every third of its lease,
+//!      ▲                            │                        │   │   ▲   │ on a task of its own
+//!      │                            │                        │   │   └───┘
+//!      │      sent + lease − margin has passed, or the       │   │
+//!      │      database says it is not registered             │   │ told to stop
+//!      │                            ▼                        │   ▼
+//!      └───────────────────────── lost ◀─────────────────────┘  drains, settles, gives back, leaves
+//!         handlers are told, lanes dropped,
+//!         verdicts given up
+//! ```
+//!
+//! A node that lost its lease never comes back under the same id, so whatever still names the old one names nobody.
+//!
+//! # The safety inequality
+//!
+//! The database says when a lease ends, and the node must have stopped by then without asking it. It counts from the
+//! moment *before* it sent the renewal that was confirmed (or its join), which is no later than the moment the database
+//! counts from, and stops a margin earlier:
+//!
+//! ```text
+//!   sent                ≤  renewed                               what is counted from
+//!   sent + lease − margin  by the node's monotonic clock         the node stops
+//!   sent + lease        ≤  renewed + lease  by the database's    others may take over
+//! ```
+//!
+//! A lease counted from the answer would be longer than the database's by as much as the answer took. The margin, a
+//! tenth of the lease, is for clocks that run at different speeds; clocks that show different times do not matter,
+//! since no time of day is ever compared. It also gives a node that wakes up late some time to notice.
+//!
+//! # The fences
+//!
+//! The inequality spares events a second delivery. It proves nothing: a process may be stopped between looking at its
+//! clock and calling a handler. What keeps the table right is that every verdict is checked where it is recorded, in
+//! the same transaction, with the node's own row locked against those who would clear it away. There are three things a
+//! node's right can rest on:
+//!
+//! | Fence | Modes | How the right is taken | A verdict changes a row if its node is registered and |
+//! |---|---|---|---|
+//! | table | `single_node`, `ordered` | `acquire`: all partitions at once, if their owner is gone | owns the partitions |
+//! | row | `multi_node` | `claim`, or the row is inserted as the node's own | the row names it in `locked_by` |
+//! | partition | `partitioned` | `share`: the node's part of the partitions, as far as they are free | owns the row's partition |
+//!
+//! Expiry alone takes nothing away: an expired node's verdicts stand until somebody clears it away, for until then
+//! nobody else can have delivered its rows. Joining, leaving, acquiring, sharing and clearing away are transactions
+//! that exclude each other; they are rare. Settling and renewing never wait for one another.
+//!
+//! # Partitions
+//!
+//! Each of the live nodes should own one contiguous range of the 256 partitions; [`spread`] says which, from nothing
+//! but the list of nodes in the order in which they started. About once a second each node *shares*, in one
+//! transaction: nodes whose lease has ended are cleared away; what the node gives becomes free; of its target it takes
+//! what is free now, each partition by the next epoch; and it is told what it owns. Nobody waits until all of a target
+//! is free, and nobody decides for anybody else.
+//!
+//! ```text
+//!              free, in the target: taken by share                joins move the target
+//!   not ours ──────────────────────────────────────▶ owned ────────────────────────────▶ surplus
+//!      ▲                                               ▲      and moved back, still ours    │ begins nothing of it
+//!      │                                               └────────────────────────────────────┤
+//!      └────────────────────────── given by share ◀── idle: every verdict is recorded ◀─────┘
+//!                                                     (or the deadline passed: handlers told, verdicts dropped)
+//! ```
+//!
+//! Two rules are easy to leave out:
+//!
+//! - **A gift names its epoch.** A request may reach the database after its sender has given it up and asked again.
+//!   Without the epoch it would take away a partition that the node has come to own anew, and is delivering from.
+//! - **An event is delivered only under the epoch under which it was read.** What was read before a partition went to
+//!   another node and came back may have been delivered there.
+//!
+//! # What happens when
+//!
+//! | | |
+//! |---|---|
+//! | a process dies | Its lease ends; the next node to look clears it away. What it may have been delivering is suspected of having killed it. |
+//! | a process stands still past its lease, or is cut off | As above for the others. By itself it stops by its own clock, or when it wakes; what it then brings is refused, and it joins anew. |
+//! | a renewal or its answer is lost | It is sent again. The lease counts from the last one that was confirmed. |
+//! | the database is away | Every node stops by its deadline, and joins anew afterwards. A verdict that could not be recorded is an event that is delivered again. |
+//! | the answer to a settle is lost | It is sent again and refused: the row is terminal, or has other attempts. |
+//! | the answer to a share is lost | What was given is still surplus, and given again; what was taken is told by the next answer. |
+//! | the answer to a join is lost | A node stands in the table that nobody is; its part is idle until its lease ends. |
+//! | a hand-over takes too long | The handler is told, its verdict dropped, and the partition given: the next owner delivers the event again. |
+//! | a time of day is wrong or jumps | Nothing; only a jump of the *database's* clock ends leases early or late. |
+//! | a clock loses more than the margin, a suspended host's for instance | Two nodes may deliver at once. One of them has its verdicts refused. |
+//! | a node is told to stop | What it owns is free before it returns, or by the end of its lease if the database cannot be reached. |
+//!
+//! The partitions' protocol, these failures included, is explored by a model checker in `tests/model`.
 
 mod caretaker;
 mod hold;
 mod lease;
 mod mode;
 mod node;
+mod partitions;
+mod sharer;
+pub mod spread;
 
 pub(crate) use caretaker::Caretaker;
 pub use hold::{CRASHED, DIED, Fence, Past, begun_by};
 pub(crate) use lease::Lease;
 pub use mode::{Mode, UnknownMode};
 pub use node::{NodeId, NodeName};
+pub use partitions::Partitions;
+pub(crate) use sharer::Sharer;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The answer to an attempt to become the owner.
@@ -67,6 +169,31 @@ pub struct Reclaimed {
     pub registered: bool,
     /// Rows that were freed.
     pub freed: u64,
+    /// How long until the next lease of another node ends, if that node does not renew it.
+    pub next_expiry: Option<Duration>,
+}
+
+/// The answer to [`share`](crate::store::Store::share).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Share {
+    /// The node is registered and its lease has not ended.
+    Member(Holding),
+    /// The node is no longer registered: its lease ended and another node cleared it away.
+    Lost,
+}
+
+/// What a node owns of the partitions, and what it should.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// What it owns now.
+    pub owned: Partitions,
+    /// Of these, those that this call took: their events were delivered by others before.
+    pub gained: Partitions,
+    /// Of the gained ones, those whose last owner died rather than gave them or left: what it was delivering may have been
+    /// the cause.
+    pub unclean: Partitions,
+    /// What it should own; `None` if there are more nodes than partitions.
+    pub target: Option<RangeInclusive<u8>>,
     /// How long until the next lease of another node ends, if that node does not renew it.
     pub next_expiry: Option<Duration>,
 }

@@ -11,6 +11,9 @@ pub enum Mode {
     SingleNode,
     /// Any number of nodes; each row is delivered by the node that claimed it. No order.
     MultiNode,
+    /// Any number of nodes, each the owner of some of the 256 groups of keys. The events of a key are delivered in their order,
+    /// one at a time.
+    Partitioned,
     /// One node with one worker, in the order of the table; further nodes wait as standbys.
     Ordered,
 }
@@ -22,6 +25,7 @@ impl Mode {
         match self {
             Self::SingleNode => "single_node",
             Self::MultiNode => "multi_node",
+            Self::Partitioned => "partitioned",
             Self::Ordered => "ordered",
         }
     }
@@ -31,6 +35,7 @@ impl Mode {
     pub const fn fence(self) -> Fence {
         match self {
             Self::SingleNode | Self::Ordered => Fence::Table,
+            Self::Partitioned => Fence::Partition,
             Self::MultiNode => Fence::Row,
         }
     }
@@ -55,6 +60,7 @@ impl FromStr for Mode {
         match name {
             "single_node" => Ok(Self::SingleNode),
             "multi_node" => Ok(Self::MultiNode),
+            "partitioned" => Ok(Self::Partitioned),
             "ordered" => Ok(Self::Ordered),
             _ => Err(UnknownMode(name.to_owned())),
         }

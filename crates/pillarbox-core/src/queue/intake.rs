@@ -5,12 +5,12 @@ use tokio::time::Instant;
 
 use crate::claim::Lookout;
 use crate::event::Stamp;
-use crate::observe::{Counters, Meters, Throttle};
+use crate::observe::{Counters, Meters, Pulse, Throttle};
 use crate::ownership::{Mode, NodeId};
 use crate::store::Row;
 use crate::write::NewRow;
 
-use super::{Herald, Lanes, Overflow, Registry, Taken};
+use super::{Feed, Herald, KeyLanes, Overflow, Registry, Taken};
 
 /// Which committed events are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl HotPath {
         match mode {
             Mode::SingleNode => Self::All,
             Mode::MultiNode => Self::Owned,
-            Mode::Ordered => Self::Off,
+            Mode::Partitioned | Mode::Ordered => Self::Off,
         }
     }
 }
@@ -40,6 +40,7 @@ pub(crate) struct Intake {
     pub(crate) lookout: Lookout,
     pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) pulse: Arc<Pulse>,
     pub(crate) stamp: Arc<Stamp>,
     pub(crate) herald: Herald,
     pub(crate) overflow: Overflow,
@@ -53,7 +54,7 @@ pub(crate) struct Intake {
 /// The open side of a term.
 #[derive(Debug)]
 struct Open {
-    lanes: Arc<Lanes>,
+    feed: Feed,
     node: NodeId,
 }
 
@@ -71,6 +72,7 @@ impl Intake {
             lookout: Lookout::default(),
             counters: Arc::new(counters),
             meters: Arc::new(meters),
+            pulse: Arc::default(),
             stamp,
             herald: Herald::new(wakes_others),
             overflow: Overflow::default(),
@@ -82,11 +84,11 @@ impl Intake {
     }
 
     /// A term of `node` begins: events committed from now on may enter its lanes.
-    pub(crate) fn open(&self, lanes: Arc<Lanes>, node: NodeId) {
+    pub(crate) fn open(&self, feed: Feed, node: NodeId) {
         let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
         self.overflow.clear();
-        *term = Some(Open { lanes, node });
+        *term = Some(Open { feed, node });
     }
 
     /// A term ends: no event enters its lanes after this returns.
@@ -96,7 +98,7 @@ impl Intake {
 
     pub(crate) fn depths(&self) -> (usize, usize) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        term.as_ref().map_or((0, 0), |open| open.lanes.depths())
+        term.as_ref().map_or((0, 0), |open| open.feed.depths())
     }
 
     /// Makes rows this node's own before they are inserted, as many as the hot lane could take, where that is what lets
@@ -106,9 +108,9 @@ impl Intake {
             return rows;
         }
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { node, lanes }) = term.as_ref() else { return rows };
+        let Some(Open { node, feed }) = term.as_ref() else { return rows };
         // What the lane has no room for now is left for whichever node claims it first.
-        let mut room = self.hot_capacity.saturating_sub(lanes.depths().0);
+        let mut room = self.hot_capacity.saturating_sub(feed.depths().0);
         let own = |row: NewRow| {
             if row.available_at().is_some() || room == 0 {
                 return row;
@@ -134,9 +136,13 @@ impl Intake {
         // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
-        let Some(Open { lanes, node }) = term.as_ref() else {
-            self.herald.committed();
-            return self.seek(rows, seqs);
+        let (lanes, node) = match term.as_ref() {
+            Some(Open { feed: Feed::Lanes(lanes), node }) => (lanes, node),
+            Some(Open { feed: Feed::Keys(keys), .. }) => return self.wake_owners(keys, rows, seqs),
+            None => {
+                self.herald.committed();
+                return self.seek(rows, seqs);
+            }
         };
         let (mut taken, mut dropped) = (0_u64, 0_u64);
         let since = Instant::now();
@@ -157,7 +163,7 @@ impl Intake {
                 }
             }
             taken += 1;
-            if lanes.push_hot(Arc::new(Row::fresh(row.envelope(), seq, self.stamp.now())), since) {
+            if lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
                 Counters::add(&self.counters.hot, 1);
             } else {
                 self.registry.release([seq]);
@@ -194,21 +200,58 @@ impl Intake {
         }
     }
 
+    /// These rows are committed, and the owners of their partitions deliver them: from the table, where they stand in
+    /// their order.
+    fn wake_owners(&self, keys: &KeyLanes, rows: &[NewRow], seqs: &[i64]) {
+        let (mut ours, mut theirs) = (Vec::new(), false);
+        for (row, seq) in rows.iter().zip(seqs) {
+            if !keys.is_ours(row.partition()) {
+                theirs = true;
+            } else if row.available_at().is_none() {
+                ours.push(*seq);
+            }
+        }
+        if let Some(seq) = ours.first() {
+            self.lookout.wake_for(*seq);
+            self.lookout.found(*seq);
+        }
+        if theirs {
+            self.herald.committed();
+        }
+        self.seek_those(
+            rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_some() && keys.is_ours(row.partition())),
+        );
+    }
+
     /// These rows may be committed at any time without anybody saying so.
     pub(crate) fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
-        self.seek(rows, seqs);
-        if self.term.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let theirs = match term.as_ref() {
+            Some(Open { feed: Feed::Keys(keys), .. }) => {
+                let is_ours = |row: &NewRow| keys.is_ours(row.partition());
+                self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
+                !rows.iter().all(is_ours)
+            }
+            open => {
+                self.seek(rows, seqs);
+                open.is_none()
+            }
+        };
+        if theirs {
             self.herald.wrote();
         }
     }
 
     fn seek(&self, rows: &[NewRow], seqs: &[i64]) {
+        self.seek_those(rows.iter().zip(seqs));
+    }
+
+    fn seek_those<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
-        let now = rows.iter().position(|row| row.available_at().is_none());
-        if let Some(seq) = now.and_then(|index| seqs.get(index)) {
+        if let Some((_, seq)) = rows.clone().find(|(row, _)| row.available_at().is_none()) {
             self.lookout.look_for(*seq, Duration::ZERO);
         }
-        let delayed = rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_some());
+        let delayed = rows.filter(|(row, _)| row.available_at().is_some());
         if let Some((row, seq)) = delayed.min_by_key(|(row, _)| row.available_at()) {
             self.lookout.look_for(*seq, row.envelope().available_at().since(self.stamp.now()));
         }

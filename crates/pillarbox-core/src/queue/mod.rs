@@ -2,14 +2,18 @@
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
+mod feed;
 mod herald;
 mod intake;
+mod keys;
 mod lanes;
 mod overflow;
 mod registry;
 
+pub(crate) use feed::Feed;
 pub(crate) use herald::Herald;
 pub(crate) use intake::{HotPath, Intake};
+pub(crate) use keys::{Behind, KeyLanes, Source};
 pub(crate) use lanes::{Item, Lanes};
 pub(crate) use overflow::Overflow;
 pub(crate) use registry::{Registry, Taken};

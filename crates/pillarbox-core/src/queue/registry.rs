@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::ownership::Partitions;
+
 /// Rows settled while one fetch is under way that are remembered, before that fetch is called off instead.
 const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 
@@ -45,7 +47,7 @@ enum Entry {
     /// Written here, not known to be committed.
     Announced,
     /// Queued, running or waiting to be settled.
-    Held { timed: bool },
+    Held { timed: bool, partition: u8 },
     /// Settled since the fetch under way began.
     Settled,
 }
@@ -89,7 +91,7 @@ impl Registry {
     pub(crate) fn take_announced(&self, seq: i64) -> Taken {
         match self.lock().rows.get_mut(&seq) {
             Some(entry @ Entry::Announced) => {
-                *entry = Entry::Held { timed: false };
+                *entry = Entry::Held { timed: false, partition: 0 };
                 Taken::Now
             }
             Some(Entry::Held { .. } | Entry::Settled) => Taken::Before,
@@ -130,6 +132,12 @@ impl Registry {
         held.map(|(seq, _)| *seq).collect()
     }
 
+    /// How many rows of these partitions are held.
+    pub(crate) fn held_of(&self, partitions: Partitions) -> usize {
+        let held = |entry: &&Entry| matches!(entry, Entry::Held { partition, .. } if partitions.contains(*partition));
+        self.lock().rows.values().filter(held).count()
+    }
+
     /// How many rows are held.
     pub(crate) fn held(&self) -> usize {
         self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
@@ -152,13 +160,18 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// The rows to leave out of the fetch: all that are held, or only those with a due time.
+    /// Whether so much was settled since the fetch began that its answer is worth nothing.
+    pub(crate) fn is_called_off(&self) -> bool {
+        self.registry.lock().called_off
+    }
+
+    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held.
     ///
     /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
-    pub(crate) fn exclude(&self, timed_only: bool) -> Vec<i64> {
+    pub(crate) fn exclude(&self, above: i64) -> Vec<i64> {
         let entries = self.registry.lock();
         let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
-            Entry::Held { timed } if *timed || !timed_only => Some(*seq),
+            Entry::Held { timed, .. } if *timed || *seq > above => Some(*seq),
             _ => None,
         });
         let mut held: Vec<i64> = held.collect();
@@ -173,14 +186,16 @@ impl Sight<'_> {
     }
 
     /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
-    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (i64, bool)>) -> Vec<bool> {
+    ///
+    /// A row comes with whether it has a due time, and with its partition.
+    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (i64, bool, u8)>) -> Vec<bool> {
         let mut entries = self.registry.lock();
         let called_off = entries.called_off;
-        let take = |(seq, timed)| match entries.rows.get(&seq) {
+        let take = |(seq, timed, partition)| match entries.rows.get(&seq) {
             _ if called_off => false,
             Some(Entry::Held { .. } | Entry::Settled) => false,
             None | Some(Entry::Announced) => {
-                entries.rows.insert(seq, Entry::Held { timed });
+                entries.rows.insert(seq, Entry::Held { timed, partition });
                 true
             }
         };
@@ -210,12 +225,12 @@ mod tests {
     fn a_row_taken_by_the_cold_path_is_lost_to_the_hot_path() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert_eq!(registry.sight().admit([(1, false), (3, true)]), [true, true]);
+        assert_eq!(registry.sight().admit([(1, false, 0), (3, true, 0)]), [true, true]);
         assert_eq!(registry.take_announced(1), Taken::Before);
         registry.release([1]);
         assert_eq!(registry.take_announced(1), Taken::Unknown, "not even after it was settled");
         assert_eq!(registry.take_announced(2), Taken::Now);
-        assert_eq!(registry.sight().admit([(2, false)]), [false], "and the other way round");
+        assert_eq!(registry.sight().admit([(2, false, 0)]), [false], "and the other way round");
     }
 
     #[test]
@@ -225,9 +240,9 @@ mod tests {
         let sight = registry.sight();
         assert_eq!(registry.take_announced(1), Taken::Now);
         registry.release([1]);
-        assert_eq!(sight.admit([(1, false)]), [false]);
+        assert_eq!(sight.admit([(1, false, 0)]), [false]);
         drop(sight);
-        assert_eq!(registry.sight().admit([(1, false)]), [true], "a later fetch sees what is true then");
+        assert_eq!(registry.sight().admit([(1, false, 0)]), [true], "a later fetch sees what is true then");
     }
 
     #[test]
@@ -235,7 +250,7 @@ mod tests {
         let registry = Registry::default();
         let sight = registry.sight();
         registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
-        assert_eq!(sight.admit([(-1, false)]), [false]);
+        assert_eq!(sight.admit([(-1, false, 0)]), [false]);
         drop(sight);
         assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
     }
@@ -258,8 +273,8 @@ mod tests {
     fn the_list_of_excluded_rows_is_bounded_and_begins_with_the_lowest() {
         let registry = Registry::default();
         let rows = i64::try_from(MAX_EXCLUDED).expect("small");
-        registry.sight().admit((0..rows * 2).rev().map(|seq| (seq, false)));
-        let mut excluded = registry.sight().exclude(false);
+        registry.sight().admit((0..rows * 2).rev().map(|seq| (seq, false, 0)));
+        let mut excluded = registry.sight().exclude(i64::MIN);
         excluded.sort_unstable();
         assert_eq!(excluded, (0..rows).collect::<Vec<_>>());
     }
@@ -267,9 +282,9 @@ mod tests {
     #[test]
     fn only_rows_with_a_due_time_are_left_out_of_a_running_sweep() {
         let registry = Registry::default();
-        registry.sight().admit([(1, false), (2, true)]);
+        registry.sight().admit([(1, false, 0), (2, true, 0)]);
         let sight = registry.sight();
-        assert_eq!(sight.exclude(true), [2]);
-        assert_eq!(sight.exclude(false).len(), 2);
+        assert_eq!(sight.exclude(i64::MAX), [2]);
+        assert_eq!(sight.exclude(i64::MIN).len(), 2);
     }
 }

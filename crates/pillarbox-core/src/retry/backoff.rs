@@ -11,7 +11,29 @@ pub trait RetryPolicy: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Longer pauses are a mistake, and far below what durations and the databases' timestamps can hold.
-const MAX_CAP: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(super) const MAX_CAP: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Accepts a pause that is neither zero, which would spin, nor longer than anybody can mean.
+pub(super) fn check_pause(field: &'static str, pause: Duration) -> Result<(), ConfigError> {
+    if pause.is_zero() {
+        return Err(ConfigError::new(field, "is zero", "a retry without a pause would spin; set at least 1 ms"));
+    }
+    if pause > MAX_CAP {
+        return Err(ConfigError::new(field, format!("is {pause:?}"), "set at most 365 days"));
+    }
+    Ok(())
+}
+
+/// Accepts a pause to begin with and the longest one.
+pub(super) fn check_span(base: Duration, cap: Duration) -> Result<(), ConfigError> {
+    // The cap first: a base that is too long is longer than it.
+    check_pause("retry.cap", cap)?;
+    if base > cap {
+        let problem = format!("is {base:?}, longer than the cap of {cap:?}");
+        return Err(ConfigError::new("retry.base", problem, "set a base no longer than the cap"));
+    }
+    check_pause("retry.base", base)
+}
 
 /// `min(cap, base · 2^(n-1))`, then multiplied by a uniform factor from `[0.5, 1.5)` and capped again.
 ///
@@ -20,6 +42,7 @@ const MAX_CAP: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct ExponentialBackoff {
     base: Duration,
     cap: Duration,
+    spread: bool,
 }
 
 impl ExponentialBackoff {
@@ -28,30 +51,22 @@ impl ExponentialBackoff {
     /// # Errors
     /// When either is zero, the base exceeds the cap, or the cap exceeds 365 days.
     pub fn new(base: Duration, cap: Duration) -> Result<Self, ConfigError> {
-        for (field, value) in [("retry.base", base), ("retry.cap", cap)] {
-            if value.is_zero() {
-                return Err(ConfigError::new(
-                    field,
-                    "is zero",
-                    "a retry without a pause would spin; set at least 1 ms",
-                ));
-            }
-        }
-        if cap > MAX_CAP {
-            return Err(ConfigError::new("retry.cap", format!("is {cap:?}"), "set at most 365 days"));
-        }
-        if base > cap {
-            let problem = format!("is {base:?}, longer than the cap of {cap:?}");
-            return Err(ConfigError::new("retry.base", problem, "set a base no longer than the cap"));
-        }
-        Ok(Self { base, cap })
+        check_span(base, cap)?;
+        Ok(Self { base, cap, spread: true })
     }
 }
 
 impl ExponentialBackoff {
     /// For values that are known to be valid.
     pub(super) const fn constant(base: Duration, cap: Duration) -> Self {
-        Self { base, cap }
+        Self { base, cap, spread: true }
+    }
+
+    /// The same without the random factor: `min(cap, base · 2^(n-1))`, as a base for [`JitteredBackoff`](super::JitteredBackoff).
+    #[must_use]
+    pub const fn without_jitter(mut self) -> Self {
+        self.spread = false;
+        self
     }
 }
 
@@ -67,7 +82,7 @@ impl RetryPolicy for ExponentialBackoff {
         // 2^doublings as a saturating multiplication; past the cap the factor no longer matters.
         let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
         let delay = self.base.saturating_mul(factor).min(self.cap);
-        delay.mul_f64(0.5 + random.next_f64()).min(self.cap)
+        if self.spread { delay.mul_f64(0.5 + random.next_f64()).min(self.cap) } else { delay }
     }
 }
 
@@ -97,6 +112,16 @@ mod tests {
         let table = [(0, 0), (1, 200), (2, 400), (3, 800), (8, 25_600), (9, 51_200), (10, 60_000), (100, 60_000)];
         for (failures, expected) in table {
             assert_eq!(policy.delay(failures, &MIDDLE), millis(expected), "failure {failures}");
+        }
+    }
+
+    #[test]
+    fn without_jitter_chance_has_no_part_in_it() {
+        let policy = ExponentialBackoff::default().without_jitter();
+        let table = [(0, 0), (1, 200), (2, 400), (9, 51_200), (10, 60_000), (u32::MAX, 60_000)];
+        for (failures, expected) in table {
+            assert_eq!(policy.delay(failures, &LOW), millis(expected), "failure {failures}");
+            assert_eq!(policy.delay(failures, &HIGH), millis(expected), "failure {failures}");
         }
     }
 

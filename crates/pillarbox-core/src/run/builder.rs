@@ -4,24 +4,27 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::kind::{Deliverer, Ordered, Parallel, WriterOnly};
+use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
+use super::outbox::Writing;
 use super::supervisor::{Handling, Membership, Supervisor};
-use super::{Config, FailingHead, Outbox, Shared};
+use super::{Config, FailingHead, FailingKey, Outbox, Shared};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
+use crate::context::ContextProvider;
 use crate::error::{ConfigError, StartError};
 use crate::event::Stamp;
 use crate::handle::{
-    DuplicateHandler, EventHandler, Interceptor, IntoBatchHandler, IntoHandler, Route, Target, Unroutable,
+    DuplicateHandler, EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, Register, Registration,
+    Route, Unroutable, check_id, on, on_all, on_batch, on_type,
 };
 use crate::maintain::{Purger, Task};
 use crate::ownership::NodeName;
 use crate::queue::HotPath;
-use crate::retry::RetryPolicy;
+use crate::retry::{Retry, RetryPolicy};
 use crate::store::{Purgeable, Store};
-use crate::write::{WriterHook, WriterHooks};
+use crate::write::{FanOut, WriterHook, WriterHooks};
 
 /// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
-/// [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder.
+/// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder.
 #[derive(Debug)]
 #[must_use = "nothing runs until start() is called"]
 pub struct OutboxBuilder<K> {
@@ -29,10 +32,14 @@ pub struct OutboxBuilder<K> {
     config: Config,
     handling: Handling,
     hooks: WriterHooks,
+    /// Mode `writer_only`: the named handlers, which are elsewhere.
+    fan_out: FanOut,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Mode `writer_only`: how long any row is kept.
     purge_all_after: Option<Duration>,
+    /// Whether anything is delivered here, in a mode that does.
+    enabled: bool,
     /// The first thing that went wrong while building; reported by `start`.
     failure: Option<BuildError>,
     kind: PhantomData<fn() -> K>,
@@ -51,9 +58,11 @@ impl<K> OutboxBuilder<K> {
             config: Config::default(),
             handling: Handling::default(),
             hooks: WriterHooks::default(),
+            fan_out: FanOut::default(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             purge_all_after: None,
+            enabled: true,
             failure: None,
             kind: PhantomData,
         }
@@ -72,6 +81,12 @@ impl<K> OutboxBuilder<K> {
     /// Adds a hook that sees every batch of events being written.
     pub fn writer_hook(mut self, hook: impl WriterHook) -> Self {
         self.hooks.push(hook);
+        self
+    }
+
+    /// Adds a provider that carries a context from the writer to the handler, in headers of the event.
+    pub fn context(mut self, provider: impl ContextProvider) -> Self {
+        self.handling.interceptors.contexts.push(provider);
         self
     }
 
@@ -126,18 +141,52 @@ impl<K> OutboxBuilder<K> {
 
 impl<K: Deliverer> OutboxBuilder<K> {
     /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
-    pub fn handle<S, H: EventHandler<S>>(mut self, handler: H) -> Self {
-        let added = self.handling.router.add(H::route(), Target::One(handler.into_handler()));
-        self.check(added.map_err(BuildError::Handlers));
+    pub fn handle<S, H: EventHandler<S>>(self, handler: H) -> Self {
+        self.add(on(handler))
+    }
+
+    /// Registers one of several handlers of a typed event. It has the events of that type to itself, in rows of its own;
+    /// see [`Registration::named`].
+    ///
+    /// ```
+    /// # use pillarbox_core::{event::Event, handle::Delivery, run::Outbox, stores::memory::MemoryStore};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct OrderPlaced;
+    /// # impl Event for OrderPlaced {
+    /// #     const TYPE: &'static str = "order.placed";
+    /// #     type Codec = pillarbox_core::event::codecs::Json;
+    /// # }
+    /// async fn send_receipt(_: OrderPlaced) {}
+    /// async fn book(_: OrderPlaced, _: Delivery) {}
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_named("mailer", send_receipt).handle_named("ledger", book);
+    /// ```
+    pub fn handle_named<S, H: EventHandler<S>>(self, id: &str, handler: H) -> Self {
+        self.add(on(handler).named(id))
+    }
+
+    /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
+    /// name, a retry policy or a fallback of its own.
+    pub fn handler(self, handler: impl Register) -> Self {
+        self.add(handler.register())
+    }
+
+    fn add(mut self, registration: Registration) -> Self {
+        if self.check(registration.check().map_err(BuildError::Config)).is_some() {
+            let added = self.handling.router.add(registration);
+            self.check(added.map_err(BuildError::Handlers));
+        }
         self
     }
 
     /// Registers the handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`,
     /// or an event type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or an object that implements [`Handler`](crate::handle::Handler).
-    pub fn handle_type<S>(mut self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
-        let added = self.handling.router.add(route.into(), Target::One(handler.into_handler()));
-        self.check(added.map_err(BuildError::Handlers));
-        self
+    pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_type(route, handler))
+    }
+
+    /// Registers one of several handlers of events known by name, as [`handle_named`](Self::handle_named) does of typed ones.
+    pub fn handle_type_named<S>(self, route: impl Into<Route>, id: &str, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_type(route, handler).named(id))
     }
 
     /// Registers a handler that takes many events at once: those that are waiting, 1 to `max` (at most 10,000), and never
@@ -150,22 +199,50 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// }
     /// let outbox = Outbox::single_node(MemoryStore::new()).handle_batch(("order", "order.placed"), 100, index);
     /// ```
-    pub fn handle_batch<R>(mut self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
-        if (1..=10_000).contains(&max) {
-            let target = Target::Batch { handler: handler.into_batch_handler(), max };
-            let added = self.handling.router.add(route.into(), target);
-            self.check(added.map_err(BuildError::Handlers));
-        } else {
-            let error = ConfigError::new("handle_batch.max", format!("is {max}"), "set a number from 1 to 10000");
-            self.check::<()>(Err(BuildError::Config(error)));
-        }
-        self
+    pub fn handle_batch<R>(self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
+        self.add(on_batch(route, max, handler))
     }
 
     /// Registers the handler of every event that has no handler of its own.
-    pub fn handle_all<S>(mut self, handler: impl IntoHandler<S>) -> Self {
-        let added = self.handling.router.add_catch_all(Target::One(handler.into_handler()));
-        self.check(added.map_err(BuildError::Handlers));
+    pub fn handle_all<S>(self, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_all(handler))
+    }
+
+    /// What runs once before an event would be given up, for handlers that have no fallback of their own. Default: nothing,
+    /// the event goes DEAD. See [`Fallback`].
+    pub fn fallback(mut self, fallback: impl Fallback) -> Self {
+        self.handling.router.set_fallback(fallback);
+        self
+    }
+
+    /// How failures are met by handlers that do not say themselves: sets what is set in it of
+    /// [`retry_policy`](Self::retry_policy) and [`max_attempts`](Self::max_attempts), and which errors are tried again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.check(retry.check().map_err(BuildError::Config));
+        let (policy, max_attempts, errors) = retry.into_parts();
+        let config = &mut self.config.retry;
+        config.policy = policy.unwrap_or_else(|| Arc::clone(&config.policy));
+        config.max_attempts = max_attempts.unwrap_or(config.max_attempts);
+        config.errors = errors.unwrap_or_else(|| std::mem::take(&mut config.errors));
+        self
+    }
+
+    /// Whether this process delivers. Default: yes. While it is switched off it only writes, as in mode `writer_only`: its
+    /// events wait in the table, no handler is called, nothing is purged, and other processes see no node.
+    ///
+    /// ```
+    /// # use pillarbox_core::{handle::Delivery, run::{Outbox, Role}, stores::memory::MemoryStore};
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let outbox = Outbox::partitioned(MemoryStore::new()).handle_all(send_receipt).enabled(false).start().await?;
+    /// assert_eq!(outbox.role(), Role::Writing);
+    /// # outbox.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
         self
     }
 
@@ -203,6 +280,12 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// Verdicts recorded in one transaction at most. Default 1000.
     pub fn settle_batch(mut self, verdicts: usize) -> Self {
         self.config.settle.batch = verdicts;
+        self
+    }
+
+    /// Whether the rows of delivered events are deleted at once. Default: no, they are kept as DONE until they are purged.
+    pub fn delete_done(mut self, delete: bool) -> Self {
+        self.config.settle.delete_done = delete;
         self
     }
 
@@ -269,17 +352,32 @@ impl<K: Deliverer> OutboxBuilder<K> {
     pub async fn start(mut self) -> Result<Outbox, StartError> {
         self.verify()?;
         self.config.validate_for(K::MODE)?;
+        if !self.enabled {
+            tracing::info!(mode = %K::MODE, "delivering is switched off: the registered handlers are not called in this process");
+            // Each event is still written once for each handler that will have it.
+            self.fan_out = FanOut::new(self.handling.router.named());
+            return self.start_writer().await;
+        }
         if self.handling.router.is_empty() {
-            let remedy = "register one with `handle`, `handle_type` or `handle_all`";
+            let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
             return Err(ConfigError::new("handlers", "are missing: every event would go DEAD", remedy).into());
         }
         self.store.check().await?;
         K::adjust(&mut self.config);
+        self.handling.router.set_errors(self.config.retry.errors.clone());
+        if self.config.retry.failing_head == FailingHead::DeadAndContinue {
+            // One attempt is what that means, whatever a handler asks for.
+            self.handling.router.forget_limits();
+        }
         let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
         let shared = Arc::new(Shared::new(
             self.store,
             stamp,
-            self.hooks,
+            Writing {
+                hooks: self.hooks,
+                contexts: self.handling.interceptors.contexts.clone(),
+                fan_out: FanOut::new(self.handling.router.named()),
+            },
             HotPath::of(K::MODE),
             &self.config,
             &self.handling.router,
@@ -299,10 +397,20 @@ impl<K: Parallel> OutboxBuilder<K> {
         self.config.dispatch.workers = workers;
         self
     }
+}
 
+impl<K: Remembering> OutboxBuilder<K> {
     /// Events waiting in memory after their commit. Default 1000.
     pub fn hot_capacity(mut self, events: usize) -> Self {
         self.config.dispatch.hot_capacity = events;
+        self
+    }
+}
+
+impl OutboxBuilder<Partitioned> {
+    /// What becomes of the later events of a key when one of them fails. Default: they wait.
+    pub fn failing_key(mut self, key: FailingKey) -> Self {
+        self.config.retry.failing_key = key;
         self
     }
 }
@@ -323,6 +431,24 @@ impl OutboxBuilder<WriterOnly> {
         self
     }
 
+    /// Says which named handlers take the events of a type where they are delivered: each event is written once for each of
+    /// them. The names are those given there with [`handle_named`](Self::handle_named) or [`Registration::named`].
+    ///
+    /// ```
+    /// # use pillarbox_core::{run::Outbox, stores::memory::MemoryStore};
+    /// let writer = Outbox::writer_only(MemoryStore::new()).handled_by(("order", "order.placed"), ["mailer", "ledger"]);
+    /// ```
+    pub fn handled_by<'a>(mut self, route: impl Into<Route>, ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let route = route.into();
+        for id in ids {
+            if self.check(check_id(id).map_err(BuildError::Config)).is_some() {
+                let added = self.fan_out.add(&route, id.into());
+                self.check(added.map_err(BuildError::Handlers));
+            }
+        }
+        self
+    }
+
     /// Checks the settings and the schema. Nothing delivers here.
     ///
     /// # Errors
@@ -330,11 +456,19 @@ impl OutboxBuilder<WriterOnly> {
     pub async fn start(mut self) -> Result<Outbox, StartError> {
         self.verify()?;
         self.config.validate()?;
+        self.start_writer().await
+    }
+}
+
+impl<K> OutboxBuilder<K> {
+    /// Starts what there is of an outbox that delivers nothing.
+    async fn start_writer(self) -> Result<Outbox, StartError> {
         self.store.check().await?;
         let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let router = &self.handling.router;
-        let shared =
-            Arc::new(Shared::new(Arc::clone(&self.store), stamp, self.hooks, HotPath::Off, &self.config, router));
+        let Handling { router, interceptors } = self.handling;
+        let (store, config) = (Arc::clone(&self.store), &self.config);
+        let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
+        let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router));
         let purge = &self.config.purge;
         let purger = self.purge_all_after.map(|older_than| Purger {
             store: self.store,

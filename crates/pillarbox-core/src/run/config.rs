@@ -4,7 +4,9 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::handle::Unroutable;
 use crate::ownership::{Mode, NodeName};
-use crate::retry::{ExponentialBackoff, RetryPolicy};
+use crate::retry::{ErrorFilter, ExponentialBackoff, RetryPolicy};
+use crate::settle::Change;
+use crate::store::Heads;
 
 /// All settings of an outbox, one struct per stage. The defaults are meant for production.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +57,8 @@ pub struct DispatchConfig {
     pub workers: usize,
     /// Events waiting in memory after their commit, 1 to 1,000,000. Default 1000. Beyond it events wait in the table.
     pub hot_capacity: usize,
-    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 1000.
+    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 2000: enough that reading goes on
+    /// while they are delivered.
     pub cold_capacity: usize,
     /// What becomes of an event that no handler takes. Default: DEAD.
     pub unroutable: Unroutable,
@@ -63,7 +66,7 @@ pub struct DispatchConfig {
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { workers: 4, hot_capacity: 1000, cold_capacity: 1000, unroutable: Unroutable::Dead }
+        Self { workers: 4, hot_capacity: 1000, cold_capacity: 2000, unroutable: Unroutable::Dead }
     }
 }
 
@@ -74,8 +77,44 @@ pub struct RetryConfig {
     pub max_attempts: u32,
     /// How long to wait between them. Default: exponential from 200 ms to 60 s.
     pub policy: Arc<dyn RetryPolicy>,
+    /// Which errors are tried again. Default: all that do not say otherwise themselves.
+    pub errors: ErrorFilter,
     /// What becomes of the events behind one that fails. Mode `ordered` only. Default: they wait.
     pub failing_head: FailingHead,
+    /// What becomes of the later events of the key of one that fails. Mode `partitioned` only. Default: they wait.
+    pub failing_key: FailingKey,
+}
+
+/// In mode `partitioned`, what becomes of the later events of a key when one of them fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailingKey {
+    /// They wait while it is tried again, and if it goes DEAD until it is replayed or discarded.
+    #[default]
+    Wait,
+    /// They wait while it is tried again. If it goes DEAD, they go on.
+    SkipDead,
+    /// They go on at once; it is tried again beside them.
+    Continue,
+}
+
+impl FailingKey {
+    /// Whether what is to be recorded of an event keeps the later ones of its key waiting.
+    pub(crate) fn blocks(self, change: &Change) -> bool {
+        match change {
+            Change::Done | Change::Remove => false,
+            Change::Retry { .. } | Change::Hold { .. } => self != Self::Continue,
+            Change::Dead { .. } => self == Self::Wait,
+        }
+    }
+
+    /// What the table is asked to leave out accordingly.
+    pub(crate) fn heads(self) -> Heads {
+        match self {
+            Self::Wait => Heads::RetryAndDead,
+            Self::SkipDead => Heads::Retry,
+            Self::Continue => Heads::None,
+        }
+    }
 }
 
 /// In mode `ordered`, what becomes of the events behind one that fails.
@@ -90,7 +129,13 @@ pub enum FailingHead {
 
 impl Default for RetryConfig {
     fn default() -> Self {
-        Self { max_attempts: 10, policy: Arc::new(ExponentialBackoff::default()), failing_head: FailingHead::default() }
+        Self {
+            max_attempts: 10,
+            policy: Arc::new(ExponentialBackoff::default()),
+            errors: ErrorFilter::default(),
+            failing_head: FailingHead::default(),
+            failing_key: FailingKey::default(),
+        }
     }
 }
 
@@ -99,11 +144,14 @@ impl Default for RetryConfig {
 pub struct SettleConfig {
     /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
     pub batch: usize,
+    /// Whether the rows of delivered events are deleted at once, instead of being kept as DONE until they are purged.
+    /// Default: no. It is the faster way, and leaves no trace.
+    pub delete_done: bool,
 }
 
 impl Default for SettleConfig {
     fn default() -> Self {
-        Self { batch: 1000 }
+        Self { batch: 1000, delete_done: false }
     }
 }
 
@@ -233,18 +281,17 @@ impl Config {
     /// The first one that is out of its range or does not apply.
     pub fn validate_for(&self, mode: Mode) -> Result<(), ConfigError> {
         self.validate()?;
-        let ignored = match mode {
-            Mode::Ordered => {
-                let default = DispatchConfig::default();
-                [
-                    ("dispatch.workers", self.dispatch.workers != default.workers),
-                    ("dispatch.hot_capacity", self.dispatch.hot_capacity != default.hot_capacity),
-                ]
-            }
-            _ => [("retry.failing_head", self.retry.failing_head != FailingHead::default()), ("", false)],
-        };
-        match ignored.into_iter().find(|(_, changed)| *changed) {
-            Some((field, _)) => {
+        use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
+        let default = DispatchConfig::default();
+        // What was changed, and the modes that it applies to.
+        let changed: [(&'static str, bool, &[Mode]); 4] = [
+            ("dispatch.workers", self.dispatch.workers != default.workers, &[SingleNode, MultiNode, Partitioned]),
+            ("dispatch.hot_capacity", self.dispatch.hot_capacity != default.hot_capacity, &[SingleNode, MultiNode]),
+            ("retry.failing_head", self.retry.failing_head != FailingHead::default(), &[Ordered]),
+            ("retry.failing_key", self.retry.failing_key != FailingKey::default(), &[Partitioned]),
+        ];
+        match changed.into_iter().find(|(_, changed, modes)| *changed && !modes.contains(&mode)) {
+            Some((field, ..)) => {
                 Err(ConfigError::new(field, format!("does not apply to mode {mode}"), "leave it at its default"))
             }
             None => Ok(()),

@@ -16,6 +16,13 @@ pub enum SingleNode {}
 #[derive(Debug, Clone, Copy)]
 pub enum MultiNode {}
 
+/// Any number of nodes deliver, each the events of some of the 256 partitions that keys are grouped into. The events of a key
+/// are delivered in the order in which they were written, one at a time, whichever node has them.
+///
+/// There is no delivery from memory: a commit wakes the owner, which reads the table.
+#[derive(Debug, Clone, Copy)]
+pub enum Partitioned {}
+
 /// One node with one worker delivers in the order of the table; further nodes wait as standbys. No event overtakes one
 /// that fails. There is no hot path.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +51,9 @@ impl Deliverer for SingleNode {
 impl Deliverer for MultiNode {
     const MODE: Mode = Mode::MultiNode;
 }
+impl Deliverer for Partitioned {
+    const MODE: Mode = Mode::Partitioned;
+}
 impl Deliverer for Ordered {
     const MODE: Mode = Mode::Ordered;
 
@@ -57,11 +67,19 @@ impl Deliverer for Ordered {
 }
 impl Parallel for SingleNode {}
 impl Parallel for MultiNode {}
+impl Parallel for Partitioned {}
+
+/// A mode that delivers from memory.
+pub trait Remembering: Parallel {}
+
+impl Remembering for SingleNode {}
+impl Remembering for MultiNode {}
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::SingleNode {}
     impl Sealed for super::MultiNode {}
+    impl Sealed for super::Partitioned {}
     impl Sealed for super::Ordered {}
     impl Sealed for super::WriterOnly {}
 }

@@ -10,8 +10,8 @@ mod term;
 
 pub use builder::OutboxBuilder;
 pub use config::{
-    ClaimConfig, Config, DispatchConfig, FailingHead, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig,
-    SettleConfig, ShutdownConfig, WakeUpConfig,
+    ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
+    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig,
 };
 pub use outbox::Outbox;
 pub(crate) use outbox::Shared;
@@ -21,6 +21,8 @@ pub use role::Role;
 pub type SingleNode = OutboxBuilder<kind::SingleNode>;
 /// The builder of [`Outbox::multi_node`].
 pub type MultiNode = OutboxBuilder<kind::MultiNode>;
+/// The builder of [`Outbox::partitioned`].
+pub type Partitioned = OutboxBuilder<kind::Partitioned>;
 /// The builder of [`Outbox::ordered`].
 pub type Ordered = OutboxBuilder<kind::Ordered>;
 /// The builder of [`Outbox::writer_only`].

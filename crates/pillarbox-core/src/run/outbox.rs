@@ -1,6 +1,8 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -9,15 +11,16 @@ use super::supervisor::{Membership, Supervisor};
 use super::{Config, OutboxBuilder, Role, kind};
 use crate::claim::listen;
 use crate::clock::Random;
+use crate::context::Contexts;
 use crate::error::WriteError;
 use crate::event::{IntoEnvelope, Stamp};
 use crate::handle::Router;
 use crate::maintain::{DeadEvents, Purger};
-use crate::observe::{Counters, Meters, Registrar, Stats, Surveyor};
+use crate::observe::{Counters, Health, Meters, Registrar, Stats, Surveyor};
 use crate::ownership::Acquired;
 use crate::queue::{HotPath, Intake};
 use crate::store::Store;
-use crate::write::{Begin, Connection, NewRow, Transaction, WriterHooks, Written, insert_rows};
+use crate::write::{Begin, Connection, FanOut, Transaction, WriterHooks, Written, insert_rows};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
 ///
@@ -34,15 +37,24 @@ pub struct Outbox {
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) stamp: Arc<Stamp>,
-    hooks: WriterHooks,
+    writing: Writing,
     pub(crate) intake: Arc<Intake>,
+    lease: Duration,
+}
+
+/// What events go through on their way into the table.
+#[derive(Debug, Default)]
+pub(super) struct Writing {
+    pub(super) hooks: WriterHooks,
+    pub(super) contexts: Contexts,
+    pub(super) fan_out: FanOut,
 }
 
 impl Shared {
     pub(super) fn new(
         store: Arc<dyn Store>,
         stamp: Arc<Stamp>,
-        hooks: WriterHooks,
+        writing: Writing,
         hot_path: HotPath,
         config: &Config,
         router: &Router,
@@ -51,7 +63,7 @@ impl Shared {
         let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters);
-        Self { store, stamp, hooks, intake: Arc::new(intake) }
+        Self { store, stamp, writing, intake: Arc::new(intake), lease: config.ownership.lease }
     }
 }
 
@@ -61,6 +73,8 @@ struct Running {
     tasks: TaskTracker,
     role: watch::Receiver<Role>,
     stop: CancellationToken,
+    /// Ends draining, whatever the drain timeout leaves of it.
+    hurry: CancellationToken,
     _stop_when_dropped: DropGuard,
 }
 
@@ -77,6 +91,12 @@ impl Outbox {
         OutboxBuilder::new(Arc::new(store))
     }
 
+    /// An outbox of which any number of nodes deliver, each the events of its share of the keys: those of a key in the order
+    /// in which they were written, one at a time. Handlers with names keep that order each for itself.
+    pub fn partitioned(store: impl Store) -> OutboxBuilder<kind::Partitioned> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
     /// An outbox of which one node delivers, one event after the other, in the order of the table.
     pub fn ordered(store: impl Store) -> OutboxBuilder<kind::Ordered> {
         OutboxBuilder::new(Arc::new(store))
@@ -90,23 +110,24 @@ impl Outbox {
     pub(super) fn launch(shared: Arc<Shared>, supervisor: Supervisor, first: Membership, acquired: Acquired) -> Self {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
-        let stop = supervisor.stop.clone();
+        let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
         let surveyor = Surveyor {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&shared.intake),
             random: Arc::clone(&supervisor.random),
             interval: supervisor.config.metrics.interval,
+            mode: supervisor.mode,
         };
         tasks.spawn(surveyor.run(role.clone()));
         tasks.spawn(supervisor.run(first, acquired));
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop };
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
         Self { shared, running: Arc::new(running) }
     }
 
     pub(super) fn launch_writer(shared: Arc<Shared>, purger: Option<Purger>, random: &Arc<dyn Random>) -> Self {
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
         if let Some(purger) = purger {
@@ -118,14 +139,15 @@ impl Outbox {
             told.send_replace(Role::Stopped);
         });
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop };
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
         Self { shared, running: Arc::new(running) }
     }
 
     /// Writes one event in the caller's transaction: a reference to a typed event, or an
     /// [`Envelope`](crate::event::Envelope).
     ///
-    /// It is one `INSERT` on the caller's connection and nothing else. The event exists if and only if the transaction
+    /// It is one `INSERT` on the caller's connection and nothing else; of one row, or of one for each handler if the handlers
+    /// of its type have names. The event exists if and only if the transaction
     /// commits. Pass the receipt to [`committed`](Self::committed) after the commit to have it handled from memory; without
     /// that it is delivered from the table within some tens of milliseconds.
     ///
@@ -150,15 +172,19 @@ impl Outbox {
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let Shared { store, stamp, hooks, intake } = &*self.shared;
+        let Shared { store, stamp, writing, intake, lease: _ } = &*self.shared;
+        let Writing { hooks, contexts, fan_out } = writing;
         let events = events.into_iter().map(|event| event.into_envelope(stamp)).collect::<Result<Vec<_>, _>>()?;
-        let events = hooks.before_write(events).map_err(WriteError::Hook)?;
-        let mut rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
+        let mut events = hooks.before_write(events).map_err(WriteError::Hook)?;
+        contexts.capture(&mut events);
+        let count = events.len();
+        let mut rows = fan_out.rows(events);
         if C::REPORTS_COMMIT {
             rows = intake.claim_for_memory(rows);
         }
-        let span = tracing::debug_span!("write", table = store.info().table, events = rows.len());
-        let seqs = insert_rows(&**store, connection, &rows).instrument(span).await?;
+        let span = tracing::debug_span!("write", table = store.info().table, events = count);
+        let insert = insert_rows(&**store, connection, &rows).instrument(span);
+        let seqs = intake.meters.write.measure(insert, Vec::len).await?;
         let written = Written::new(rows, seqs, Arc::clone(intake));
         if !connection.wrote(&written) {
             written.look_for();
@@ -189,14 +215,16 @@ impl Outbox {
     #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
     pub fn committed(&self, written: Written) {
         written.deliver();
-        self.shared.hooks.after("after_commit", &written, |hook, events| hook.after_commit(events));
+        self.shared.writing.hooks.after("after_commit", &written, |hook, events| hook.after_commit(events));
     }
 
     pub(crate) fn rolled_back(&self, written: &Written) {
-        self.shared.hooks.after("after_rollback", written, |hook, events| hook.after_rollback(events));
+        self.shared.writing.hooks.after("after_rollback", written, |hook, events| hook.after_rollback(events));
     }
 
     /// The events that were given up: to look at, to deliver again, to throw away.
+    ///
+    /// Of an event whose handlers have names, an id stands for each of those that gave it up: see [`DeadEvents`].
     #[must_use]
     pub fn dead_events(&self) -> DeadEvents<'_, dyn Store> {
         DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
@@ -221,6 +249,29 @@ impl Outbox {
         Stats { hot_depth, cold_depth, held: intake.registry.held(), ..intake.counters.snapshot() }
     }
 
+    /// Whether this outbox is well: what its tasks last got done, and what is wrong. It asks no database and never waits.
+    ///
+    /// ```
+    /// # use pillarbox_core::{handle::Delivery, run::Outbox, stores::memory::MemoryStore};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn send_receipt(_: Delivery) {}
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_all(send_receipt).start().await?;
+    /// let health = outbox.health();
+    /// let status = if health.is_ready() { 200 } else { 503 };
+    /// println!("{status}: {health}");
+    /// # assert_eq!(status, 200);
+    /// # outbox.shutdown().await;
+    /// # assert!(!outbox.health().is_alive());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let Shared { intake, lease, .. } = &*self.shared;
+        Health::read(&intake.pulse, self.role(), self.running.stop.is_cancelled(), *lease, Instant::now())
+    }
+
     /// The store this outbox was built on.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
@@ -233,6 +284,19 @@ impl Outbox {
     /// It takes the drain timeout and a few seconds at most. Calling it again waits for the same end.
     pub async fn shutdown(&self) {
         self.running.stop.cancel();
+        self.running.tasks.wait().await;
+    }
+
+    /// As [`shutdown`](Self::shutdown), but what is queued and running has only `limit` to finish, if that is shorter than
+    /// the drain timeout.
+    ///
+    /// The drain timeout also says how long running events may take when partitions go to another node, which is less
+    /// urgent than the end of the process.
+    pub async fn shutdown_within(&self, limit: Duration) {
+        self.running.stop.cancel();
+        if timeout(limit, self.running.tasks.wait()).await.is_err() {
+            self.running.hurry.cancel();
+        }
         self.running.tasks.wait().await;
     }
 }

@@ -27,7 +27,9 @@ pub(super) struct Supervisor {
     pub(super) tasks: TaskTracker,
     pub(super) role: watch::Sender<Role>,
     pub(super) stop: CancellationToken,
-    mode: Mode,
+    /// Ends draining before its time.
+    pub(super) hurry: CancellationToken,
+    pub(super) mode: Mode,
 }
 
 /// The user's code: handlers and what runs around them.
@@ -62,6 +64,7 @@ impl Supervisor {
             tasks: TaskTracker::new(),
             role: watch::Sender::new(Role::Joining),
             stop: CancellationToken::new(),
+            hurry: CancellationToken::new(),
             mode,
         }
     }
@@ -74,9 +77,9 @@ impl Supervisor {
         Ok(node)
     }
 
-    /// Tries to get the right to deliver. Where rows are claimed one by one, being registered is enough.
+    /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
     pub(super) async fn acquire(&self, membership: &Membership) -> Result<Acquired, StoreError> {
-        if self.mode.fence() == Fence::Row {
+        if self.mode.fence() != Fence::Table {
             self.role.send_replace(Role::Active { node: membership.node.clone() });
             return Ok(Acquired::Owner { epoch: 0, unclean: false });
         }
@@ -110,6 +113,7 @@ impl Supervisor {
             length: self.config.ownership.lease,
             random: Arc::clone(&self.random),
             failed: self.shared.intake.meters.renewals_failed.clone(),
+            pulse: Arc::clone(&self.shared.intake.pulse),
             lost: lost.clone(),
         };
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
@@ -141,6 +145,7 @@ impl Supervisor {
             }
         }
         drop(ended);
+        self.shared.intake.pulse.lease.clear();
     }
 
     /// Waits until this node is the owner; `None` if its registration is gone.
@@ -149,7 +154,7 @@ impl Supervisor {
         loop {
             let answer = match acquired.take() {
                 Some(acquired) => Ok(acquired),
-                None => self.acquire(member).await,
+                None => self.shared.intake.pulse.join.ask(self.acquire(member)).await,
             };
             let wait = match answer {
                 Ok(Acquired::Owner { epoch, unclean }) => {
@@ -169,7 +174,7 @@ impl Supervisor {
                     pause.next(&*self.random)
                 }
             };
-            tokio::time::sleep(wait).await;
+            self.shared.intake.pulse.join.sleep(wait).await;
         }
     }
 
@@ -177,13 +182,13 @@ impl Supervisor {
         let mut pause = Pause::default();
         loop {
             let sent = Instant::now();
-            match self.join().await {
+            match self.shared.intake.pulse.join.ask(self.join()).await {
                 Ok(node) => return Membership { node, sent },
                 Err(error) => {
                     if pause.is_first() {
                         tracing::warn!(%error, "the outbox cannot be joined; trying again");
                     }
-                    tokio::time::sleep(pause.next(&*self.random)).await;
+                    self.shared.intake.pulse.join.sleep(pause.next(&*self.random)).await;
                 }
             }
         }

@@ -7,11 +7,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::supervisor::Supervisor;
-use crate::claim::Claimer;
+use crate::claim::{Claimer, Place, Reader};
 use crate::dispatch::{Suspects, Worker};
 use crate::maintain::{Purger, Task};
-use crate::ownership::{Caretaker, Fence, Tenure};
-use crate::queue::{Intake, Lanes};
+use crate::observe::Pulse;
+use crate::ownership::{Caretaker, Fence, Mode, Sharer, Tenure};
+use crate::queue::{Feed, Intake, KeyLanes, Lanes};
 use crate::settle::{Complaints, Cooling, Settler};
 use crate::store::{Purgeable, Store};
 
@@ -44,9 +45,10 @@ pub(super) struct Term {
     tenure: Tenure,
     suspects: Arc<Suspects>,
     intake: Arc<Intake>,
-    lanes: Arc<Lanes>,
+    feed: Feed,
     drain_timeout: Duration,
     stop: CancellationToken,
+    hurry: CancellationToken,
     lost: CancellationToken,
     /// Ends claiming.
     stop_claiming: CancellationToken,
@@ -64,26 +66,23 @@ impl Term {
     pub(super) fn begin(supervisor: &Supervisor, tenure: Tenure, lost: CancellationToken) -> Self {
         let Supervisor { shared, config, router, interceptors, random, .. } = supervisor;
         let intake = Arc::clone(&shared.intake);
-        let lanes = Arc::new(Lanes::new(config.dispatch.hot_capacity, config.dispatch.cold_capacity));
+        let dispatch = &config.dispatch;
+        let feed = match tenure.mode {
+            Mode::Partitioned => {
+                let lanes = KeyLanes::new(dispatch.cold_capacity, dispatch.workers, config.retry.failing_key);
+                Feed::Keys(Arc::new(lanes))
+            }
+            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity))),
+        };
         // Two batches: one accumulates while the other is being recorded.
         let (sender, receiver) = mpsc::channel(config.settle.batch * 2);
         let (stop_claiming, abandon, give_up) =
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
-        let claimer = Claimer {
-            store: Arc::clone(&shared.store),
-            intake: Arc::clone(&intake),
-            lanes: Arc::clone(&lanes),
-            random: Arc::clone(random),
-            config: config.claim.clone(),
-            suspects: if tenure.unclean { config.dispatch.cold_capacity } else { 0 },
-            tenure: tenure.clone(),
-            verdicts: sender.clone(),
-            stop: stop_claiming.clone(),
-        };
         let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(&intake)));
         let worker = Arc::new(Worker {
-            lanes: Arc::clone(&lanes),
+            feed: feed.clone(),
+            intake: Arc::clone(&intake),
             router: Arc::clone(router),
             random: Arc::clone(random),
             policy: Arc::clone(&config.retry.policy),
@@ -91,7 +90,7 @@ impl Term {
             unroutable: config.dispatch.unroutable,
             interceptors: interceptors.clone(),
             tenure: tenure.clone(),
-            verdicts: sender,
+            verdicts: sender.clone(),
             suspects: Arc::clone(&suspects),
             meters: Arc::clone(&intake.meters),
             ending: stop_claiming.clone(),
@@ -104,6 +103,8 @@ impl Term {
             random: Arc::clone(random),
             tenure: tenure.clone(),
             batch: config.settle.batch,
+            delete_done: config.settle.delete_done,
+            feed: feed.clone(),
             verdicts: receiver,
             give_up: give_up.clone(),
             lost: lost.clone(),
@@ -111,12 +112,53 @@ impl Term {
             complaints: Complaints::default(),
         };
         // Before any task runs: opening forgets what was known before this term.
-        intake.open(Arc::clone(&lanes), tenure.node.clone());
+        intake.open(feed.clone(), tenure.node.clone());
         let settling = settler.spawn(settle.run()).abort_handle();
         for _ in 0..config.dispatch.workers {
             deliverers.spawn(Arc::clone(&worker).run());
         }
-        deliverers.spawn(claimer.run());
+        match &feed {
+            Feed::Lanes(lanes) => {
+                let claimer = Claimer {
+                    store: Arc::clone(&shared.store),
+                    intake: Arc::clone(&intake),
+                    lanes: Arc::clone(lanes),
+                    random: Arc::clone(random),
+                    config: config.claim.clone(),
+                    suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
+                    tenure: tenure.clone(),
+                    verdicts: sender,
+                    stop: stop_claiming.clone(),
+                };
+                deliverers.spawn(claimer.run());
+            }
+            Feed::Keys(lanes) => {
+                let reader = Reader {
+                    store: Arc::clone(&shared.store),
+                    intake: Arc::clone(&intake),
+                    lanes: Arc::clone(lanes),
+                    random: Arc::clone(random),
+                    config: config.claim.clone(),
+                    tenure: tenure.clone(),
+                    heads: config.retry.failing_key.heads(),
+                    verdicts: sender,
+                    stop: stop_claiming.clone(),
+                    place: Place::default(),
+                };
+                deliverers.spawn(reader.run());
+                let sharer = Sharer {
+                    store: Arc::clone(&shared.store),
+                    node: tenure.node.clone(),
+                    intake: Arc::clone(&intake),
+                    lanes: Arc::clone(lanes),
+                    random: Arc::clone(random),
+                    patience: config.shutdown.drain_timeout,
+                    lost: lost.clone(),
+                    stop: stop_claiming.clone(),
+                };
+                deliverers.spawn(sharer.run());
+            }
+        }
         if let Some(purger) = purger(supervisor, stop_claiming.clone()) {
             deliverers.spawn(purger.run());
         }
@@ -143,9 +185,10 @@ impl Term {
             tenure,
             suspects,
             intake,
-            lanes,
+            feed,
             drain_timeout: config.shutdown.drain_timeout,
             stop: supervisor.stop.clone(),
+            hurry: supervisor.hurry.clone(),
             lost,
             stop_claiming,
             abandon,
@@ -167,17 +210,18 @@ impl Term {
         self.stop_claiming.cancel();
         let patience = if matches!(ended, Ended::LeaseLost) {
             // What is queued belongs to the next owner; handlers that run were told.
-            self.lanes.abandon();
+            self.feed.abandon();
             self.give_up.cancel();
             self.drain_timeout.min(LOST_GRACE)
         } else {
-            self.lanes.close();
+            self.feed.close();
             self.drain_timeout
         };
         self.deliverers.close();
         let drain = async {
             tokio::select! {
                 drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
+                () = self.hurry.cancelled() => false,
                 // A lease lost while draining: nothing more may begin.
                 () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
             }
@@ -192,7 +236,7 @@ impl Term {
         };
         let (drained, ()) = tokio::join!(drain, withdraw);
         if !drained {
-            let queued = self.lanes.abandon();
+            let queued = self.feed.abandon();
             tracing::info!(queued, "time is up for what is queued and running; it is left to the next owner");
             self.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
@@ -209,13 +253,17 @@ impl Term {
             self.release().await;
         }
         self.intake.registry.clear();
+        let Pulse { look, settle, share, .. } = &*self.intake.pulse;
+        for beat in [look, settle, share] {
+            beat.clear();
+        }
         ended
     }
 
     /// Gives back what is still held, so that another node delivers it at once and does not take this one for dead.
     async fn release(&self) {
         let held = match self.tenure.fence() {
-            Fence::Table => self.suspects.under_way(),
+            Fence::Table | Fence::Partition => self.suspects.under_way(),
             Fence::Row => [self.intake.registry.held_rows(), self.intake.overflow.all()].concat(),
         };
         if held.is_empty() {

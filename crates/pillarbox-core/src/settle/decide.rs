@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{Change, clean_error};
 use crate::clock::Random;
-use crate::handle::{HandlerError, HandlerErrorKind, Outcome, Unroutable};
-use crate::retry::RetryPolicy;
+use crate::handle::{FailureReason, HandlerError, HandlerErrorKind, Homeless, Outcome, Unroutable};
+use crate::retry::{ErrorFilter, RetryPolicy};
 use crate::store::Row;
 
 /// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
@@ -17,7 +17,7 @@ pub(crate) enum Attempt {
     /// The handler panicked, with this message.
     Panicked(String),
     /// No handler takes the event.
-    Unroutable,
+    Unroutable(Homeless),
 }
 
 /// What the user set about failures.
@@ -25,50 +25,81 @@ pub(crate) enum Attempt {
 pub(crate) struct Rules<'a> {
     pub(crate) max_attempts: u32,
     pub(crate) policy: &'a dyn RetryPolicy,
+    pub(crate) errors: &'a ErrorFilter,
     pub(crate) unroutable: Unroutable,
     pub(crate) random: &'a dyn Random,
 }
 
+/// What becomes of a row.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) change: Change,
+    /// Why its handler gives it up, if it does: what a fallback may still change.
+    pub(crate) given_up: Option<FailureReason>,
+}
+
+impl From<Change> for Decision {
+    fn from(change: Change) -> Self {
+        Self { change, given_up: None }
+    }
+}
+
 /// The whole of what decides about a row after an attempt.
-pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Change {
+pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision {
     let attempts = row.attempts;
-    let dead = |reason: &str| Change::Dead { attempts, error: clean_error(reason) };
+    let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
-        Attempt::Ended(Ok(Outcome::Done)) => Change::Done,
+        Attempt::Ended(Ok(Outcome::Done)) => Change::Done.into(),
         Attempt::Ended(Ok(Outcome::RetryAfter(delay))) => {
-            Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }
+            Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
         }
-        Attempt::Ended(Ok(Outcome::Dead(reason))) => dead(&reason),
+        Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
         Attempt::Ended(Err(error)) => match error.kind() {
-            HandlerErrorKind::Unrecoverable => dead(&error.text()),
-            HandlerErrorKind::Retryable => failed(attempts, &error.text(), None, rules),
-            HandlerErrorKind::RetryAfter(delay) => failed(attempts, &error.text(), Some(delay), rules),
+            HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
+            HandlerErrorKind::Retryable if !rules.errors.passes(error.causes()) => {
+                given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
+            }
+            HandlerErrorKind::Retryable | HandlerErrorKind::Interrupted => failed(&error.text(), None),
+            HandlerErrorKind::RetryAfter(delay) => failed(&error.text(), Some(delay)),
         },
-        Attempt::Panicked(message) => failed(attempts, &format!("the handler panicked: {message}"), None, rules),
-        Attempt::Unroutable => {
-            let error = format!(
-                "no handler is registered for event type `{}` of aggregate type `{}`",
-                row.event_type, row.aggregate_type
-            );
+        Attempt::Panicked(message) => failed(&format!("the handler panicked: {message}"), None),
+        Attempt::Unroutable(why) => {
+            let error = clean_error(&unroutable(row, why));
             match rules.unroutable {
-                Unroutable::Dead => dead(&error),
+                Unroutable::Dead => Change::Dead { attempts, error }.into(),
                 Unroutable::Park(delay) => {
-                    Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: Some(clean_error(&error)) }
+                    Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: Some(error) }.into()
                 }
             }
         }
     }
 }
 
-/// A failure that counts: tried again until the limit is reached.
-fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>) -> Change {
-    let attempts = attempts.saturating_add(1);
-    let error = clean_error(error);
+fn given_up(attempts: u32, error: &str, reason: FailureReason) -> Decision {
+    Decision { change: Change::Dead { attempts, error: clean_error(error) }, given_up: Some(reason) }
+}
+
+/// A failure that counts, by now the one with the number `attempts`: tried again until the limit is reached.
+fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>) -> Decision {
     if attempts >= rules.max_attempts {
-        return Change::Dead { attempts, error };
+        return given_up(attempts, error, FailureReason::Exhausted);
     }
     let delay = delay.unwrap_or_else(|| rules.policy.delay(attempts, rules.random)).min(MAX_DELAY);
-    Change::Retry { attempts, delay, error: Some(error) }
+    Change::Retry { attempts, delay, error: Some(clean_error(error)) }.into()
+}
+
+/// What a row says that no handler takes.
+fn unroutable(row: &Row, why: Homeless) -> String {
+    let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
+    let id = row.handler.as_deref().unwrap_or_default();
+    match why {
+        Homeless::Unknown => format!("no handler is registered for {what}"),
+        Homeless::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
+        Homeless::NamesNone => format!(
+            "the handlers of {what} have names, and this row says none of them; insert a row for each handler, with its \
+             name in the column `handler`"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +107,7 @@ mod tests {
     use super::*;
     use crate::clock::{SystemRandom, Timestamp};
     use crate::event::{EventId, Headers, Payload};
+    use crate::settle::Status;
 
     #[derive(Debug)]
     struct Seconds;
@@ -94,19 +126,28 @@ mod tests {
             aggregate_id: None,
             tenant_id: None,
             key: None,
+            handler: None,
             headers: Headers::new(),
             payload: Payload::Json("{}".into()),
             attempts,
             timed: false,
+            status: Status::New,
+            partition: None,
             locked_by: None,
             occurred_at: Timestamp::from_micros(0),
             created_at: Timestamp::from_micros(0),
         }
     }
 
-    fn after(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Change {
-        let rules = Rules { max_attempts: 3, policy: &Seconds, unroutable, random: &SystemRandom };
+    /// Three attempts, and none after an error that reads "never".
+    fn decision(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Decision {
+        let errors = &ErrorFilter::default().never_retry_on(|error| error.to_string() == "never");
+        let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, random: &SystemRandom };
         decide(&row(attempts), attempt, &rules)
+    }
+
+    fn after(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Change {
+        decision(attempts, attempt, unroutable).change
     }
 
     fn retry(attempts: u32, seconds: u64, error: Option<&str>) -> Change {
@@ -137,15 +178,55 @@ mod tests {
             (2, err(HandlerError::retry_after(minute, "x")), dead(3, "x")),
             (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
             (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
+            // A filter speaks of errors that do not say themselves what should follow.
+            (0, err(HandlerError::retryable("never")), dead(1, "never")),
+            (0, err(HandlerError::retry_after(minute, "never")), retry(1, 60, Some("never"))),
+            (0, err(HandlerError::unrecoverable("never")), dead(0, "never")),
+            (0, err(HandlerError::interrupted("never")), retry(1, 1, Some("never"))),
+            (0, Attempt::Panicked("never".into()), retry(1, 1, Some("the handler panicked: never"))),
             (0, Attempt::Panicked("boom".into()), retry(1, 1, Some("the handler panicked: boom"))),
             (2, Attempt::Panicked("boom".into()), dead(3, "the handler panicked: boom")),
-            (1, Attempt::Unroutable, dead(1, unroutable)),
+            (1, Attempt::Unroutable(Homeless::Unknown), dead(1, unroutable)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
             assert_eq!(after(attempts, attempt, Unroutable::Dead), expected, "{case}");
         }
-        assert_eq!(after(9, Attempt::Unroutable, Unroutable::Park(minute)), retry(9, 60, Some(unroutable)));
+        assert_eq!(
+            after(9, Attempt::Unroutable(Homeless::Unknown), Unroutable::Park(minute)),
+            retry(9, 60, Some(unroutable))
+        );
+    }
+
+    #[test]
+    fn what_a_handler_gives_up_has_its_reason() {
+        use FailureReason::{Exhausted, NotRetryable};
+        let err = |error| Attempt::Ended(Err(error));
+        let table = [
+            (0, Attempt::Ended(Ok(Outcome::Done)), None),
+            (0, Attempt::Ended(Ok(Outcome::Dead("no".into()))), Some(NotRetryable)),
+            (1, err(HandlerError::retryable("x")), None),
+            (2, err(HandlerError::retryable("x")), Some(Exhausted)),
+            (2, err(HandlerError::retryable("never")), Some(NotRetryable)),
+            (2, err(HandlerError::unrecoverable("x")), Some(NotRetryable)),
+            (2, Attempt::Panicked("boom".into()), Some(Exhausted)),
+            (0, Attempt::Unroutable(Homeless::Unknown), None),
+        ];
+        for (attempts, attempt, expected) in table {
+            let case = format!("{attempt:?} after {attempts}");
+            assert_eq!(decision(attempts, attempt, Unroutable::Dead).given_up, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_says_why() {
+        let error = |why| match after(0, Attempt::Unroutable(why), Unroutable::Dead) {
+            Change::Dead { error, .. } => error,
+            other => format!("{other:?}"),
+        };
+        let row = Row { handler: Some("mailer".into()), ..row(0) };
+        assert!(unroutable(&row, Homeless::UnknownHandler).contains("no handler named `mailer`"));
+        assert!(error(Homeless::NamesNone).contains("column `handler`"));
     }
 
     #[test]

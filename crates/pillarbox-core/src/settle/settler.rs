@@ -11,7 +11,7 @@ use crate::clock::Random;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::observe::{Counters, Throttle};
 use crate::ownership::{Acquired, Fence, Tenure};
-use crate::queue::Intake;
+use crate::queue::{Feed, Intake};
 use crate::retry::Pause;
 use crate::store::Store;
 
@@ -27,6 +27,9 @@ pub(crate) struct Settler {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) tenure: Tenure,
     pub(crate) batch: usize,
+    /// Whether rows of delivered events are deleted.
+    pub(crate) delete_done: bool,
+    pub(crate) feed: Feed,
     pub(crate) verdicts: mpsc::Receiver<Verdict>,
     /// Cancelled when repeating is pointless: the lease is lost, or the time for shutting down is up.
     pub(crate) give_up: CancellationToken,
@@ -54,6 +57,10 @@ impl Settler {
                     if received == 0 {
                         return;
                     }
+                    if self.delete_done {
+                        let done = batch.iter_mut().filter(|verdict| verdict.change == Change::Done);
+                        done.for_each(|verdict| verdict.change = Change::Remove);
+                    }
                     let mut rest = &batch[..];
                     while !rest.is_empty() {
                         let (once, later) = rest.split_at(until_repeated(rest));
@@ -61,8 +68,12 @@ impl Settler {
                         rest = later;
                     }
                     batch.clear();
+                    self.intake.pulse.settle.clear();
                 }
-                seq = self.cooling.next() => self.intake.registry.release([seq]),
+                seq = self.cooling.next() => {
+                    self.intake.registry.release([seq]);
+                    self.intake.lookout.wake_for(seq);
+                }
             }
         }
     }
@@ -73,7 +84,8 @@ impl Settler {
         loop {
             let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
             let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again = tried));
-            match self.intake.meters.settle.measure(call, |_refused| batch.len()).await {
+            let call = self.intake.meters.settle.measure(call, |_refused| batch.len());
+            match self.intake.pulse.settle.ask(call).await {
                 Ok(refused) => {
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
@@ -103,7 +115,7 @@ impl Settler {
                         tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
                     }
                     tried = true;
-                    let wait = tokio::time::sleep(pause.next(&*self.random));
+                    let wait = self.intake.pulse.settle.sleep(pause.next(&*self.random));
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
                         tracing::warn!(events = batch.len(), "verdicts were given up; the events are delivered again");
                         Counters::add(&self.intake.counters.refused, batch.len() as u64);
@@ -127,7 +139,7 @@ impl Settler {
         let mut dead_example = None;
         for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.seq)) {
             let kind = match &verdict.change {
-                Change::Done => 0,
+                Change::Done | Change::Remove => 0,
                 Change::Retry { attempts, delay, .. } => {
                     soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
                     if *attempts > verdict.expected_attempts { 1 } else { 2 }
@@ -160,17 +172,21 @@ impl Settler {
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         // What was refused rests: should the row be found pending again, it would only be refused again.
         let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
-        let gone: Vec<i64> = ended.map(|verdict| verdict.seq).filter(|seq| !rests(seq)).collect();
+        let gone: Vec<i64> = ended.clone().map(|verdict| verdict.seq).filter(|seq| !rests(seq)).collect();
         self.intake.registry.release(gone);
+        let recorded = ended.map(|verdict| (verdict.seq, !refused.contains(&verdict.seq)));
+        if let Some(seq) = self.feed.recorded(recorded) {
+            self.intake.lookout.wake_for(seq);
+        }
         if let Some(delay) = soonest {
             self.intake.lookout.due_in(delay);
         }
     }
 
-    /// Where one node owns everything, a refusal is a reason to ask whether that is still this one. Where rows name their
-    /// holder, the row alone may have changed hands.
+    /// Where one node owns everything, a refusal is a reason to ask whether that is still this one. Elsewhere the row alone, or
+    /// its partition, may have changed hands.
     async fn question_ownership(&self) {
-        if self.tenure.fence() == Fence::Row {
+        if self.tenure.fence() != Fence::Table {
             return;
         }
         match self.store.acquire(&self.tenure.node).await {
@@ -188,8 +204,13 @@ impl Settler {
         }
         if self.cooling.is_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
-            let released = self.give_up.run_until_cancelled(self.cooling.next()).await;
-            self.intake.registry.release(released);
+            if let Some(released) = self.give_up.run_until_cancelled(self.cooling.next()).await {
+                self.intake.registry.release([released]);
+                self.intake.lookout.wake_for(released);
+            }
+        }
+        if let Some(freed) = self.feed.recorded([(seq, false)]) {
+            self.intake.lookout.wake_for(freed);
         }
         // There is room: it was made above.
         let _rests = self.cooling.add(seq);
@@ -211,7 +232,7 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
     let mut plain = verdict.clone();
     let error = match &mut plain.change {
         Change::Retry { error: Some(error), .. } | Change::Hold { error, .. } | Change::Dead { error, .. } => error,
-        Change::Done | Change::Retry { error: None, .. } => return None,
+        Change::Done | Change::Remove | Change::Retry { error: None, .. } => return None,
     };
     if error.is_ascii() {
         return None;

@@ -61,6 +61,8 @@ pub struct Verdict {
 pub enum Change {
     /// DONE; the error of earlier attempts is cleared.
     Done,
+    /// As DONE, and the row is deleted: nothing is kept of it.
+    Remove,
     /// RETRY, due again `delay` from now by the database's clock.
     Retry {
         /// Failed handler calls so far, this one included if it failed.
@@ -91,7 +93,7 @@ impl Change {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::Done => Status::Done,
+            Self::Done | Self::Remove => Status::Done,
             Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
             Self::Dead { .. } => Status::Dead,
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Backlog, BegunAttempt, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, Purge, Purged, Record, Store,
-    StoreInfo, Upkeep, WakeUps,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
+    Purged, Record, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use crate::error::StoreError;
-use crate::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use crate::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use crate::settle::Verdict;
 use crate::write::{NewRow, Statement};
 
@@ -37,6 +37,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
         (**self).acquire(node).await
     }
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        (**self).share(node, give).await
+    }
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         (**self).renew(node, lease).await
     }
@@ -54,6 +57,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         (**self).reclaim(node, thorough).await
+    }
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        (**self).stamp(rows).await
+    }
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        (**self).ripen(seqs).await
+    }
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        (**self).writers().await
     }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         (**self).begin_attempt(node, fence, attempt).await
@@ -80,8 +92,14 @@ impl<S: Upkeep + ?Sized> Upkeep for Arc<S> {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         (**self).nodes().await
     }
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        (**self).record(event_id).await
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        (**self).partitions().await
+    }
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        (**self).blocked(above, limit).await
+    }
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        (**self).records(event_id).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         (**self).dead(filter, above, limit).await

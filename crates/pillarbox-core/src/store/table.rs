@@ -39,6 +39,31 @@ impl TableName {
         Ok(Self { schema, event })
     }
 
+    /// The same with a prefix before the event table, and so before the tables beside it; the schema stays.
+    ///
+    /// ```
+    /// use pillarbox_core::store::TableName;
+    /// let table = TableName::parse("billing.outbox_event")?.prefixed("shop_")?;
+    /// assert_eq!(table.to_string(), "billing.shop_outbox_event");
+    /// assert_eq!(table.beside("node"), "shop_outbox_node");
+    /// # Ok::<(), pillarbox_core::error::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the prefix is no start of an identifier, or the whole is longer than 48 characters.
+    pub fn prefixed(self, prefix: &str) -> Result<Self, ConfigError> {
+        let name = format!("{prefix}{}", self.event);
+        match identifier(&name) {
+            Ok(event) => Ok(Self { event, ..self }),
+            Err(error) => {
+                let problem = format!("makes the table {name:?}, which {}", error.problem());
+                let remedy =
+                    "set a few letters, digits and underscores, such as `shop_`; a schema belongs to the table";
+                Err(ConfigError::new("table_prefix", problem, remedy))
+            }
+        }
+    }
+
     /// The schema, if one was named.
     #[must_use]
     pub fn schema(&self) -> Option<&str> {
@@ -61,6 +86,13 @@ impl TableName {
 impl Default for TableName {
     fn default() -> Self {
         Self { schema: None, event: "outbox_event".to_owned() }
+    }
+}
+
+/// What the options of a store take.
+impl From<TableName> for String {
+    fn from(table: TableName) -> Self {
+        table.to_string()
     }
 }
 
@@ -107,5 +139,29 @@ mod tests {
     fn a_name_without_the_usual_ending_is_the_prefix() {
         let table = TableName::parse("events").expect("valid");
         assert_eq!((table.beside("node").as_str(), table.to_string().as_str()), ("events_node", "events"));
+    }
+
+    #[test]
+    fn a_prefix_stands_before_all_tables_of_any_name() {
+        let prefixed = |name| TableName::parse(name).and_then(|table| table.prefixed("shop_"));
+        let names = |name| prefixed(name).map(|table| (table.to_string(), table.beside("node")));
+        let expected = |event: &str, node: &str| Ok((event.to_owned(), node.to_owned()));
+        assert_eq!(names("outbox_event"), expected("shop_outbox_event", "shop_outbox_node"));
+        assert_eq!(names("events"), expected("shop_events", "shop_events_node"));
+        assert_eq!(names("billing.outbox_event"), expected("billing.shop_outbox_event", "shop_outbox_node"));
+        assert_eq!(TableName::default().prefixed(""), Ok(TableName::default()));
+    }
+
+    #[test]
+    fn a_prefix_that_makes_no_identifier_is_refused() {
+        let long = "x".repeat(37);
+        for prefix in ["1", "a-", "billing.", "a b", "\"", "é", &long] {
+            let refused = TableName::default().prefixed(prefix);
+            assert_eq!(refused.map_err(|error| error.field()), Err("table_prefix"), "{prefix:?}");
+        }
+        let error = TableName::default().prefixed("1_").map_err(|error| error.to_string());
+        let expected = "setting `table_prefix` makes the table \"1_outbox_event\", which has a part that starts with '1'; \
+             set a few letters, digits and underscores, such as `shop_`; a schema belongs to the table";
+        assert_eq!(error, Err(expected.to_owned()));
     }
 }

@@ -34,11 +34,27 @@ pub trait Upkeep: Send + Sync {
     /// - `nodes_lists_the_registered_and_says_who_owns_the_table`
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
-    /// Everything the table holds about one event, whatever its state; `None` if there is no such event.
+    /// Who owns the partitions, and how much is pending in them.
     ///
     /// # Behavior
-    /// - `record_shows_every_column_as_stored`
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError>;
+    /// - `partitions_counts_what_is_pending_and_who_owns_what`
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError>;
+
+    /// The keys of which an event waits for another attempt or is DEAD while later ones wait behind it, by the `seq` of that
+    /// head: ascending, at most `limit`, above `above`. In modes without order, and for keys whose order is given up, they
+    /// are not stopped.
+    ///
+    /// # Behavior
+    /// - `blocked_lists_the_heads_that_others_wait_behind`
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError>;
+
+    /// Everything the table holds about one event, whatever its state: a record for each of its rows, ascending by `seq`.
+    /// An event has one row, or one for each of its handlers if they have names; without any there is no such event.
+    ///
+    /// # Behavior
+    /// - `records_show_every_column_as_stored`
+    /// - `records_come_one_for_each_handler`
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError>;
 
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
@@ -82,7 +98,7 @@ pub trait Upkeep: Send + Sync {
 /// What still has to be delivered, and what was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Rows that are due: waiting for a node, or in the memory of one.
+    /// Rows that are due: waiting for a node, or in the memory of one, or behind an earlier one that holds them up.
     pub due: u64,
     /// Rows whose time has not come: delayed, deferred, or waiting for another attempt.
     pub delayed: u64,
@@ -103,8 +119,44 @@ pub struct NodeStatus {
     pub started_at: Timestamp,
     /// How long its lease runs if it is not renewed; `None` once it has ended.
     pub lease_left: Option<Duration>,
-    /// Whether it owns the partitions. In mode `multi_node` nobody does.
-    pub owner: bool,
+    /// How many of the 256 partitions it owns. In mode `multi_node` nobody owns any.
+    pub partitions: u16,
+}
+
+/// How the partitions are doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartitionBacklog {
+    /// Partitions that no node owns.
+    pub unowned: u16,
+    /// Rows that are pending, whatever their due time.
+    pub pending: u64,
+    /// Those of the partition that has most of them.
+    pub most_pending: u64,
+}
+
+/// An event that the later ones of its key wait behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// The head's place in the order of the table.
+    pub seq: i64,
+    /// The head's id, as stored.
+    pub event_id: String,
+    /// What happened.
+    pub event_type: String,
+    /// The key that waits.
+    pub key: String,
+    /// The handler that the head is for, if it is for one of several.
+    pub handler: Option<String>,
+    /// Whether it is DEAD; otherwise it waits for another attempt.
+    pub dead: bool,
+    /// Failed handler calls.
+    pub attempts: i32,
+    /// How long until its next attempt; `None` if it is DEAD or due.
+    pub due_in: Option<Duration>,
+    /// Why it failed.
+    pub last_error: Option<String>,
+    /// How many pending rows wait behind it; counted up to 1,000.
+    pub waiting: u64,
 }
 
 /// A row as the table holds it, nothing interpreted.
@@ -118,6 +170,7 @@ pub struct Record {
     pub aggregate_id: Option<String>,
     pub tenant_id: Option<String>,
     pub ordering_key: Option<String>,
+    pub handler: Option<String>,
     /// From `payload`, or `payload_bytes` and `content_type`; `None` when neither is set.
     pub payload: Option<Payload>,
     /// The JSON text.
@@ -141,6 +194,8 @@ pub struct DeadFilter {
     pub aggregate_type: Option<String>,
     /// Of this tenant.
     pub tenant_id: Option<String>,
+    /// For the handler of this name.
+    pub handler: Option<String>,
 }
 
 /// An event that was given up.
@@ -160,6 +215,8 @@ pub struct DeadEvent {
     pub tenant_id: Option<String>,
     /// The ordering key as stored.
     pub key: Option<String>,
+    /// The handler that gave it up, if its event has several.
+    pub handler: Option<String>,
     /// Failed handler calls.
     pub attempts: i32,
     /// Why it was given up.

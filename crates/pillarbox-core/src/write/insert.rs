@@ -3,7 +3,8 @@ use crate::error::WriteError;
 use crate::event::Envelope;
 use crate::store::Store;
 
-/// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only rows. Returns their `seq`.
+/// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only one row of each, for no handler
+/// in particular. Returns their `seq`.
 ///
 /// It is what [`Outbox::write_all`](crate::run::Outbox::write_all) does at its heart; tests of stores and processes that
 /// only ever write use it directly.

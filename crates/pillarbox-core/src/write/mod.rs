@@ -1,6 +1,7 @@
 //! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
 
 mod connection;
+mod fan_out;
 mod hook;
 mod insert;
 mod row;
@@ -9,6 +10,7 @@ mod transaction;
 mod written;
 
 pub use connection::{Connection, Insert};
+pub(crate) use fan_out::FanOut;
 pub use hook::WriterHook;
 pub(crate) use hook::WriterHooks;
 pub use insert::insert;

@@ -11,13 +11,20 @@ use crate::ownership::NodeId;
 pub struct NewRow {
     envelope: Arc<Envelope>,
     headers: Option<Box<str>>,
+    handler: Option<Arc<str>>,
     owner: Option<NodeId>,
 }
 
 impl NewRow {
     pub(crate) fn new(envelope: Envelope) -> Self {
         let headers = envelope.headers().to_json().map(Into::into);
-        Self { envelope: Arc::new(envelope), headers, owner: None }
+        Self { envelope: Arc::new(envelope), headers, handler: None, owner: None }
+    }
+
+    /// The row, for one of the handlers of its event.
+    pub(crate) fn for_handler(mut self, id: &Arc<str>) -> Self {
+        self.handler = Some(Arc::clone(id));
+        self
     }
 
     /// The row, held by `node` from the moment it is committed.
@@ -32,9 +39,20 @@ impl NewRow {
         self.owner.as_ref().map(NodeId::as_str)
     }
 
+    /// Column `handler`: the one of several handlers that the row is for, or NULL.
+    #[must_use]
+    pub fn handler(&self) -> Option<&str> {
+        self.handler.as_deref()
+    }
+
     /// The event.
     #[must_use]
     pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// The event, which its rows share.
+    pub(super) fn event(&self) -> &Arc<Envelope> {
         &self.envelope
     }
 

@@ -15,6 +15,8 @@ pub struct Written {
 
 #[derive(Debug)]
 struct Inner {
+    /// What was written, each event once however many handlers have a row of it.
+    events: Vec<Arc<Envelope>>,
     rows: Vec<NewRow>,
     seqs: Vec<i64>,
     intake: Arc<Intake>,
@@ -23,12 +25,14 @@ struct Inner {
 impl Written {
     pub(crate) fn new(rows: Vec<NewRow>, seqs: Vec<i64>, intake: Arc<Intake>) -> Self {
         intake.announce(&rows, &seqs);
-        Self { inner: Arc::new(Inner { rows, seqs, intake }) }
+        let mut events: Vec<Arc<Envelope>> = rows.iter().map(|row| Arc::clone(row.event())).collect();
+        events.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        Self { inner: Arc::new(Inner { events, rows, seqs, intake }) }
     }
 
     /// The events' ids, in write order. Empty when a hook suppressed the write.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &EventId> {
-        self.inner.rows.iter().map(|row| row.envelope().id())
+        self.inner.events.iter().map(|event| event.id())
     }
 
     /// The id of the first event, which for a write of one event is its id; `None` when a hook suppressed it.
@@ -37,20 +41,20 @@ impl Written {
         self.ids().next()
     }
 
-    /// How many events were written.
+    /// How many events were written. One that several named handlers have counts once.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner.rows.len()
+        self.inner.events.len()
     }
 
     /// Whether a hook suppressed the write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.inner.rows.is_empty()
+        self.inner.events.is_empty()
     }
 
     pub(crate) fn events(&self) -> Vec<&Envelope> {
-        self.inner.rows.iter().map(NewRow::envelope).collect()
+        self.inner.events.iter().map(|event| &**event).collect()
     }
 
     /// Hands the events to the hot path of the outbox they were written through.

@@ -1,11 +1,11 @@
 use futures_util::future::try_join_all;
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::Acquired;
+use pillarbox_core::ownership::{Acquired, Partitions};
 use tokio::task::JoinSet;
 
 use crate::Harness;
 use crate::events::HOUR;
-use crate::nodes::{member, owner, stranger};
+use crate::nodes::{member, owner, share, sharer, stranger};
 use crate::run::Outcome;
 
 /// On tables that nobody owns, the first node to ask becomes the owner.
@@ -134,6 +134,22 @@ pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(d
         assert!(!unclean(store.acquire(&next).await?)?, "round {round}: it has been said before");
         node = next;
     }
+
+    // Whoever clears it away, and though it owned a part only.
+    db.expire(&node).await?;
+    let next = member(&*store).await?;
+    store.reclaim(&next, false).await?;
+    assert!(unclean(store.acquire(&next).await?)?, "a reclaim cleared it away");
+    store.leave(&next).await?;
+    let [first, second] = [sharer(&*store).await?, sharer(&*store).await?];
+    for node in [&first, &second] {
+        share(&*store, node, Partitions::NONE).await?;
+    }
+    store.leave(&first).await?;
+    db.expire(&second).await?;
+    let next = member(&*store).await?;
+    assert!(unclean(store.acquire(&next).await?)?, "one of two that shared the partitions died");
+    assert!(!unclean(store.acquire(&next).await?)?, "it has been said before");
     Ok(())
 }
 

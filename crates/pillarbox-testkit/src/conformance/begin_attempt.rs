@@ -1,23 +1,27 @@
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Fence, begun_by};
+use pillarbox_core::ownership::{Fence, Partitions, begun_by};
 use pillarbox_core::settle::Change;
 use pillarbox_core::store::BegunAttempt;
 
 use crate::Harness;
 use crate::events::{all, claimed, columns, events, rows, settle_all, settle_held, verdict};
-use crate::nodes::{owner, peer, stranger};
+use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::run::Outcome;
 
-/// The row says who has begun, by either right to it. If an earlier attempt is found to have crashed, that one is counted
+/// The row says who has begun, by whichever right to it. If an earlier attempt is found to have crashed, that one is counted
 /// and its error recorded; the row's place and state are left alone, and the attempt ends in a verdict like any other.
 pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(2)?);
+    let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
-    for fence in [Fence::Table, Fence::Row] {
+    for fence in [Fence::Table, Fence::Partition, Fence::Row] {
         let (index, node) = match fence {
             Fence::Table => (0, owner(&*store).await?),
-            Fence::Row => (1, peer(&*store).await?),
+            Fence::Partition => (1, sharer(&*store).await?),
+            Fence::Row => (2, peer(&*store).await?),
         };
+        if fence == Fence::Partition {
+            share(&*store, &node, Partitions::NONE).await?;
+        }
         let (seq, event) = (seqs[index], &written[index]);
         if fence == Fence::Row {
             assert_eq!(claimed(&*store, &node, &all()).await?, [seq]);

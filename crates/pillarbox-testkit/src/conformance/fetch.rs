@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use pillarbox_core::event::GLOBAL_AGGREGATE;
-use pillarbox_core::settle::Change;
+use pillarbox_core::settle::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow};
 use pillarbox_core::write::{Finish, insert};
 
@@ -137,7 +137,7 @@ pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Ou
     assert_eq!(row.payload.as_json(), Some(payload));
     assert_eq!((&*row.aggregate_type, row.aggregate_id.as_deref()), (GLOBAL_AGGREGATE, None));
     assert_eq!((row.tenant_id.as_deref(), row.key.as_deref(), row.headers.len()), (None, None, 0));
-    assert_eq!((row.attempts, row.timed), (0, false));
+    assert_eq!((row.attempts, row.timed, row.status, row.partition), (0, false, Status::New, None));
     assert_eq!(row.occurred_at, row.created_at, "without a time of its own it happened when it was inserted");
     Ok(())
 }

@@ -1,3 +1,4 @@
+use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
 
@@ -127,5 +128,51 @@ pub(super) async fn rolled_back_inserts_leave_nothing<H: Harness>(db: &H) -> Out
     }
     db.write(events).await?;
     assert_eq!(store.counts().await?.new, 3);
+    Ok(())
+}
+
+/// The same event has a row for each handler, once; and none beside them for the same one, nor twice for no handler.
+pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: &H) -> Outcome {
+    let event = event()?;
+    let name = event.event_type();
+    let writer = |ids: &'static [&'static str]| {
+        let writer = Outbox::writer_only(db.store());
+        if ids.is_empty() { writer } else { writer.handled_by(name, ids.iter().copied()) }
+    };
+    let cases: [(&[&str], bool); 5] =
+        [(&["mailer", "ledger"], true), (&["mailer"], false), (&[], true), (&[], false), (&["index"], true)];
+    for (ids, fits) in cases {
+        let outbox = writer(ids).start().await?;
+        let mut transaction = db.begin().await?;
+        let written = outbox.write(&mut transaction, event.clone()).await;
+        assert_eq!(written.is_ok(), fits, "{ids:?}");
+        if written.is_ok() {
+            transaction.commit().await?;
+        } else {
+            transaction.rollback().await?;
+        }
+        outbox.shutdown().await;
+    }
+    // Enough rows for several statements, where a database limits them: an event may lie astride two of them.
+    let outbox = writer(&["mailer", "ledger", "index"]).start().await?;
+    let many = events(1000)?;
+    let mut transaction = db.begin().await?;
+    outbox.write_all(&mut transaction, many.iter().cloned()).await?;
+    transaction.commit().await?;
+    outbox.shutdown().await;
+
+    let fetched = db.store().fetch(&all()).await?;
+    let rows: Vec<(&str, Option<&str>)> = fetched
+        .rows
+        .iter()
+        .filter_map(|row| match row {
+            FetchedRow::Row(row) => Some((row.event_id.as_str(), row.handler.as_deref())),
+            FetchedRow::Broken(_) => None,
+        })
+        .collect();
+    let first = [Some("mailer"), Some("ledger"), None, Some("index")].map(|handler| (event.id().as_str(), handler));
+    let handlers = ["mailer", "ledger", "index"];
+    let rest = many.iter().flat_map(|event| handlers.map(|handler| (event.id().as_str(), Some(handler))));
+    assert_eq!(rows, first.into_iter().chain(rest).collect::<Vec<_>>());
     Ok(())
 }

@@ -1,11 +1,12 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pillarbox_core::ownership::Fence;
+use pillarbox_core::ownership::{Fence, Partitions};
 use pillarbox_core::settle::Change;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, verdict};
-use crate::nodes::{owner, peer};
+use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle_all, verdict};
+use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::payloads::hard_payloads;
 use crate::run::Outcome;
 
@@ -164,5 +165,62 @@ pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
         let stored = row.payload.map(String::into_bytes).or(row.payload_bytes);
         assert!(stored.as_deref() == Some(event.payload().as_bytes()), "{:?} was changed", event.payload());
     }
+    Ok(())
+}
+
+/// Removed is delivered: the row is gone, whatever it was and whoever's it was, and only it. What may not be settled may
+/// not be removed; what is over stays.
+pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let remove = |seq| verdict(seq, 0, Change::Remove);
+    let retry = |delay| Change::Retry { attempts: 0, delay, error: Some("later".to_owned()) };
+    let node = owner(&*store).await?;
+    let stays = event()?;
+    let kept = db.write(vec![stays.clone()]).await?[0];
+
+    // Alone in a batch, and beside verdicts of every other kind.
+    let seqs = db.write(events(10)?).await?;
+    settle_all(&*store, &node, &seqs[..2], &retry(HOUR)).await?;
+    settle_all(&*store, &node, &seqs[..3], &Change::Remove).await?;
+    assert!(store.fetch(&all()).await?.next_due.is_none(), "two of them waited for another attempt");
+    let dead = Change::Dead { attempts: 1, error: "never".to_owned() };
+    let hold = Change::Hold { attempts: 1, error: "late".to_owned() };
+    let others = [Change::Done, retry(Duration::ZERO), dead, hold];
+    let mixed: Vec<_> = seqs[3..5].iter().map(|seq| remove(*seq)).collect();
+    let mixed = [mixed, seqs[5..9].iter().zip(others).map(|(seq, change)| verdict(*seq, 0, change)).collect()].concat();
+    assert!(store.settle(&node, Fence::Table, &mixed).await?.is_empty());
+    let (counts, backlog) = (store.counts().await?, store.backlog().await?);
+    assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (2, 1, 2, 1), "five are gone");
+    assert_eq!((backlog.due, backlog.delayed, backlog.dead), (4, 0, 1));
+
+    // Twice, terminal, with other attempts, or not there: refused, beside one that is not.
+    let refused =
+        [remove(seqs[0]), remove(seqs[5]), remove(seqs[7]), remove(seqs[8]), verdict(kept, 1, Change::Remove)];
+    let absent = remove(seqs[9] + 1);
+    let expected = [seqs[0], seqs[5], seqs[7], seqs[8], kept, seqs[9] + 1];
+    for beside in [vec![remove(seqs[9])], vec![verdict(seqs[6], 0, Change::Done)], Vec::new()] {
+        let batch = [&refused[..], std::slice::from_ref(&absent), &beside].concat();
+        let answer: BTreeSet<i64> = store.settle(&node, Fence::Table, &batch).await?.into_iter().collect();
+        assert_eq!(answer, expected.into(), "beside {beside:?}");
+    }
+    let counts = store.counts().await?;
+    assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (1, 2, 1, 1), "one more is gone and one DONE");
+    let row = columns(db, &stays).await?;
+    assert_eq!((row.seq, row.status, row.attempts, row.locked_by), (kept, 0, 0, None));
+    assert_eq!(store.settle(&stranger()?, Fence::Table, &[remove(kept)]).await?, [kept], "who may not");
+    store.leave(&node).await?;
+
+    // By the other rights to a row.
+    let sharing = sharer(&*store).await?;
+    let more = db.write(events(2)?).await?;
+    assert_eq!(store.settle(&sharing, Fence::Partition, &[remove(more[0])]).await?, more[..1]);
+    share(&*store, &sharing, Partitions::NONE).await?;
+    assert!(store.settle(&sharing, Fence::Partition, &[remove(more[0])]).await?.is_empty());
+    store.leave(&sharing).await?;
+    let holder = peer(&*store).await?;
+    assert_eq!(store.settle(&holder, Fence::Row, &[remove(more[1])]).await?, more[1..]);
+    assert!(claimed(&*store, &holder, &all()).await?.contains(&more[1]));
+    assert!(store.settle(&holder, Fence::Row, &[remove(more[1])]).await?.is_empty());
+    assert_eq!(store.counts().await?, counts);
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! What operators ask of a store.
 
 pub(super) mod backlog;
+pub(super) mod blocked;
 pub(super) mod counts;
 pub(super) mod dead;
 pub(super) mod nodes;
+pub(super) mod partitions;
 pub(super) mod purge;
 pub(super) mod record;
 pub(super) mod replay;

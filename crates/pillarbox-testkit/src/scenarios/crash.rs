@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::Delivery;
+use pillarbox_core::handle::{Delivery, Failure, on_all};
+use pillarbox_core::retry::Retry;
 use pillarbox_core::run::{Outbox, Role};
 use pillarbox_core::store::Store;
 
@@ -94,11 +95,12 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead<H: Harness>(db: &H
     .await
 }
 
-/// In a mode where rows are claimed.
+/// In a mode where rows are claimed. The limit is the handler's own, and no fallback runs that could be the cause.
 pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: Harness>(db: &H) -> Outcome {
     poison_among_innocents(db, async |store, recorder| {
-        let outbox = Outbox::multi_node(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
-        outbox.handle_all(recorder.clone()).start().await
+        let handler = on_all(recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
+        let outbox = Outbox::multi_node(store).drain_timeout(Duration::ZERO).handler(handler);
+        outbox.fallback(async |_: Delivery, _: Failure| {}).start().await
     })
     .await
 }

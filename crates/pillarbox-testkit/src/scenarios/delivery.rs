@@ -34,20 +34,26 @@ pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Har
 pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
-    let first = first_delivered(db, &outbox, &recorder).await?;
-    let events = events(10)?;
-    let mut transaction = db.begin().await?;
-    let written = outbox.write_all(&mut transaction, events.clone()).await?;
-    assert!(written.ids().eq(events.iter().map(Envelope::id)));
-    transaction.commit().await?;
-    let committed = Instant::now();
-    outbox.committed(written.clone());
-    outbox.committed(written);
-    recorder.wait_for_calls(1 + events.len()).await;
-    assert_soon(committed);
-    // The cold path may come first for some of them, if the machine is slow; that it does for all would be no accident.
-    assert!(recorder.calls().iter().any(|call| call.path == Path::Hot), "{:?}", outbox.stats());
-    delivered_once(db, &outbox, &recorder, &[&events[..], &[first]].concat()).await
+    let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
+    // The cold path, which looks after 5 ms, may come first where the machine is slow; that it always does would be no
+    // accident.
+    for _ in 0..50 {
+        let events = events(10)?;
+        let mut transaction = db.begin().await?;
+        let written = outbox.write_all(&mut transaction, events.clone()).await?;
+        assert!(written.ids().eq(events.iter().map(Envelope::id)));
+        transaction.commit().await?;
+        let committed = Instant::now();
+        outbox.committed(written.clone());
+        outbox.committed(written);
+        all.extend(events);
+        recorder.wait_for_calls(all.len()).await;
+        assert_soon(committed);
+        if recorder.calls().iter().any(|call| call.path == Path::Hot) {
+            return delivered_once(db, &outbox, &recorder, &all).await;
+        }
+    }
+    Err(format!("none of {} events was delivered from memory: {:?}", all.len(), outbox.stats()).into())
 }
 
 /// The guard reports its own commit.

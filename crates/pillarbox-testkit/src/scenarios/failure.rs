@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::codecs::Json;
 use pillarbox_core::event::{Envelope, Event};
 use pillarbox_core::handle::{Delivery, HandlerError, Outcome as Decision, Unroutable};
 use pillarbox_core::run::Outbox;
@@ -115,6 +116,8 @@ struct Order {
 }
 
 impl Event for Order {
+    type Codec = Json;
+
     const TYPE: &'static str = "test.order";
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: 
     let config = Config {
         claim: ClaimConfig { batch: 50, ..ClaimConfig::default() },
         dispatch: DispatchConfig { workers: 3, hot_capacity: 10, cold_capacity: 100, ..DispatchConfig::default() },
-        settle: SettleConfig { batch: 20 },
+        settle: SettleConfig { batch: 20, ..SettleConfig::default() },
         ..Config::default()
     };
     let recorder = Recorder::new();

@@ -6,6 +6,8 @@ use super::{ENDED, PENDING, Plan, Setting, execute, number, with_rows};
 use crate::PostgresStore;
 use crate::session::{BY_INDEX, Param};
 
+const FENCES: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
+
 /// What a claim binds, and after the node a fetch.
 fn claim<'a>(
     node: &'a &str,
@@ -26,7 +28,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let exclude: Vec<i64> = (ENDED + 1..ENDED + 501).collect();
     for above in [i64::MIN, ENDED + 2000] {
         let params = claim(&node, &above, &exclude, &limit, &reserved);
-        for (statement, params) in [(&sql.fetch, &params[1..]), (&sql.claim, &params[..])] {
+        for (statement, params) in [(sql.fetch.of(None), &params[1..]), (&sql.claim, &params[..])] {
             let plan = Plan::of(store, "", statement, params).await;
             plan.enters_by(&["ready_idx", "due_idx"], 1500).sorts(sorts_allowed);
         }
@@ -37,8 +39,9 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let (seqs, expected, states, attempts) =
         (vec![ENDED + 5001, ENDED + 5002], vec![0_i32; 2], vec![2_i16; 2], vec![1_i32; 2]);
     let (delays, errors) = (vec![Some(1_i64), None], vec![Some("late"); 2]);
+    let (removed, unfailed) = (vec![ENDED + 5003, ENDED + 5004], vec![0_i32; 2]);
     let durable = false;
-    let settle: [Param<'_>; 9] = [
+    let settle: [Param<'_>; 11] = [
         (&node, Type::TEXT),
         (&durable, Type::BOOL),
         (&done, Type::INT8_ARRAY),
@@ -48,6 +51,8 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&attempts, Type::INT4_ARRAY),
         (&delays, Type::INT8_ARRAY),
         (&errors, Type::TEXT_ARRAY),
+        (&removed, Type::INT8_ARRAY),
+        (&unfailed, Type::INT4_ARRAY),
     ];
     let none: Option<&str> = None;
     let begin: [Param<'_>; 5] = [
@@ -57,8 +62,9 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&attempts[0], Type::INT4),
         (&none, Type::TEXT),
     ];
-    for fence in [Fence::Table, Fence::Row] {
-        for (statement, params) in [(&sql.settle_done, &settle[..3]), (&sql.settle_mixed, &settle[..])] {
+    for fence in FENCES {
+        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &settle[..3]));
+        for (statement, params) in at_once.into_iter().chain([(&sql.settle_mixed, &settle[..])]) {
             Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
         }
         Plan::of(store, "", sql.begin_attempt.of(fence), &begin).await.enters_by(&["pkey"], 1);
@@ -113,13 +119,15 @@ async fn claims_are_heap_only() {
 async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
     with_rows(Setting::WithoutStatistics, async |store, node| {
         let (node, seqs) = (node.as_str(), vec![ENDED + 1]);
-        for fence in [Fence::Table, Fence::Row] {
+        let sql = &store.inner().sql;
+        let statements = FENCES.map(|fence| [sql.settle_done.of(fence), sql.settle_removed.of(fence)]);
+        for statement in statements.concat() {
             for (durable, expected) in [(false, "off"), (true, "on")] {
                 let mut session = store.inner().sessions.session().await.expect("a session");
                 let transaction = session.transaction().await.expect("begins");
                 transaction.batch_execute("SET LOCAL synchronous_commit = on").await.expect("sets");
                 let params: [Param<'_>; 3] = [(&node, Type::TEXT), (&durable, Type::BOOL), (&seqs, Type::INT8_ARRAY)];
-                transaction.query_typed(store.inner().sql.settle_done.of(fence), &params).await.expect("settles");
+                transaction.query_typed(statement, &params).await.expect("settles");
                 let setting = transaction.query_typed_one("SHOW synchronous_commit", &[]).await.expect("shows");
                 assert_eq!(setting.get::<_, &str>(0), expected);
             }

@@ -2,6 +2,7 @@
 //! straight to the rows they want.
 
 mod engine;
+mod order;
 mod upkeep;
 
 use std::time::Duration;
@@ -31,6 +32,15 @@ enum Setting {
 
 /// Runs a test on a table with many rows done and some pending, and with a node that owns it.
 async fn with_rows(setting: Setting, test: impl AsyncFnOnce(&PostgresStore, &NodeId)) {
+    with_table(setting, async |store| {
+        let node = fill(store, setting).await;
+        test(store, &node).await;
+    })
+    .await;
+}
+
+/// Runs a test on tables of its own.
+async fn with_table(setting: Setting, test: impl AsyncFnOnce(&PostgresStore)) {
     let schema = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
     let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
@@ -38,8 +48,8 @@ async fn with_rows(setting: Setting, test: impl AsyncFnOnce(&PostgresStore, &Nod
     let store = options.pooler(matches!(setting, Setting::BehindAPooler)).connect().await;
     let store = store.unwrap_or_else(|error| panic!("{error}; this test needs PostgreSQL: run it by ./scripts/test"));
     let outcome = std::panic::AssertUnwindSafe(async {
-        let node = fill(&store, setting).await;
-        test(&store, &node).await;
+        store.migrate().await.expect("migrates");
+        test(&store).await;
     });
     let outcome = futures_util::FutureExt::catch_unwind(outcome).await;
     execute(&store, &format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
@@ -49,7 +59,6 @@ async fn with_rows(setting: Setting, test: impl AsyncFnOnce(&PostgresStore, &Nod
 }
 
 async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
-    store.migrate().await.expect("migrates");
     let table = &store.info().table;
     let rows = format!(
         "INSERT INTO {table} (event_id, event_type, payload, status, available_at, done_at)

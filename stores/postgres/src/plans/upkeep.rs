@@ -10,15 +10,16 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     let (any, placed) = (None::<&str>, Some("order.placed"));
     let (above, limit) = (500_i64, 100_i64);
     for (event_type, most) in [(any, limit), (placed, limit), (Some("other"), DEAD)] {
-        let page: [Param<'_>; 5] = [
+        let page: [Param<'_>; 6] = [
             (&event_type, Type::TEXT),
+            (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&above, Type::INT8),
             (&limit, Type::INT8),
         ];
         Plan::of(store, "", &sql.dead, &page).await.enters_by(&["dead_idx"], most).sorts(0);
-        Plan::of(store, "", &sql.count_dead, &page[..3]).await.enters_by(&["dead_idx"], DEAD);
+        Plan::of(store, "", &sql.count_dead, &page[..4]).await.enters_by(&["dead_idx"], DEAD);
     }
     let some: Vec<i64> = (100..200).collect();
     for statement in [&sql.replay, &sql.discard] {

@@ -17,8 +17,8 @@ pub(super) async fn list(
     limit: usize,
 ) -> Result<Vec<DeadEvent>, Failure> {
     let (above, limit) = (from(above), size(limit));
-    let [event_type, aggregate_type, tenant_id] = conditions(filter);
-    let params = [event_type, aggregate_type, tenant_id, (&above, Type::INT8), (&limit, Type::INT8)];
+    let [event_type, aggregate_type, tenant_id, handler] = conditions(filter);
+    let params = [event_type, aggregate_type, tenant_id, handler, (&above, Type::INT8), (&limit, Type::INT8)];
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.dead, &params).await?;
     session.finish();
@@ -42,8 +42,13 @@ pub(super) async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Resu
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-fn conditions(filter: &DeadFilter) -> [Param<'_>; 3] {
-    [(&filter.event_type, Type::TEXT), (&filter.aggregate_type, Type::TEXT), (&filter.tenant_id, Type::TEXT)]
+fn conditions(filter: &DeadFilter) -> [Param<'_>; 4] {
+    [
+        (&filter.event_type, Type::TEXT),
+        (&filter.aggregate_type, Type::TEXT),
+        (&filter.tenant_id, Type::TEXT),
+        (&filter.handler, Type::TEXT),
+    ]
 }
 
 fn decode(row: &Row) -> Result<DeadEvent, Failure> {
@@ -55,6 +60,7 @@ fn decode(row: &Row) -> Result<DeadEvent, Failure> {
         aggregate_id: row.try_get(4)?,
         tenant_id: row.try_get(5)?,
         key: row.try_get(6)?,
+        handler: row.try_get(11)?,
         attempts: row.try_get(7)?,
         last_error: row.try_get(8)?,
         created_at: row.try_get::<_, Micros>(9)?.into(),

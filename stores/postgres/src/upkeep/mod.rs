@@ -2,12 +2,15 @@
 
 mod dead;
 mod overview;
+mod partitions;
 mod purge;
 mod record;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{Backlog, Counts, DeadEvent, DeadFilter, NodeStatus, Purge, Purged, Record, Upkeep};
+use pillarbox_core::store::{
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purged, Record, Upkeep,
+};
 
 use crate::PostgresStore;
 
@@ -25,8 +28,16 @@ impl Upkeep for PostgresStore {
         self.inner().sessions.call("list the nodes", overview::nodes(self.inner())).await
     }
 
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        self.inner().sessions.call("read an event", record::record(self.inner(), event_id)).await
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        self.inner().sessions.call("look at the partitions", partitions::partitions(self.inner())).await
+    }
+
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        self.inner().sessions.call("list blocked keys", partitions::blocked(self.inner(), above, limit)).await
+    }
+
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.inner().sessions.call("read an event", record::records(self.inner(), event_id)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -62,12 +62,12 @@ pub(super) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
             mode: row.try_get(1)?,
             started_at: Timestamp::from(started_at),
             lease_left: (expires_at > now).then(|| wait(expires_at, now)),
-            owner: row.try_get(4)?,
+            partitions: u16::try_from(row.try_get::<_, i64>(4)?).unwrap_or(u16::MAX),
         })
     };
     rows.iter().map(status).collect()
 }
 
-fn count(rows: i64) -> u64 {
+pub(super) fn count(rows: i64) -> u64 {
     u64::try_from(rows).unwrap_or(0)
 }

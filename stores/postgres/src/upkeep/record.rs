@@ -9,16 +9,19 @@ use crate::error::Failure;
 use crate::row::Micros;
 use crate::store::Inner;
 
-/// Everything there is about one event.
-pub(super) async fn record(store: &Inner, event_id: &str) -> Result<Option<Record>, Failure> {
+/// Everything there is about one event, row by row.
+pub(super) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>, Failure> {
     // The server would refuse it as text; no event has such an id.
     if event_id.contains('\0') {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.record, &[(&event_id, Type::TEXT)]).await?;
     session.finish();
-    rows.first().map(decode).transpose()
+    let mut records = rows.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    // Sorted here: to be spared a sort, the server would read the whole table in this order.
+    records.sort_by_key(|record| record.seq);
+    Ok(records)
 }
 
 fn decode(row: &Row) -> Result<Record, Failure> {
@@ -30,6 +33,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         aggregate_id: row.try_get(4)?,
         tenant_id: row.try_get(5)?,
         ordering_key: row.try_get(6)?,
+        handler: row.try_get(19)?,
         payload: payload(row)?,
         headers: row.try_get(10)?,
         status: row.try_get(11)?,

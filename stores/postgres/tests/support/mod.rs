@@ -181,7 +181,7 @@ pub(crate) async fn claimer(store: &dyn Store, name: &str) -> NodeId {
 }
 
 pub(crate) fn fetch(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
 }
 
 pub(crate) fn seqs(rows: &[FetchedRow]) -> Vec<i64> {

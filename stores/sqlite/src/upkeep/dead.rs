@@ -22,6 +22,7 @@ pub(super) async fn list(
         .bind(filter.event_type.as_deref())
         .bind(filter.aggregate_type.as_deref())
         .bind(filter.tenant_id.as_deref())
+        .bind(filter.handler.as_deref())
         .bind(above)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX));
     list.fetch_all(connection).await?.iter().map(decode).collect()
@@ -36,18 +37,24 @@ pub(super) async fn count(
     let count = query_scalar(AssertSqlSafe(Arc::clone(&sql.dead_count)))
         .bind(filter.event_type.as_deref())
         .bind(filter.aggregate_type.as_deref())
-        .bind(filter.tenant_id.as_deref());
+        .bind(filter.tenant_id.as_deref())
+        .bind(filter.handler.as_deref());
     count.fetch_one(connection).await
 }
 
 /// Replays or discards these rows, whichever `statement` does, and returns those that were DEAD.
 pub(super) async fn change(
     connection: &mut SqliteConnection,
+    sql: &Sql,
     statement: &Arc<str>,
     seqs: &[i64],
 ) -> Result<Vec<i64>, sqlx::Error> {
     let change = query_scalar(AssertSqlSafe(Arc::clone(statement))).bind(json::array(seqs.iter().copied()));
-    change.fetch_all(connection).await
+    let changed: Vec<i64> = change.fetch_all(&mut *connection).await?;
+    if !changed.is_empty() {
+        query(AssertSqlSafe(Arc::clone(&sql.intervene))).execute(connection).await?;
+    }
+    Ok(changed)
 }
 
 fn decode(row: &SqliteRow) -> Result<DeadEvent, sqlx::Error> {
@@ -59,6 +66,7 @@ fn decode(row: &SqliteRow) -> Result<DeadEvent, sqlx::Error> {
         aggregate_id: text(row, 4)?,
         tenant_id: text(row, 5)?,
         key: text(row, 6)?,
+        handler: text(row, 11)?,
         attempts: attempts(row, 7)?,
         last_error: text(row, 8)?,
         created_at: Timestamp::from_micros(row.try_get(9)?),

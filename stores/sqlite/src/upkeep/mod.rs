@@ -1,5 +1,6 @@
 //! What operators ask. Looking takes a connection that reads, changing takes the writer, like everything else.
 
+mod blocked;
 mod dead;
 mod overview;
 mod purge;
@@ -7,7 +8,9 @@ mod record;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{Backlog, Counts, DeadEvent, DeadFilter, NodeStatus, Purge, Purged, Record, Upkeep};
+use pillarbox_core::store::{
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purged, Record, Upkeep,
+};
 
 use crate::SqliteStore;
 
@@ -28,9 +31,19 @@ impl Upkeep for SqliteStore {
         overview::nodes(&mut connection, self.sql()).await.map_err(self.failed("list the nodes"))
     }
 
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        let mut connection = self.reader("look at the partitions").await?;
+        overview::partitions(&mut connection, self.sql()).await.map_err(self.failed("look at the partitions"))
+    }
+
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        let mut connection = self.reader("list blocked keys").await?;
+        blocked::list(&mut connection, self.sql(), above, limit).await.map_err(self.failed("list blocked keys"))
+    }
+
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         let mut connection = self.reader("read an event").await?;
-        record::record(&mut connection, self.sql(), event_id).await.map_err(self.failed("read an event"))
+        record::records(&mut connection, self.sql(), event_id).await.map_err(self.failed("read an event"))
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
@@ -47,7 +60,7 @@ impl Upkeep for SqliteStore {
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let failed = self.failed("replay DEAD events");
         let mut tx = self.begin("replay DEAD events").await?;
-        let replayed = dead::change(&mut tx, &self.sql().dead_replay, seqs).await.map_err(&failed)?;
+        let replayed = dead::change(&mut tx, self.sql(), &self.sql().dead_replay, seqs).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(replayed)
     }
@@ -55,7 +68,7 @@ impl Upkeep for SqliteStore {
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let failed = self.failed("discard DEAD events");
         let mut tx = self.begin("discard DEAD events").await?;
-        let discarded = dead::change(&mut tx, &self.sql().dead_discard, seqs).await.map_err(&failed)?;
+        let discarded = dead::change(&mut tx, self.sql(), &self.sql().dead_discard, seqs).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(discarded)
     }

@@ -44,7 +44,10 @@ pub(super) async fn purge(connection: &mut SqliteConnection, sql: &Sql, purge: &
     };
     let delete = query(AssertSqlSafe(Arc::clone(&sql.purge_delete)));
     let delete = delete.bind(purge.above).bind(last).bind(before).bind(state);
-    let removed = delete.execute(connection).await?.rows_affected();
+    let removed = delete.execute(&mut *connection).await?.rows_affected();
+    if removed > 0 && purge.what != Purgeable::Done {
+        query(AssertSqlSafe(Arc::clone(&sql.intervene))).execute(connection).await?;
+    }
     let next = (rows == limit && over != Some(true)).then_some(last);
     Ok(Purged { removed, next })
 }

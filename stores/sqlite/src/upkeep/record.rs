@@ -9,14 +9,17 @@ use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query};
 
 use crate::sql::Sql;
 
-/// Everything there is about one event.
-pub(super) async fn record(
+/// Everything there is about one event, row by row.
+pub(super) async fn records(
     connection: &mut SqliteConnection,
     sql: &Sql,
     event_id: &str,
-) -> Result<Option<Record>, sqlx::Error> {
-    let found = query(AssertSqlSafe(Arc::clone(&sql.record))).bind(event_id).fetch_optional(connection).await?;
-    found.as_ref().map(decode).transpose()
+) -> Result<Vec<Record>, sqlx::Error> {
+    let found = query(AssertSqlSafe(Arc::clone(&sql.record))).bind(event_id).fetch_all(connection).await?;
+    let mut records = found.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    // A handful, and the index has them by their handlers.
+    records.sort_by_key(|record| record.seq);
+    Ok(records)
 }
 
 fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
@@ -28,6 +31,7 @@ fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
         aggregate_id: text(row, 4)?,
         tenant_id: text(row, 5)?,
         ordering_key: text(row, 6)?,
+        handler: text(row, 19)?,
         payload: payload(row)?,
         headers: text(row, 10)?,
         status: row.try_get(11)?,

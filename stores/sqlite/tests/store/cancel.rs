@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::poll_fn;
-use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions, Share};
 use pillarbox_core::store::{Fetch, Store as _, Upkeep as _};
 use pillarbox_core::write::{Begin, insert};
 
@@ -88,7 +88,7 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10 };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None };
     let (mut finished, mut dropped, mut lost) = (0, 0, 0);
     for polls in 1.. {
         let seqs = write(&store, 3).await;
@@ -120,7 +120,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10 };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None };
     write(&store, 3).await;
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
@@ -148,11 +148,44 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = NodeId::from_stored("peer-1");
+    store.join(&node, Mode::Partitioned, Duration::from_secs(60)).await.expect("joins");
+    let (mut finished, mut dropped) = (0, 0);
+    for polls in 1.. {
+        let dead = NodeId::from_stored(&format!("dead-{polls}"));
+        let free = "UPDATE outbox_partition SET node_id = NULL";
+        sqlx::query(free).execute(store.writer()).await.expect("frees");
+        store.join(&dead, Mode::Partitioned, Duration::ZERO).await.expect("joins");
+        let shared = dropped_after(polls, store.share(&node, Partitions::NONE)).await;
+        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        let nodes = store.nodes().await.expect("lists");
+        let owned = nodes.iter().find(|status| status.node == node).expect("is registered").partitions;
+        // The node that died is cleared away and its half is taken, or neither.
+        assert_eq!(owned, if nodes.len() == 1 { 256 } else { 0 }, "after {polls} polls");
+        match shared {
+            Some(shared) => {
+                assert!(matches!(shared.expect("shares"), Share::Member(holding) if holding.owned == Partitions::ALL));
+                finished += 1;
+            }
+            None => dropped += 1,
+        }
+        store.share(&node, Partitions::NONE).await.expect("clears away what is left");
+        if finished == 20 {
+            break;
+        }
+    }
+    assert!(dropped > 3, "the call was dropped at {dropped} places");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_and_joins_may_be_dropped_anywhere() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     write(&store, 2_000).await;
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 2_000 };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 2_000, scope: None };
     for polls in 0..20 {
         let node = NodeId::from_stored(&format!("node-{polls}"));
         let _ = dropped_after(polls, store.fetch(&fetch)).await;

@@ -7,6 +7,7 @@ mod cancel;
 mod claim;
 mod migrations;
 mod opening;
+mod partitions;
 mod scratch;
 mod upkeep;
 mod writer;

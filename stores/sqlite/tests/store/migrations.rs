@@ -1,9 +1,9 @@
 use futures_util::future::join_all;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, Store as _, Upkeep as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::scratch::{Scratch, pending, write};
+use crate::scratch::{Scratch, pending, scope, write};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_and_migrating_at_once_succeeds_everywhere() {
@@ -27,6 +27,25 @@ async fn the_printed_sql_makes_the_schema_that_migrate_makes() {
     store.check().await.expect("is complete");
     store.migrate().await.expect("finds nothing to do");
     assert_eq!(write(&store, 2).await.len(), pending(&store).await.len());
+}
+
+#[tokio::test]
+async fn a_table_of_the_first_version_is_upgraded_with_its_rows() {
+    let scratch = Scratch::new();
+    let store = SqliteStore::open(&scratch.file()).await.expect("opens");
+    let script = store.migration_sql();
+    let (first, _) = script.split_once("-- An event may have several handlers").expect("the next step begins there");
+    let rows = "INSERT INTO outbox_event (event_id, event_type, payload, ordering_key, status)
+                VALUES ('a', 't', '1', 'k', 2), ('b', 't', '2', 'k', 0), ('c', 't', '3', 'other', 0), ('d', 't', '4', NULL, 3)";
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("{first}{rows}"))).execute(store.writer()).await.expect("is valid SQL");
+    let error = store.check().await.expect_err("the version is an old one");
+    assert!(error.to_string().contains("version 1, this release needs 4"), "{error}");
+    store.migrate().await.expect("takes the missing step");
+    store.check().await.expect("is complete");
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: Some(scope(Heads::Retry)) };
+    let fetched = store.fetch(&fetch).await.expect("fetches");
+    let seqs: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
+    assert_eq!(seqs, [1, 3], "the second waits behind the first, which failed before there was an index of such");
 }
 
 #[tokio::test]
@@ -59,6 +78,7 @@ async fn what_another_program_made_is_refused_and_left_alone() {
         ("CREATE TABLE outbox_node (id INTEGER)", "table `outbox_node`"),
         ("CREATE TABLE outbox_migration (name TEXT)", "table `outbox_migration`"),
         ("CREATE TABLE a (b); CREATE INDEX outbox_event_due ON a (b)", "index `outbox_event_due`"),
+        ("CREATE TABLE outbox_event_heads (a)", "table `outbox_event_heads`"),
     ];
     for (sql, named) in tables {
         let scratch = Scratch::new();
@@ -78,4 +98,37 @@ async fn what_another_program_made_is_refused_and_left_alone() {
         other.migrate().await.expect("there is room for another name");
         other.check().await.expect("is complete");
     }
+}
+
+/// The rows of the first release keep all they hold, and their numbers go on where they were.
+#[tokio::test]
+async fn tables_of_version_1_take_an_event_for_several_handlers() {
+    let scratch = Scratch::new();
+    let store = SqliteStore::open(&scratch.file()).await.expect("opens");
+    let whole = store.migration_sql();
+    let (first, _) = whole.split_once("-- An event may have several handlers").expect("the third version is there");
+    let run = async |sql: String| sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(store.writer()).await;
+    run(first.to_owned()).await.expect("makes version 1");
+    let insert =
+        |id: &str| format!("INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('{id}', 't', '{{}}')");
+    for id in ["a", "b", "c"] {
+        run(insert(id)).await.expect("inserts");
+    }
+    let rest = "DELETE FROM outbox_event WHERE event_id = 'c';
+                UPDATE outbox_event SET status = 3, attempts = 7, last_error = 'no mail', tenant_id = 'acme', done_at = 5 WHERE event_id = 'a';
+                CREATE VIEW audit AS SELECT count(*) AS events FROM outbox_event";
+    run(rest.to_owned()).await.expect("changes");
+    let before = (store.records("a").await.expect("reads"), store.records("b").await.expect("reads"));
+    assert_eq!(store.check().await.expect_err("is older").kind(), StoreErrorKind::Schema);
+
+    store.migrate().await.expect("migrates");
+    store.check().await.expect("is complete");
+    assert_eq!((store.records("a").await.expect("reads"), store.records("b").await.expect("reads")), before);
+    assert_eq!(write(&store, 1).await, [4], "no number is given twice");
+    let audit = sqlx::query_scalar("SELECT events FROM audit").fetch_one(store.writer()).await;
+    assert_eq!(audit.map(|events: i64| events).map_err(|error| error.to_string()), Ok(3));
+    run(insert("a")).await.expect_err("an event without a handler is one row");
+    let named = "INSERT INTO outbox_event (event_id, event_type, payload, handler) VALUES ('a', 't', '{}', 'mailer')";
+    run(named.to_owned()).await.expect("another row for a handler");
+    run(named.to_owned()).await.expect_err("one row for each handler");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::{Fetch, FetchedRow, Row, Store};
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, Row, Scope, Store};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::SqliteStore;
 use pillarbox_sqlx::begin_immediate;
@@ -71,12 +71,18 @@ pub(crate) async fn owner(store: &SqliteStore) -> NodeId {
 }
 
 pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
-    let fetched = store.fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10_000 }).await.expect("fetches");
+    let fetched =
+        store.fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10_000, scope: None }).await.expect("fetches");
     let row = |row| match row {
         FetchedRow::Row(row) => row,
         FetchedRow::Broken(row) => panic!("{row:?}"),
     };
     fetched.rows.into_iter().map(row).collect()
+}
+
+/// Every partition, with these heads.
+pub(crate) fn scope(heads: Heads) -> Scope {
+    Scope { partitions: 0..=255, heads, without: Vec::new(), only: None }
 }
 
 pub(crate) fn done(seq: i64) -> Verdict {

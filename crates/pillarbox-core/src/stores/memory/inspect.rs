@@ -3,8 +3,8 @@ use super::row::Stored;
 use super::tables::Tables;
 use crate::clock::Timestamp;
 use crate::error::BoxError;
-use crate::event::{Envelope, EventId};
-use crate::ownership::NodeId;
+use crate::event::{Envelope, EnvelopeBuilder, EventId};
+use crate::ownership::{NodeId, Partitions};
 use crate::settle::Status;
 use crate::write::NewRow;
 
@@ -22,8 +22,12 @@ pub struct MemoryRow {
     pub seq: i64,
     /// The columns its writer set.
     pub event: Envelope,
+    /// The handler it is for, if its event has several.
+    pub handler: Option<String>,
     /// Its state.
     pub status: Status,
+    /// Its group of keys; `None` if it was inserted without one and no node has stamped it yet.
+    pub partition: Option<u8>,
     /// Failed handler calls so far.
     pub attempts: u32,
     /// Why the last one failed.
@@ -47,8 +51,8 @@ pub struct MemoryNode {
     pub mode: String,
     /// When its lease ends.
     pub expires_at: Timestamp,
-    /// Whether it owns the partitions.
-    pub owner: bool,
+    /// The partitions it owns.
+    pub partitions: Partitions,
 }
 
 impl<'a> Inspector<'a> {
@@ -68,10 +72,16 @@ impl<'a> Inspector<'a> {
         self.tables.lock().rows().get(&seq).map(|row| MemoryRow::new(seq, row))
     }
 
-    /// The row of an event, if it is committed.
+    /// The row of an event, if it is committed; the first one, if its handlers have names.
     #[must_use]
     pub fn row_of(&self, event_id: &EventId) -> Option<MemoryRow> {
-        self.tables.lock().row_of(event_id).map(|(seq, row)| MemoryRow::new(seq, row))
+        self.tables.lock().rows_of(event_id).next().map(|(seq, row)| MemoryRow::new(seq, row))
+    }
+
+    /// The committed rows of an event, one for each of its handlers if they have names, ascending by `seq`.
+    #[must_use]
+    pub fn rows_of(&self, event_id: &EventId) -> Vec<MemoryRow> {
+        self.tables.lock().rows_of(event_id).map(|(seq, row)| MemoryRow::new(seq, row)).collect()
     }
 
     /// All registered nodes, expired ones included until they are cleared away.
@@ -82,7 +92,7 @@ impl<'a> Inspector<'a> {
             id: id.clone(),
             mode: member.mode.clone(),
             expires_at: member.expires_at,
-            owner: state.nodes.owner() == Some(id),
+            partitions: state.nodes.owners().of(id),
         };
         state.nodes.members().iter().map(node).collect()
     }
@@ -93,13 +103,33 @@ impl<'a> Inspector<'a> {
     /// # Errors
     /// When the id is taken, or a value is one the table's columns would refuse.
     pub fn insert_three_columns(&self, event_id: &str, event_type: &str, payload: &str) -> Result<i64, BoxError> {
+        self.insert_unstamped(Envelope::builder(event_type).id(event_id).payload_json(payload))
+    }
+
+    /// Inserts and commits a row with an aggregate id and no partition, as a writer in another language may; returns its
+    /// `seq`.
+    ///
+    /// # Errors
+    /// When the id is taken, or a value is one the table's columns would refuse.
+    pub fn insert_of_aggregate(&self, event_id: &str, aggregate_id: &str) -> Result<i64, BoxError> {
+        let event = Envelope::builder("test.foreign").id(event_id).aggregate_id(aggregate_id);
+        self.insert_unstamped(event.payload_json("{}"))
+    }
+
+    fn insert_unstamped(&self, event: EnvelopeBuilder) -> Result<i64, BoxError> {
         let now = self.tables.now();
-        let event = Envelope::builder(event_type).id(event_id).payload_json(payload).occurred_at(now).build()?;
-        let row = NewRow::new(event);
+        let row = NewRow::new(event.occurred_at(now).build()?);
         let mut state = self.tables.lock();
         let seqs = state.reserve(std::slice::from_ref(&row))?;
-        state.commit(seqs.iter().map(|seq| (*seq, Stored::new(row.clone(), now))));
+        let unstamped = |row: NewRow| Stored { partition: None, ..Stored::new(row, now) };
+        state.commit(seqs.iter().map(|seq| (*seq, unstamped(row.clone()))));
         seqs.first().copied().ok_or_else(|| "the row was given no seq".into())
+    }
+
+    /// Makes the row at `seq` one for the named handler; false if there is no such row.
+    #[must_use]
+    pub fn set_handler(&self, seq: i64, handler: &str) -> bool {
+        self.tables.lock().set_handler(seq, handler)
     }
 
     /// Makes the row at `seq` undecodable, for `reason`; false if there is no such row.
@@ -138,7 +168,9 @@ impl MemoryRow {
         Self {
             seq,
             event: row.event.envelope().clone(),
+            handler: row.handler.as_deref().map(str::to_owned),
             status: row.status,
+            partition: row.partition,
             attempts: row.attempts,
             last_error: row.last_error.clone(),
             available_at: row.available_at,

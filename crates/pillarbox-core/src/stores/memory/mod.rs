@@ -17,8 +17,10 @@
 //! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! ```
 
+mod heads;
 mod inspect;
 mod nodes;
+mod owners;
 mod pending;
 mod port;
 mod row;

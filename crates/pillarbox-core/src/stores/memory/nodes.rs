@@ -1,26 +1,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::owners::Owners;
 use crate::clock::Timestamp;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::ownership::{Acquired, Mode, NodeId, Renewal};
+use crate::ownership::{Acquired, Holding, Mode, NodeId, Partitions, Renewal, Share, spread};
 
-/// The node table, and the one owner of all partitions.
+/// The node table, and what each node owns of the partitions.
 ///
-/// What an expired node owns stays its own until [`acquire`](Self::acquire) clears it away: until then nobody else can
-/// have delivered a row, so its verdicts still stand.
+/// What an expired node owns stays its own until another call clears it away: until then nobody else can have delivered
+/// a row, so its verdicts still stand.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     members: BTreeMap<NodeId, Member>,
-    owner: Option<NodeId>,
-    epoch: i64,
-}
-
-/// What was cleared away: how many nodes, and whether the owner of the partitions was among them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cleared {
-    pub(super) nodes: usize,
-    pub(super) owner: bool,
+    owners: Owners,
 }
 
 /// A row of the node table. The mode is text, as a later release may have written it.
@@ -32,8 +25,8 @@ pub(super) struct Member {
 }
 
 impl Nodes {
-    pub(super) fn owner(&self) -> Option<&NodeId> {
-        self.owner.as_ref()
+    pub(super) fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     pub(super) fn members(&self) -> &BTreeMap<NodeId, Member> {
@@ -69,31 +62,57 @@ impl Nodes {
         Ok(())
     }
 
-    /// Clears away every node whose lease has ended, and frees the partitions if one of them owned them.
-    pub(super) fn clear_expired(&mut self, now: Timestamp) -> Cleared {
+    /// Clears away every node whose lease has ended, which frees what it owned; says how many there were.
+    pub(super) fn clear_expired(&mut self, now: Timestamp) -> usize {
         let before = self.members.len();
         self.members.retain(|_, member| member.expires_at > now);
-        let owner = self.owner.take_if(|owner| !self.members.contains_key(owner)).is_some();
-        Cleared { nodes: before - self.members.len(), owner }
+        self.owners.clear(|owner| self.members.contains_key(owner));
+        before - self.members.len()
     }
 
     pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp) -> Acquired {
-        let unclean = self.clear_expired(now).owner;
+        self.clear_expired(now);
         if !self.members.contains_key(node) {
             return Acquired::Lost;
         }
-        match &self.owner {
-            Some(owner) if owner != node => {
-                let expires_in = self.members.get(owner).map(|member| member.expires_at.since(now));
-                Acquired::Standby { owner: owner.clone(), expires_in: expires_in.unwrap_or_default() }
-            }
-            Some(_) => Acquired::Owner { epoch: self.epoch, unclean: false },
-            None => {
-                self.owner = Some(node.clone());
-                self.epoch += 1;
-                Acquired::Owner { epoch: self.epoch, unclean }
-            }
+        if let Some(owner) = self.owners.other_than(node) {
+            let expires_in = self.members.get(owner).map(|member| member.expires_at.since(now));
+            return Acquired::Standby { owner: owner.clone(), expires_in: expires_in.unwrap_or_default() };
         }
+        let unclean = !self.owners.take(node, Partitions::ALL).unclean.is_empty();
+        Acquired::Owner { epoch: self.owners.epoch(), unclean }
+    }
+
+    pub(super) fn share(&mut self, node: &NodeId, give: Partitions, now: Timestamp) -> Share {
+        self.clear_expired(now);
+        if !self.members.contains_key(node) {
+            return Share::Lost;
+        }
+        self.owners.give(node, give);
+        let target = spread::target(&self.in_order_of_joining(), node);
+        let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
+        Share::Member(Holding {
+            owned: self.owners.of(node),
+            gained: taken.gained,
+            unclean: taken.unclean,
+            target,
+            next_expiry: self.next_expiry(node, now),
+        })
+    }
+
+    /// How long until the next lease of a node other than `node` ends.
+    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp) -> Option<Duration> {
+        let others = self.members.iter().filter(|(id, _)| *id != node);
+        others.map(|(_, member)| member.expires_at.since(now)).min()
+    }
+
+    /// The nodes that share the partitions out among each other.
+    fn in_order_of_joining(&self) -> Vec<NodeId> {
+        let sharing = self.members.iter().filter(|(_, member)| member.mode == Mode::Partitioned.name());
+        let mut nodes: Vec<_> = sharing.collect();
+        // They come sorted by name, and the sort is stable.
+        nodes.sort_by_key(|(_, member)| member.started_at);
+        nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, now: Timestamp) -> Renewal {
@@ -108,6 +127,6 @@ impl Nodes {
 
     pub(super) fn leave(&mut self, node: &NodeId) {
         self.members.remove(node);
-        self.owner.take_if(|owner| owner == node);
+        self.owners.give(node, Partitions::ALL);
     }
 }

@@ -6,9 +6,9 @@ use tokio::sync::watch;
 
 use super::MemoryStore;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::ownership::{Acquired, Fence, Mode, NodeId, Reclaimed, Renewal};
+use crate::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
 use crate::settle::Verdict;
-use crate::store::{BegunAttempt, Fetch, Fetched, Listener, Store, StoreInfo, WakeUps};
+use crate::store::{BegunAttempt, Fetch, Fetched, Listener, Store, StoreInfo, WakeUps, Writers};
 use crate::write::{NewRow, Statement};
 
 impl MemoryStore {
@@ -58,6 +58,12 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().nodes.acquire(node, now))
     }
 
+    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+        self.open("share the partitions out")?;
+        let now = self.tables.now();
+        Ok(self.tables.lock().nodes.share(node, give, now))
+    }
+
     async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
         self.open("renew the lease")?;
         let now = self.tables.now();
@@ -92,6 +98,24 @@ impl Store for MemoryStore {
         self.open("reclaim events")?;
         let now = self.tables.now();
         Ok(self.tables.lock().reclaim(node, thorough, now))
+    }
+
+    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+        self.open("stamp events")?;
+        self.tables.lock().stamp(rows);
+        Ok(())
+    }
+
+    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
+        self.open("take due times away")?;
+        let now = self.tables.now();
+        self.tables.lock().ripen(seqs, now);
+        Ok(())
+    }
+
+    async fn writers(&self) -> Result<Writers, StoreError> {
+        self.open("ask who writes")?;
+        Ok(self.tables.lock().writers())
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

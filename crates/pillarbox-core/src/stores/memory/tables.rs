@@ -1,18 +1,19 @@
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use super::MemoryError;
+use super::heads::HeadIndex;
 use super::nodes::Nodes;
 use super::pending::{Found, Pending};
 use super::row::Stored;
 use crate::clock::{Clock, Timestamp};
 use crate::event::EventId;
-use crate::ownership::{CRASHED, DIED, Fence, NodeId, Reclaimed, begun_by};
+use crate::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
 use crate::settle::{Change, Status, Verdict};
-use crate::store::{BegunAttempt, Counts, Fetch, Fetched};
+use crate::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, OrderKey, Scope, Writers};
 use crate::write::NewRow;
 
 /// The tables behind all handles of a store, and the database's clock.
@@ -46,16 +47,28 @@ impl Tables {
     }
 }
 
+/// An entry of the unique index: that an event has a row for a handler, or for none in particular.
+#[derive(Debug)]
+struct Taken {
+    handler: Option<Box<str>>,
+    seq: i64,
+}
+
 /// What is in the tables.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) nodes: Nodes,
     rows: BTreeMap<i64, Stored>,
     pending: Pending,
+    heads: HeadIndex,
+    /// Transactions that have inserted rows and are still open, by the first `seq` of each.
+    open: BTreeSet<i64>,
     /// The unique index, rows of open transactions included.
-    ids: HashMap<EventId, i64>,
+    ids: HashMap<EventId, Vec<Taken>>,
     counts: Counts,
     last_seq: i64,
+    /// How often operators have replayed, discarded or purged DEAD rows.
+    interventions: i64,
 }
 
 impl State {
@@ -64,12 +77,13 @@ impl State {
         let mut seqs = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {
             let id = row.envelope().id();
-            let Entry::Vacant(vacant) = self.ids.entry(id.clone()) else {
+            let taken = self.ids.entry(id.clone()).or_default();
+            if taken.iter().any(|other| other.handler.as_deref() == row.handler()) {
                 self.release(&rows[..index]);
                 return Err(MemoryError::DuplicateEvent { id: id.clone() });
-            };
+            }
             self.last_seq += 1;
-            vacant.insert(self.last_seq);
+            taken.push(Taken { handler: row.handler().map(Box::from), seq: self.last_seq });
             seqs.push(self.last_seq);
         }
         Ok(seqs)
@@ -78,7 +92,16 @@ impl State {
     /// Forgets the ids of rows that were never committed.
     pub(super) fn release<'a>(&mut self, rows: impl IntoIterator<Item = &'a NewRow>) {
         for row in rows {
-            self.ids.remove(row.envelope().id());
+            self.free(row);
+        }
+    }
+
+    /// Forgets that there is a row of this event for this handler.
+    fn free(&mut self, row: &NewRow) {
+        let Entry::Occupied(mut entry) = self.ids.entry(row.envelope().id().clone()) else { return };
+        entry.get_mut().retain(|taken| taken.handler.as_deref() != row.handler());
+        if entry.get().is_empty() {
+            entry.remove();
         }
     }
 
@@ -91,9 +114,47 @@ impl State {
         }
     }
 
+    /// From now on the rows of a transaction may be committed, the first of which is `seq`.
+    pub(super) fn transaction_writes(&mut self, seq: i64) {
+        self.open.insert(seq);
+    }
+
+    pub(super) fn transaction_ended(&mut self, first: i64) {
+        self.open.remove(&first);
+    }
+
+    pub(super) fn writers(&self) -> Writers {
+        let highest = self.rows.last_key_value().map_or(0, |(seq, _)| *seq);
+        Writers { highest, open: Some(self.open.range(..=highest).map(i64::to_string).collect()) }
+    }
+
     pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
-        let found = self.pending.find(fetch, now, |_| true);
-        self.read(&found)
+        let found = match &fetch.scope {
+            None => self.pending.find(fetch, now, |_| true),
+            Some(scope) => {
+                let without: HashSet<&OrderKey> = scope.without.iter().collect();
+                self.pending.find(fetch, now, |seq| self.is_in(scope, &without, seq))
+            }
+        };
+        let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
+        let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
+        let heads = asked && self.counts.retry + self.counts.dead > 0;
+        Fetched { interventions, heads, ..self.read(&found) }
+    }
+
+    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, seq: i64) -> bool {
+        let Some(row) = self.rows.get(&seq) else { return false };
+        if !row.partition.is_none_or(|partition| scope.partitions.contains(&partition)) {
+            return false;
+        }
+        match row.order_key() {
+            None => scope.only.is_none(),
+            Some(key) => {
+                scope.only.as_ref().is_none_or(|only| *only == key)
+                    && !without.contains(&key)
+                    && !self.heads.block(seq, &key, scope.heads)
+            }
+        }
     }
 
     /// Takes due rows that are free for `node`, or its own.
@@ -122,7 +183,7 @@ impl State {
 
     fn read(&self, found: &Found) -> Fetched {
         let rows = found.seqs.iter().filter_map(|seq| self.rows.get(seq).map(|row| row.read(*seq)));
-        Fetched { rows: rows.collect(), next_due: found.next_due }
+        Fetched { rows: rows.collect(), next_due: found.next_due, ..Fetched::default() }
     }
 
     /// Records the verdicts that apply and returns the others.
@@ -134,7 +195,11 @@ impl State {
 
     fn is_mine(&self, node: &NodeId, fence: Fence, seq: i64) -> bool {
         match fence {
-            Fence::Table => self.nodes.owner() == Some(node),
+            Fence::Table => self.nodes.owners().of(node) == Partitions::ALL,
+            Fence::Partition => {
+                let partition = self.rows.get(&seq).and_then(|row| row.partition);
+                partition.is_some_and(|partition| self.nodes.owners().of(node).contains(partition))
+            }
             Fence::Row => {
                 let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
                 self.nodes.members().contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
@@ -169,7 +234,7 @@ impl State {
     }
 
     pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp) -> Reclaimed {
-        let cleared = self.nodes.clear_expired(now).nodes;
+        let cleared = self.nodes.clear_expired(now);
         let members = self.nodes.members();
         let mut freed = 0;
         if thorough || cleared > 0 {
@@ -184,9 +249,7 @@ impl State {
                 }
             }
         }
-        let others = members.iter().filter(|(id, _)| *id != node);
-        let next_expiry = others.map(|(_, member)| member.expires_at.since(now)).min();
-        Reclaimed { registered: members.contains_key(node), freed, next_expiry }
+        Reclaimed { registered: members.contains_key(node), freed, next_expiry: self.nodes.next_expiry(node, now) }
     }
 
     fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
@@ -196,15 +259,23 @@ impl State {
         if !applies || row.attempts != verdict.expected_attempts {
             return false;
         }
+        if verdict.change == Change::Remove {
+            self.remove(verdict.seq);
+            return true;
+        }
         self.pending.remove(verdict.seq, row.available_at);
         *count(&mut self.counts, row.status) -= 1;
         *count(&mut self.counts, next) += 1;
-        row.status = next;
+        if row.status != next {
+            self.heads.remove(verdict.seq, row);
+            row.status = next;
+            self.heads.insert(verdict.seq, row);
+        }
         if !matches!(verdict.change, Change::Hold { .. }) {
             row.locked_by = None;
         }
         match &verdict.change {
-            Change::Done => {
+            Change::Done | Change::Remove => {
                 row.last_error = None;
                 row.done_at = Some(now);
             }
@@ -230,6 +301,34 @@ impl State {
         true
     }
 
+    /// Writes partitions into rows that have none.
+    pub(super) fn stamp(&mut self, rows: &[(i64, u8)]) {
+        for (seq, partition) in rows {
+            if let Some(row) = self.rows.get_mut(seq) {
+                row.partition.get_or_insert(*partition);
+            }
+        }
+    }
+
+    /// Takes the due time from NEW rows whose time has come.
+    pub(super) fn ripen(&mut self, seqs: &[i64], now: Timestamp) {
+        for seq in seqs {
+            let ripe = |row: &&mut Stored| row.status == Status::New && row.available_at.is_some_and(|at| at <= now);
+            if let Some(row) = self.rows.get_mut(seq).filter(ripe) {
+                self.pending.remove(*seq, row.available_at.take());
+                self.pending.insert(*seq, None);
+            }
+        }
+    }
+
+    pub(super) fn set_handler(&mut self, seq: i64, handler: &str) -> bool {
+        let Some(row) = self.rows.get_mut(&seq) else { return false };
+        self.heads.remove(seq, row);
+        row.handler = Some(handler.into());
+        self.heads.insert(seq, row);
+        true
+    }
+
     pub(super) fn make_due(&mut self, seq: i64, now: Timestamp) -> bool {
         let Some(row) = self.rows.get_mut(&seq).filter(|row| row.status.is_pending() && row.available_at.is_some())
         else {
@@ -245,19 +344,26 @@ impl State {
     pub(super) fn remove(&mut self, seq: i64) {
         let Some(row) = self.rows.remove(&seq) else { return };
         self.pending.remove(seq, row.available_at);
-        self.ids.remove(row.event.envelope().id());
+        self.heads.remove(seq, &row);
+        self.free(&row.event);
         *count(&mut self.counts, row.status) -= 1;
     }
 
     /// Makes a DEAD row NEW.
     pub(super) fn revive(&mut self, seq: i64) {
         let Some(row) = self.rows.get_mut(&seq) else { return };
+        self.heads.remove(seq, row);
         *count(&mut self.counts, row.status) -= 1;
         row.status = Status::New;
         row.attempts = 0;
         (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
         self.counts.new += 1;
         self.pending.insert(seq, None);
+    }
+
+    /// Counts that an operator has changed these rows, if any.
+    pub(super) fn intervened(&mut self, seqs: &[i64]) {
+        self.interventions += i64::from(!seqs.is_empty());
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -268,10 +374,10 @@ impl State {
         &self.rows
     }
 
-    /// The committed row of an event.
-    pub(super) fn row_of(&self, id: &EventId) -> Option<(i64, &Stored)> {
-        let seq = *self.ids.get(id)?;
-        self.rows.get(&seq).map(|row| (seq, row))
+    /// The committed rows of an event, ascending by `seq`.
+    pub(super) fn rows_of(&self, id: &EventId) -> impl Iterator<Item = (i64, &Stored)> {
+        let taken = self.ids.get(id).into_iter().flatten();
+        taken.filter_map(|taken| self.rows.get(&taken.seq).map(|row| (taken.seq, row)))
     }
 
     pub(super) fn row_mut(&mut self, seq: i64) -> Option<&mut Stored> {

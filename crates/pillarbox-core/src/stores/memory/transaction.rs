@@ -14,7 +14,7 @@ pub struct Memory;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The id is taken, by a row in the table or in a transaction that is still open.
+    /// The id is taken, by a row in the table or in a transaction that is still open; for the same handler, if it names one.
     #[error("event `{id}` exists already; give every event an id of its own")]
     DuplicateEvent {
         /// The id.
@@ -39,7 +39,11 @@ impl MemoryTransaction {
     pub fn commit(mut self) {
         let created_at = self.tables.now();
         let rows = std::mem::take(&mut self.rows);
-        self.tables.lock().commit(rows.into_iter().map(|(seq, row)| (seq, Stored::new(row, created_at))));
+        let mut state = self.tables.lock();
+        if let Some((first, _)) = rows.first() {
+            state.transaction_ended(*first);
+        }
+        state.commit(rows.into_iter().map(|(seq, row)| (seq, Stored::new(row, created_at))));
     }
 
     /// Forgets its rows; their `seq` stays unused.
@@ -48,7 +52,12 @@ impl MemoryTransaction {
     }
 
     fn insert(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
-        let seqs = self.tables.lock().reserve(rows)?;
+        let mut state = self.tables.lock();
+        let seqs = state.reserve(rows)?;
+        if let (true, Some(first)) = (self.rows.is_empty(), seqs.first()) {
+            state.transaction_writes(*first);
+        }
+        drop(state);
         self.rows.extend(seqs.iter().copied().zip(rows.iter().cloned()));
         Ok(seqs)
     }
@@ -56,8 +65,10 @@ impl MemoryTransaction {
 
 impl Drop for MemoryTransaction {
     fn drop(&mut self) {
-        if !self.rows.is_empty() {
-            self.tables.lock().release(self.rows.iter().map(|(_, row)| row));
+        if let Some((first, _)) = self.rows.first() {
+            let mut state = self.tables.lock();
+            state.transaction_ended(*first);
+            state.release(self.rows.iter().map(|(_, row)| row));
         }
     }
 }

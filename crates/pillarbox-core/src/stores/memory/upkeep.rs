@@ -5,9 +5,15 @@ use super::row::Stored;
 use super::tables::State;
 use crate::clock::Timestamp;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::EventId;
+use crate::event::{EventId, PARTITIONS};
 use crate::settle::Status;
-use crate::store::{Backlog, Counts, DeadEvent, DeadFilter, NodeStatus, Purge, Purgeable, Purged, Record, Upkeep};
+use crate::store::{
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
+    Upkeep,
+};
+
+/// How many rows behind a head are counted.
+const MOST_COUNTED: usize = 1_000;
 
 #[async_trait]
 impl Upkeep for MemoryStore {
@@ -42,18 +48,41 @@ impl Upkeep for MemoryStore {
             mode: member.mode.clone(),
             started_at: member.started_at,
             lease_left: (member.expires_at > now).then(|| member.expires_at.since(now)),
-            owner: state.nodes.owner() == Some(node),
+            partitions: state.nodes.owners().of(node).len().try_into().unwrap_or(PARTITIONS),
         };
         let mut nodes: Vec<NodeStatus> = state.nodes.members().iter().map(status).collect();
         nodes.sort_by_key(|node| node.started_at);
         Ok(nodes)
     }
 
-    async fn record(&self, event_id: &str) -> Result<Option<Record>, StoreError> {
-        self.open("read an event")?;
-        let Ok(id) = EventId::new(event_id) else { return Ok(None) };
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        self.open("look at the partitions")?;
         let state = self.tables.lock();
-        Ok(state.row_of(&id).map(|(seq, row)| record(seq, row)))
+        let mut pending_in = [0_u64; PARTITIONS as usize];
+        let mut pending = 0;
+        for row in state.rows().values().filter(|row| row.status.is_pending()) {
+            pending += 1;
+            if let Some(partition) = row.partition {
+                pending_in[usize::from(partition)] += 1;
+            }
+        }
+        let unowned = state.nodes.owners().free().len().try_into().unwrap_or(PARTITIONS);
+        Ok(PartitionBacklog { unowned, pending, most_pending: pending_in.into_iter().max().unwrap_or(0) })
+    }
+
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        self.open("list blocked keys")?;
+        let now = self.tables.now();
+        let state = self.tables.lock();
+        let heads = state.rows().range(above.saturating_add(1)..);
+        Ok(heads.filter_map(|(seq, row)| blocked(&state, *seq, row, now)).take(limit).collect())
+    }
+
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.open("read an event")?;
+        let Ok(id) = EventId::new(event_id) else { return Ok(Vec::new()) };
+        let state = self.tables.lock();
+        Ok(state.rows_of(&id).map(|(seq, row)| record(seq, row)).collect())
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
@@ -73,6 +102,7 @@ impl Upkeep for MemoryStore {
         let mut state = self.tables.lock();
         let dead = only_dead(&state, seqs);
         dead.iter().for_each(|seq| state.revive(*seq));
+        state.intervened(&dead);
         Ok(dead)
     }
 
@@ -81,6 +111,7 @@ impl Upkeep for MemoryStore {
         let mut state = self.tables.lock();
         let dead = only_dead(&state, seqs);
         dead.iter().for_each(|seq| state.remove(*seq));
+        state.intervened(&dead);
         Ok(dead)
     }
 
@@ -112,6 +143,9 @@ impl Upkeep for MemoryStore {
         };
         let doomed: Vec<i64> = window.iter().filter(|(_, row)| goes(row)).map(|(seq, _)| *seq).collect();
         doomed.iter().for_each(|seq| state.remove(*seq));
+        if purge.what != Purgeable::Done {
+            state.intervened(&doomed);
+        }
         Ok(Purged { removed: doomed.len() as u64, next })
     }
 }
@@ -124,6 +158,7 @@ fn matches(row: &Stored, filter: &DeadFilter) -> bool {
         && is(&filter.event_type, Some(event.event_type()))
         && is(&filter.aggregate_type, Some(event.aggregate_type()))
         && is(&filter.tenant_id, event.tenant_id())
+        && is(&filter.handler, row.handler.as_deref())
 }
 
 fn only_dead(state: &State, seqs: &[i64]) -> Vec<i64> {
@@ -144,11 +179,33 @@ fn dead_event(seq: i64, row: &Stored) -> DeadEvent {
         aggregate_id: event.aggregate_id().map(str::to_owned),
         tenant_id: event.tenant_id().map(str::to_owned),
         key: event.key().map(str::to_owned),
+        handler: row.handler.as_deref().map(str::to_owned),
         attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
         last_error: row.last_error.clone(),
         created_at: row.created_at,
         dead_at: row.done_at,
     }
+}
+
+/// What waits behind the row at `seq`, if it is a head and anything does.
+fn blocked(state: &State, seq: i64, head: &Stored, now: Timestamp) -> Option<Blocked> {
+    let dead = head.status == Status::Dead;
+    let key = head.order_key().filter(|_| dead || head.status == Status::Retry)?;
+    let later = state.rows().range(seq.saturating_add(1)..).map(|(_, row)| row);
+    let waits = |row: &&Stored| row.status.is_pending() && row.order_key().as_ref() == Some(&key);
+    let waiting = later.filter(waits).take(MOST_COUNTED).count() as u64;
+    (waiting > 0).then(|| Blocked {
+        seq,
+        event_id: head.event.event_id().to_owned(),
+        event_type: head.event.envelope().event_type().to_owned(),
+        key: key.key.into(),
+        handler: key.handler.map(String::from),
+        dead,
+        attempts: i32::try_from(head.attempts).unwrap_or(i32::MAX),
+        due_in: head.available_at.filter(|at| !dead && *at > now).map(|at| at.since(now)),
+        last_error: head.last_error.clone(),
+        waiting,
+    })
 }
 
 fn record(seq: i64, row: &Stored) -> Record {
@@ -161,6 +218,7 @@ fn record(seq: i64, row: &Stored) -> Record {
         aggregate_id: event.aggregate_id().map(str::to_owned),
         tenant_id: event.tenant_id().map(str::to_owned),
         ordering_key: event.key().map(str::to_owned),
+        handler: row.handler.as_deref().map(str::to_owned),
         payload: Some(event.payload().clone()),
         headers: row.event.headers().map(str::to_owned),
         status: row.status.code(),

@@ -59,8 +59,8 @@ async fn list<H: Harness>(db: &H, filter: &DeadFilter, above: i64, limit: usize)
     Ok(db.store().dead(filter, above, limit).await?.iter().map(|dead: &DeadEvent| dead.seq).collect())
 }
 
-/// DEAD events of two types, aggregate types and tenants, one of them all by itself, and one that names nothing; beside
-/// them events of the same kinds that are not DEAD.
+/// DEAD events of two types, aggregate types and tenants, two of them for handlers that have names, one of them all by
+/// itself, and one that names nothing; beside them events of the same kinds that are not DEAD.
 struct Graves {
     seqs: Vec<i64>,
     full: Envelope,
@@ -90,11 +90,16 @@ impl Graves {
         };
         let full = every_column()?;
         db.write(kinds()?).await?;
-        let mut seqs = db.write([kinds()?, vec![full.clone()]].concat()).await?;
+        let doomed = kinds()?;
+        let mut seqs = db.write([doomed.clone(), vec![full.clone()]].concat()).await?;
         db.insert_three_columns("names-nothing", "placed", "{}").await?;
         let names_nothing = db.columns("names-nothing").await?.ok_or("the row of three columns is missing")?;
         seqs.push(names_nothing.seq);
-        let last = db.write(kinds()?).await?;
+        let last_kinds = kinds()?;
+        let last = db.write(last_kinds.clone()).await?;
+        for (event, handler) in [(&doomed[0], "mailer"), (&doomed[4], "ledger"), (&last_kinds[0], "mailer")] {
+            db.set_handler(event.id().as_str(), handler).await?;
+        }
 
         let node = owner(&*store).await?;
         settle_all(&*store, &node, &seqs, &Change::Dead { attempts: 2, error: "gave up".to_owned() }).await?;
@@ -112,7 +117,9 @@ impl Graves {
             event_type: event_type.map(str::to_owned),
             aggregate_type: aggregate_type.map(str::to_owned),
             tenant_id: tenant_id.map(str::to_owned),
+            handler: None,
         };
+        let of = |handler: &str, filter| DeadFilter { handler: Some(handler.to_owned()), ..filter };
         let rows = |indexes: &[usize]| indexes.iter().map(|index| self.seqs[*index]).collect();
         vec![
             (filter(None, None, None), rows(&[0, 1, 2, 3, 4, 5, 6])),
@@ -125,6 +132,11 @@ impl Graves {
             (filter(Some("paid"), Some(GLOBAL_AGGREGATE), None), rows(&[])),
             (filter(None, None, Some("acm%")), rows(&[])),
             (filter(Some("' OR '1'='1"), None, None), rows(&[])),
+            (of("mailer", DeadFilter::default()), rows(&[0])),
+            (of("ledger", filter(Some("placed"), Some("order"), None)), rows(&[4])),
+            (of("ledger", filter(None, None, Some("acme"))), rows(&[])),
+            (of("Mailer", DeadFilter::default()), rows(&[])),
+            (of("' OR '1'='1", DeadFilter::default()), rows(&[])),
         ]
     }
 }

@@ -25,8 +25,8 @@ pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns
     }
     store.acquire(&second).await?;
     let nodes = store.nodes().await?;
-    let told: Vec<_> = nodes.iter().map(|status| (&status.node, status.owner)).collect();
-    assert_eq!(told, [(&third, false), (&second, true), (&first, false)]);
+    let told: Vec<_> = nodes.iter().map(|status| (&status.node, status.partitions)).collect();
+    assert_eq!(told, [(&third, 0), (&second, 256), (&first, 0)]);
     let now = SystemClock.now();
     for status in &nodes {
         assert_eq!(status.mode, "single_node");
@@ -42,17 +42,20 @@ pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns
     db.register(&later, "a_mode_of_a_later_release", 3600).await?;
     let nodes = store.nodes().await?;
     let ended: Vec<_> = nodes.iter().filter(|status| status.lease_left.is_none()).collect();
-    assert!(nodes.len() == 3 && ended.len() == 1 && ended[0].node == second && ended[0].owner, "{nodes:?}");
+    assert!(nodes.len() == 3 && ended.len() == 1 && ended[0].node == second && ended[0].partitions == 256, "{nodes:?}");
     let unknown = nodes.iter().find(|status| status.node == later).ok_or("the later release's node is missing")?;
-    assert_eq!((unknown.mode.as_str(), unknown.owner), ("a_mode_of_a_later_release", false));
+    assert_eq!((unknown.mode.as_str(), unknown.partitions), ("a_mode_of_a_later_release", 0));
     store.acquire(&first).await?;
-    let owners: Vec<_> = store.nodes().await?.into_iter().filter(|status| status.owner).collect();
+    let owners: Vec<_> = store.nodes().await?.into_iter().filter(|status| status.partitions > 0).collect();
     assert!(owners.len() == 1 && owners[0].node == first, "the expired one was cleared away: {owners:?}");
 
     store.leave(&first).await?;
     store.leave(&later).await?;
     let standby = member(&*store).await?;
     let nodes = store.nodes().await?;
-    assert!(nodes.len() == 1 && nodes[0].node == standby && !nodes[0].owner, "nobody owns the table: {nodes:?}");
+    assert!(
+        nodes.len() == 1 && nodes[0].node == standby && nodes[0].partitions == 0,
+        "nobody owns the table: {nodes:?}"
+    );
     Ok(())
 }

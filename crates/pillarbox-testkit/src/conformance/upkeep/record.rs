@@ -1,16 +1,18 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE, Payload};
+use pillarbox_core::run::Outbox;
 use pillarbox_core::settle::Change;
 use pillarbox_core::store::{Record, Store};
+use pillarbox_core::write::Finish as _;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, delayed, settle_held};
+use crate::events::{HOUR, all, claimed, delayed, event, settle_held};
 use crate::nodes::peer;
 use crate::payloads::every_column;
 use crate::run::Outcome;
 
 /// All that the table holds of an event in any state, also of one that cannot be read as an event.
-pub(in crate::conformance) async fn record_shows_every_column_as_stored<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let full = every_column()?;
@@ -52,7 +54,7 @@ pub(in crate::conformance) async fn record_shows_every_column_as_stored<H: Harne
     assert!(done.status == 1 && took.is_some_and(|took| took < HOUR), "{done:?}");
 
     db.insert_three_columns("from-elsewhere", "order.placed", r#"{"b":1,  "a":2}"#).await?;
-    let plain = store.record("from-elsewhere").await?.ok_or("the row of three columns is missing")?;
+    let plain = store.records("from-elsewhere").await?.pop().ok_or("the row of three columns is missing")?;
     assert_eq!(plain.payload.as_ref().and_then(Payload::as_json), Some(r#"{"b":1,  "a":2}"#));
     // Some tables have a default for the aggregate, and some stores stamp what the writer left out.
     assert!(plain.aggregate_type.is_none_or(|aggregate| aggregate == GLOBAL_AGGREGATE));
@@ -60,17 +62,38 @@ pub(in crate::conformance) async fn record_shows_every_column_as_stored<H: Harne
     assert_eq!((plain.aggregate_id, plain.tenant_id, plain.ordering_key, plain.headers), (None, None, None, None));
 
     db.insert_broken("broken").await?;
-    let broken = store.record("broken").await?.ok_or("the broken row is missing")?;
+    let broken = store.records("broken").await?.pop().ok_or("the broken row is missing")?;
     assert_eq!((broken.event_type.as_str(), broken.status), ("broken", 0));
     if H::CAPABILITIES.sql {
         assert_eq!(broken.headers.as_deref(), Some(r#"{"a": 1}"#), "as it stands, right or wrong");
     }
     for nobody in ["no-such-event", "", "' OR '1'='1", &"x".repeat(500)] {
-        assert_eq!(store.record(nobody).await?, None, "{nobody:?}");
+        assert_eq!(store.records(nobody).await?, [], "{nobody:?}");
     }
     Ok(())
 }
 
+/// In the order they were written, each with its handler and a state of its own.
+pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness>(db: &H) -> Outcome {
+    let (store, event) = (db.store(), event()?);
+    let writer = Outbox::writer_only(db.store()).handled_by(event.event_type(), ["b", "a"]).start().await?;
+    let mut transaction = db.begin().await?;
+    writer.write(&mut transaction, event.clone()).await?;
+    transaction.commit().await?;
+    writer.shutdown().await;
+
+    let records = store.records(event.id().as_str()).await?;
+    assert!(records.is_sorted_by(|one, next| one.seq < next.seq), "{records:?}");
+    let handlers: Vec<_> = records.iter().map(|record| record.handler.as_deref()).collect();
+    assert_eq!(handlers, [Some("b"), Some("a")]);
+    let node = peer(&*store).await?;
+    assert_eq!(claimed(&*store, &node, &all()).await?.len(), 2);
+    settle_held(&*store, &node, &[records[1].seq], &Change::Done).await?;
+    let states: Vec<_> = store.records(event.id().as_str()).await?.iter().map(|record| record.status).collect();
+    assert_eq!(states, [0, 1]);
+    Ok(())
+}
+
 async fn record(store: &dyn Store, event: &Envelope) -> Result<Record, BoxError> {
-    store.record(event.id().as_str()).await?.ok_or_else(|| format!("event {} is missing", event.id()).into())
+    store.records(event.id().as_str()).await?.pop().ok_or_else(|| format!("event {} is missing", event.id()).into())
 }

@@ -1,0 +1,84 @@
+use clap::Args;
+
+use super::STORE_HELP;
+
+/// The variable that `--store` may come from.
+const STORE_VARIABLE: &str = "PILLARBOX_STORE";
+const DEFAULT_TABLE: &str = "outbox_event";
+
+/// Which outbox a command works on, and how it answers.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    #[arg(long, value_name = "URL", help = STORE_HELP, env = STORE_VARIABLE, hide_env_values = true)]
+    pub(crate) store: String,
+    /// The event table: `table` or `schema.table`. The tables beside it are named after it.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
+    pub(crate) table: String,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Target {
+    /// A command on the same outbox, as it can be pasted into a shell.
+    ///
+    /// It names the database unless the environment does. A URL with a password is left out: hints end up in logs.
+    pub(crate) fn command(&self, words: &[&str]) -> String {
+        let mut command = "pillarbox".to_owned();
+        let mut push = |word: &str| command.extend([" ", word]);
+        words.iter().for_each(|word| push(&quoted(word)));
+        if std::env::var(STORE_VARIABLE).as_ref() != Ok(&self.store) && !holds_a_password(&self.store) {
+            push("--store");
+            push(&quoted(&self.store));
+        }
+        if self.table != DEFAULT_TABLE {
+            push("--table");
+            push(&quoted(&self.table));
+        }
+        command
+    }
+}
+
+fn holds_a_password(url: &str) -> bool {
+    let credentials = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    credentials.is_some_and(|(credentials, _)| credentials.contains(':')) || url.contains("password")
+}
+
+/// A word as a shell reads it back. What is in a table may be anything, also a command.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(store: &str, table: &str, words: &[&str]) -> String {
+        Target { store: store.to_owned(), table: table.to_owned(), json: true }.command(words)
+    }
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let show = ["dead", "show", "d1"];
+        assert_eq!(command("shop.db", "outbox_event", &show), "pillarbox dead show d1 --store shop.db");
+        let url = "postgres://app@db/shop?sslmode=require";
+        assert_eq!(
+            command(url, "billing.events", &show),
+            format!("pillarbox dead show d1 --store '{url}' --table billing.events")
+        );
+        assert_eq!(command("a b.db", "outbox_event", &["$(rm x)'"]), r"pillarbox '$(rm x)'\''' --store 'a b.db'");
+    }
+
+    #[test]
+    fn a_password_is_not_repeated() {
+        for url in
+            ["postgres://app:s3cret@db/shop", "postgres://db/shop?user=app&password=s3cret", "mysql://a:b@c@db/x"]
+        {
+            assert_eq!(command(url, "outbox_event", &["migrate"]), "pillarbox migrate");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+use std::process::ExitCode;
+
+use pillarbox::store::Blocked;
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::report::{self, beginning, counted, grouped, or_dash, plain, rounded};
+use crate::{duration, store};
+
+/// Beyond this nobody counts how many events wait behind one.
+const COUNTED_UP_TO: u64 = 1_000;
+
+/// Lists a page of them.
+pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>) -> Result<ExitCode, Failure> {
+    let store = store::existing(target).await?;
+    // One more than is shown tells whether there is another page.
+    let read = store.blocked(after.unwrap_or(0), limit + 1).await;
+    store.close().await;
+    let mut keys = read?;
+    let more = keys.len() > limit;
+    keys.truncate(limit);
+    let page = Page { next: keys.last().filter(|_| more).map(|last| last.seq), keys, after };
+    report::print_either(target.json, &page.json(), || page.text(target))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug)]
+struct Page {
+    keys: Vec<Blocked>,
+    /// What to pass as `--after` to see more; `None` if this is the last page.
+    next: Option<i64>,
+    /// Where it began.
+    after: Option<i64>,
+}
+
+/// The line of JSON. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    keys: Vec<Key<'a>>,
+    next: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Key<'a> {
+    key: &'a str,
+    handler: Option<&'a str>,
+    event_id: &'a str,
+    event_type: &'a str,
+    seq: i64,
+    state: &'static str,
+    attempts: i32,
+    /// Null if it is DEAD, or due.
+    due_in_seconds: Option<f64>,
+    waiting: u64,
+    last_error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Blocked> for Key<'a> {
+    fn from(blocked: &'a Blocked) -> Self {
+        Self {
+            key: &blocked.key,
+            handler: blocked.handler.as_deref(),
+            event_id: &blocked.event_id,
+            event_type: &blocked.event_type,
+            seq: blocked.seq,
+            state: state(blocked),
+            attempts: blocked.attempts,
+            due_in_seconds: blocked.due_in.map(|due| rounded(due.as_secs_f64(), 3)),
+            waiting: blocked.waiting,
+            last_error: blocked.last_error.as_deref(),
+        }
+    }
+}
+
+fn state(blocked: &Blocked) -> &'static str {
+    if blocked.dead { "DEAD" } else { "RETRY" }
+}
+
+impl Page {
+    fn json(&self) -> Json<'_> {
+        Json { keys: self.keys.iter().map(Key::from).collect(), next: self.next }
+    }
+
+    fn text(&self, target: &Target) -> String {
+        if self.keys.is_empty() {
+            let behind = if self.after.is_some() { " behind --after" } else { "" };
+            return format!("No key waits for an event that failed{behind}.");
+        }
+        let rows = self.keys.iter().map(|blocked| {
+            [
+                plain(&blocked.key),
+                or_dash(blocked.handler.as_deref()),
+                plain(&blocked.event_id),
+                blocked.seq.to_string(),
+                state(blocked).to_owned(),
+                blocked.attempts.to_string(),
+                due(blocked),
+                waiting(blocked.waiting),
+                beginning(&or_dash(blocked.last_error.as_deref())),
+            ]
+        });
+        let heading = ["KEY", "HANDLER", "EVENT ID", "SEQ", "STATE", "ATTEMPTS", "DUE IN", "WAITING", "ERROR"];
+        let table = report::listing(heading, rows).trim_fmt();
+        let shown = counted(self.keys.len() as u64, "key");
+        let more = self.next.map(|seq| format!("; more with --after {seq}")).unwrap_or_default();
+        format!("{table}\n\n{shown}{more}{}", self.hint(target))
+    }
+
+    /// What there is to do about the first one that waits for somebody.
+    fn hint(&self, target: &Target) -> String {
+        let Some(dead) = self.keys.iter().find(|blocked| blocked.dead) else {
+            return "\nEach goes on by itself once its next attempt succeeds.".to_owned();
+        };
+        let (id, handler) = (plain(&dead.event_id), dead.handler.as_deref().map(plain));
+        let command = |verb: &str| {
+            let handler = handler.iter().flat_map(|handler| ["--handler", handler.as_str()]);
+            target.command(&["dead", verb, &id].into_iter().chain(handler).collect::<Vec<_>>())
+        };
+        format!(
+            "\nA DEAD one waits for you. What there is to know of it, to try it again, and to let the others go on without it:\
+             \n  {}\n  {}\n  {}",
+            command("show"),
+            command("replay"),
+            command("discard"),
+        )
+    }
+}
+
+fn due(blocked: &Blocked) -> String {
+    match blocked.due_in {
+        Some(due) => duration::human(due),
+        None if blocked.dead => "-".to_owned(),
+        None => "now".to_owned(),
+    }
+}
+
+fn waiting(events: u64) -> String {
+    let more = if events < COUNTED_UP_TO { "" } else { "+" };
+    format!("{}{more}", grouped(events))
+}

@@ -1,0 +1,15 @@
+//! The keys whose events are delivered in order, where that order holds some of them up.
+
+mod blocked;
+
+use std::process::ExitCode;
+
+use crate::args::Keys;
+use crate::failure::Failure;
+
+/// Runs one of the commands.
+pub(crate) async fn run(keys: Keys) -> Result<ExitCode, Failure> {
+    match keys {
+        Keys::Blocked { target, limit, after } => blocked::run(&target, limit.into(), after).await,
+    }
+}

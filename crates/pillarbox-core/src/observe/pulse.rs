@@ -1,0 +1,141 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What the engine's loops are doing, as far as the health of an outbox rests on it.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    /// Joining, and waiting for the right to deliver.
+    pub(crate) join: Beat,
+    /// Looking at the table.
+    pub(crate) look: Beat,
+    /// Recording verdicts.
+    pub(crate) settle: Beat,
+    /// Renewing the lease.
+    pub(crate) lease: Beat,
+    /// Sharing the partitions out.
+    pub(crate) share: Beat,
+}
+
+/// How one loop is doing. The loop says what it waits for when it begins to wait, so that nobody has to ask it later.
+#[derive(Debug, Default)]
+pub(crate) struct Beat(Mutex<State>);
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// When the database last did what it was asked for.
+    pub(super) answered: Option<Instant>,
+    /// Since when there is something that it has not done yet, in however many tries.
+    pub(super) wanted: Option<Instant>,
+    /// Whether the last try failed.
+    pub(super) failing: bool,
+}
+
+/// What a loop waits for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Phase {
+    /// For others, who may take as long as they like: busy handlers, a verdict to record. Or it does not run.
+    #[default]
+    Resting,
+    /// For the database, asked then.
+    Asking(Instant),
+    /// For nothing but this moment, at the latest.
+    Sleeping(Instant),
+}
+
+/// A wait. It ends when it is dropped, so that a loop that is ended while it waits is not taken for one that hangs.
+struct Wait<'a>(&'a Beat);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.lock().phase = Phase::Resting;
+    }
+}
+
+impl Beat {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn state(&self) -> State {
+        *self.lock()
+    }
+
+    /// Forgets everything: the loop begins, has ended, or has done all there was to do.
+    pub(crate) fn clear(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// The same for a loop that begins with an answer that was got at `answered`.
+    pub(crate) fn begin(&self, answered: Instant) {
+        *self.lock() = State { answered: Some(answered), ..State::default() };
+    }
+
+    /// Waits for an answer of the database.
+    pub(crate) async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let _wait = {
+            let (mut state, now) = (self.lock(), Instant::now());
+            state.phase = Phase::Asking(now);
+            state.wanted.get_or_insert(now);
+            Wait(self)
+        };
+        let answer = call.await;
+        let mut state = self.lock();
+        state.failing = answer.is_err();
+        if answer.is_ok() {
+            (state.answered, state.wanted) = (Some(Instant::now()), None);
+        }
+        drop(state);
+        answer
+    }
+
+    /// Waits for so long before another try.
+    pub(crate) async fn sleep(&self, pause: Duration) {
+        let latest = Instant::now() + pause;
+        self.until(latest, tokio::time::sleep_until(latest)).await;
+    }
+
+    /// Waits for something that comes at `latest` at the latest.
+    pub(crate) async fn until<T>(&self, latest: Instant, event: impl Future<Output = T>) -> T {
+        self.lock().phase = Phase::Sleeping(latest);
+        let _wait = Wait(self);
+        event.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_beat_remembers_answers_failures_and_since_when_one_is_wanted() {
+        let beat = Beat::default();
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        for _ in 0..2 {
+            let late = async {
+                tokio::time::sleep(second).await;
+                Err(())
+            };
+            let failure: Result<(), ()> = beat.ask(late).await;
+            assert!(failure.is_err() && beat.state().failing && beat.state().answered.is_none());
+        }
+        assert_eq!(beat.state().wanted, Some(began), "since the first try");
+        let answer: Result<(), ()> = beat.ask(async { Ok(()) }).await;
+        assert!(answer.is_ok() && !beat.state().failing);
+        assert_eq!((beat.state().answered, beat.state().wanted), (Some(began + 2 * second), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_is_dropped_is_over() {
+        let beat = Beat::default();
+        {
+            let ask = beat.ask(std::future::pending::<Result<(), ()>>());
+            let given_up = tokio::time::timeout(Duration::from_secs(1), ask).await;
+            assert!(given_up.is_err());
+        }
+        assert!(matches!(beat.state().phase, Phase::Resting));
+    }
+}

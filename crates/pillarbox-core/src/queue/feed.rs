@@ -1,0 +1,79 @@
+use std::sync::Arc;
+
+use super::keys::Ended;
+use super::{Item, KeyLanes, Lanes};
+use crate::settle::Change;
+
+/// What workers take events from.
+#[derive(Debug, Clone)]
+pub(crate) enum Feed {
+    /// Two queues, in which the events have no order, or the one of the table.
+    Lanes(Arc<Lanes>),
+    /// One queue, in which the events of a key keep theirs.
+    Keys(Arc<KeyLanes>),
+}
+
+impl Feed {
+    /// The next event; `None` once the feed is closed and empty.
+    pub(crate) async fn pop(&self) -> Option<Item> {
+        match self {
+            Self::Lanes(lanes) => lanes.pop().await,
+            Self::Keys(keys) => keys.pop().await,
+        }
+    }
+
+    /// The events that would be next, as long as they are `wanted` and up to `max` of them.
+    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+        match self {
+            Self::Lanes(lanes) => lanes.pop_more(max, wanted),
+            Self::Keys(keys) => keys.pop_more(max, wanted),
+        }
+    }
+
+    /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
+    pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Ended {
+        match self {
+            Self::Lanes(_) => Ended::default(),
+            Self::Keys(keys) => keys.ended(seq, change),
+        }
+    }
+
+    /// That an event which still runs has failed is to be recorded, and that it is done right after.
+    pub(crate) fn held(&self, seq: i64) {
+        if let Self::Keys(keys) = self {
+            keys.held(seq);
+        }
+    }
+
+    /// These verdicts are recorded, or never will be. Returns the lowest row from which on to look again, if any.
+    pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
+        match self {
+            Self::Lanes(_) => None,
+            Self::Keys(keys) => keys.recorded(verdicts),
+        }
+    }
+
+    /// How many events wait that came from memory, and from the table.
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        match self {
+            Self::Lanes(lanes) => lanes.depths(),
+            Self::Keys(keys) => (0, keys.depth()),
+        }
+    }
+
+    /// Takes nothing more in; what is queued can still be popped.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Lanes(lanes) => lanes.close(),
+            Self::Keys(keys) => keys.close(),
+        }
+    }
+
+    /// Closes and throws away what is queued: the table still has it.
+    pub(crate) fn abandon(&self) -> usize {
+        match self {
+            Self::Lanes(lanes) => lanes.abandon(),
+            Self::Keys(keys) => keys.abandon(),
+        }
+    }
+}

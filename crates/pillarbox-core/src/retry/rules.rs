@@ -1,0 +1,199 @@
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, RetryPolicy};
+use crate::clock::Random;
+use crate::error::ConfigError;
+
+/// How failures are met: how long to wait, how often to try, and which errors are worth it. For one handler, or as the
+/// default of an outbox; what a handler's does not set is as the outbox has it.
+///
+/// A setting that cannot be is reported when the outbox starts, with the name of the setting.
+///
+/// ```
+/// use std::io;
+/// use std::time::Duration;
+/// use pillarbox_core::retry::Retry;
+///
+/// let patient = Retry::exponential(Duration::from_millis(200), Duration::from_secs(60)).max_retries(20);
+/// let only_the_network = Retry::fixed(Duration::from_secs(5)).retry_on_error::<io::Error>();
+/// # assert!(patient.check().is_ok() && only_the_network.check().is_ok());
+/// assert!(Retry::fixed(Duration::ZERO).check().is_err());
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "it does nothing until a handler or an outbox is given it"]
+pub struct Retry {
+    policy: Option<Arc<dyn RetryPolicy>>,
+    max_attempts: Option<u32>,
+    errors: Option<ErrorFilter>,
+    /// The first setting that cannot be.
+    failure: Option<ConfigError>,
+}
+
+impl Retry {
+    /// Nothing set: all as the outbox has it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits `delay` after every failure; above zero, at most 365 days.
+    pub fn fixed(delay: Duration) -> Self {
+        Self::of(FixedBackoff::new(delay))
+    }
+
+    /// Waits `base` after the first failure and `step` longer after each further one, at most `cap`.
+    pub fn linear(base: Duration, step: Duration, cap: Duration) -> Self {
+        Self::of(LinearBackoff::new(base, step, cap))
+    }
+
+    /// Waits `base` after the first failure and twice as long after each further one, at most `cap`, times a random factor
+    /// from 0.5 to 1.5; see [`ExponentialBackoff`].
+    pub fn exponential(base: Duration, cap: Duration) -> Self {
+        Self::of(ExponentialBackoff::new(base, cap))
+    }
+
+    /// Waits as `policy` says.
+    pub fn custom(policy: impl RetryPolicy) -> Self {
+        Self::of(Ok(policy))
+    }
+
+    /// Moves every wait at random by up to `by` in either direction, but not below zero; above zero, at most 365 days. One
+    /// that has no policy of its own gets [`ExponentialBackoff`] at its defaults, without its random factor.
+    pub fn jitter(mut self, by: Duration) -> Self {
+        let plain = || -> Arc<dyn RetryPolicy> { Arc::new(ExponentialBackoff::default().without_jitter()) };
+        let jittered = JitteredBackoff::new(self.policy.take().unwrap_or_else(plain), by);
+        self.keep(jittered);
+        self
+    }
+
+    /// Handler calls in total before an event is given up, at least 1.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        if attempts == 0 {
+            let problem = ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts");
+            self.failure.get_or_insert(problem);
+        }
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Handler calls after the first one: `max_retries(3)` is `max_attempts(4)`.
+    pub fn max_retries(self, retries: u32) -> Self {
+        self.max_attempts(retries.saturating_add(1))
+    }
+
+    /// Tries errors again that `predicate` matches, or one of whose causes it matches. Given several times, any of them
+    /// does. Errors that none of them matches are given up at once.
+    ///
+    /// It is asked about errors that do not say themselves what should follow; a
+    /// [`HandlerError`](crate::handle::HandlerError) that asks for a delay, or for none, has its way. A panic is always
+    /// tried again.
+    pub fn retry_on(mut self, predicate: impl Fn(&(dyn Error + 'static)) -> bool + Send + Sync + 'static) -> Self {
+        self.errors = Some(self.errors.unwrap_or_default().retry_on(predicate));
+        self
+    }
+
+    /// Gives errors up at once that `predicate` matches, or one of whose causes it matches, whatever
+    /// [`retry_on`](Self::retry_on) says.
+    pub fn never_retry_on(
+        mut self,
+        predicate: impl Fn(&(dyn Error + 'static)) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.errors = Some(self.errors.unwrap_or_default().never_retry_on(predicate));
+        self
+    }
+
+    /// [`retry_on`](Self::retry_on) for errors that are an `E` or are caused by one.
+    pub fn retry_on_error<E: Error + 'static>(self) -> Self {
+        self.retry_on(|error| error.is::<E>())
+    }
+
+    /// [`never_retry_on`](Self::never_retry_on) for errors that are an `E` or are caused by one.
+    pub fn never_retry_on_error<E: Error + 'static>(self) -> Self {
+        self.never_retry_on(|error| error.is::<E>())
+    }
+
+    /// Whether all of it can be.
+    ///
+    /// # Errors
+    /// The first setting that cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn policy(&self) -> Option<&dyn RetryPolicy> {
+        self.policy.as_deref()
+    }
+
+    pub(crate) fn attempts(&self) -> Option<u32> {
+        self.max_attempts
+    }
+
+    pub(crate) fn errors(&self) -> Option<&ErrorFilter> {
+        self.errors.as_ref()
+    }
+
+    /// Takes it apart: the policy, the limit of attempts and the filter, where they are set.
+    pub(crate) fn into_parts(self) -> (Option<Arc<dyn RetryPolicy>>, Option<u32>, Option<ErrorFilter>) {
+        (self.policy, self.max_attempts, self.errors)
+    }
+
+    /// Leaves the limit of attempts to the outbox.
+    pub(crate) fn forget_limit(&mut self) {
+        self.max_attempts = None;
+    }
+
+    fn of(policy: Result<impl RetryPolicy, ConfigError>) -> Self {
+        let mut retry = Self::default();
+        retry.keep(policy);
+        retry
+    }
+
+    fn keep(&mut self, policy: Result<impl RetryPolicy, ConfigError>) {
+        match policy {
+            Ok(policy) => self.policy = Some(Arc::new(policy)),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+}
+
+/// A policy behind a pointer is a policy.
+impl RetryPolicy for Arc<dyn RetryPolicy> {
+    fn delay(&self, failures: u32, random: &dyn Random) -> Duration {
+        (**self).delay(failures, random)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemRandom;
+
+    #[test]
+    fn what_is_not_set_is_left_to_the_outbox() {
+        let open = Retry::new();
+        assert!(open.policy().is_none() && open.attempts().is_none() && open.errors().is_none());
+        let set = Retry::fixed(Duration::from_secs(7)).max_retries(3).retry_on_error::<std::fmt::Error>();
+        assert_eq!(set.policy().map(|policy| policy.delay(2, &SystemRandom)), Some(Duration::from_secs(7)));
+        assert_eq!(set.attempts(), Some(4));
+        assert!(set.errors().is_some_and(|errors| errors.passes(std::iter::once(&std::fmt::Error as _))));
+    }
+
+    #[test]
+    fn the_first_setting_that_cannot_be_is_named() {
+        let (zero, second) = (Duration::ZERO, Duration::from_secs(1));
+        let table = [
+            (Retry::fixed(zero).max_attempts(0), "retry.base"),
+            (Retry::linear(second, zero, second), "retry.step"),
+            (Retry::exponential(second, zero), "retry.cap"),
+            (Retry::fixed(second).jitter(zero), "retry.jitter"),
+            (Retry::new().max_attempts(0), "retry.max_attempts"),
+        ];
+        for (retry, field) in table {
+            assert_eq!(retry.check().map_err(|error| error.field()), Err(field));
+        }
+        assert_eq!(Retry::new().max_retries(u32::MAX).jitter(second).check(), Ok(()));
+    }
+}

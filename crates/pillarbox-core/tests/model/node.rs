@@ -1,0 +1,94 @@
+//! What a process knows and does by itself.
+
+use std::ops::RangeInclusive;
+
+use pillarbox_core::ownership::{Partitions, spread};
+
+use crate::protocol::{Flaw, LEASE, MARGIN};
+use crate::table::{Given, Id, Shared};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Node {
+    pub(crate) id: Id,
+    /// Ticks of its own clock since it sent what its lease rests on: the last renewal that was confirmed, or its join.
+    pub(crate) age: u8,
+    /// Ticks of its own clock since it sent a renewal that is not answered yet.
+    pub(crate) renewal: Option<u8>,
+    pub(crate) target: Option<RangeInclusive<u8>>,
+    pub(crate) holdings: Vec<Holding>,
+}
+
+/// What a node has of one partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Holding {
+    /// The epoch by which it owns the partition, as it was told last.
+    pub(crate) owned: Option<u8>,
+    pub(crate) work: Option<Work>,
+}
+
+/// An event in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Work {
+    pub(crate) event: u8,
+    /// By which epoch the partition was owned when the event was read.
+    pub(crate) epoch: u8,
+    /// Its handler runs, or its verdict is not recorded yet. Before, it is on its way from the table or queued.
+    pub(crate) running: bool,
+}
+
+impl Node {
+    pub(crate) fn new(id: Id, partitions: usize) -> Self {
+        Self { id, age: 0, renewal: None, target: None, holdings: vec![Holding::default(); partitions] }
+    }
+
+    /// A tick of its own clock. How long ago something was does not matter any more once it is too long ago.
+    pub(crate) fn tick(&mut self, flaw: Option<Flaw>) {
+        self.age = (self.age + 1).min(reliable(flaw));
+        self.renewal = self.renewal.map(|age| (age + 1).min(reliable(flaw)));
+    }
+
+    /// Whether it relies on its lease: the safety inequality, seen from the node.
+    pub(crate) fn is_live(&self, flaw: Option<Flaw>) -> bool {
+        self.age < reliable(flaw)
+    }
+
+    pub(crate) fn runs(&self, partition: usize) -> bool {
+        self.holdings[partition].work.as_ref().is_some_and(|work| work.running)
+    }
+
+    /// Whether it may take events of a partition, at `place`: it owns it, and is not about to give it away.
+    pub(crate) fn takes(&self, partition: usize, place: u8) -> bool {
+        self.holdings[partition].owned.is_some() && self.target.as_ref().is_some_and(|target| target.contains(&place))
+    }
+
+    /// What it gives when it shares: surplus of which nothing runs any more.
+    pub(crate) fn gives(&self, places: &[u8], flaw: Option<Flaw>) -> Given {
+        let owned: Partitions = self.places_owned(places).collect();
+        let surplus = match flaw {
+            Some(Flaw::KeepsSurplus) => Partitions::NONE,
+            _ => spread::surplus(owned, self.target.clone()),
+        };
+        let given = |(partition, place): (usize, &u8)| {
+            let may_go = !self.runs(partition) || flaw == Some(Flaw::GivesWhatRuns);
+            self.holdings[partition].owned.filter(|_| surplus.contains(*place) && may_go)
+        };
+        places.iter().enumerate().map(given).collect()
+    }
+
+    fn places_owned<'a>(&'a self, places: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
+        self.holdings.iter().zip(places).filter(|(holding, _)| holding.owned.is_some()).map(|(_, place)| *place)
+    }
+
+    /// Takes the answer of a share for what is.
+    pub(crate) fn learn(&mut self, shared: Shared) {
+        self.target = shared.target;
+        for (holding, owned) in self.holdings.iter_mut().zip(shared.owned) {
+            holding.owned = owned;
+        }
+    }
+}
+
+/// For how many ticks of its own clock a node relies on a lease.
+fn reliable(flaw: Option<Flaw>) -> u8 {
+    LEASE - if flaw == Some(Flaw::NoMargin) { 0 } else { MARGIN }
+}

@@ -1,0 +1,124 @@
+//! What the database holds. Each method is one transaction, and they run one after the other, as its locks make them.
+
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
+
+use pillarbox_core::ownership::{NodeId, spread};
+
+use crate::protocol::{Flaw, LEASE};
+
+/// A node's number: ids are given in the order of joining, so their order is that of `(started_at, node_id)`.
+pub(crate) type Id = u8;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Table {
+    pub(crate) members: Vec<Member>,
+    pub(crate) partitions: Vec<Partition>,
+}
+
+/// A row of `outbox_node`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Member {
+    pub(crate) id: Id,
+    /// Ticks until its lease ends by the database's clock.
+    pub(crate) left: u8,
+}
+
+/// A row of `outbox_partition`, and the events of that partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Partition {
+    pub(crate) owner: Option<Id>,
+    pub(crate) epoch: u8,
+    /// How many of its events are recorded as delivered; the next in order is the first that is pending.
+    pub(crate) done: u8,
+}
+
+/// What a node gives: of each partition the epoch by which it owned it.
+pub(crate) type Given = Vec<Option<u8>>;
+
+pub(crate) struct Shared {
+    /// Of each partition the epoch by which the node owns it.
+    pub(crate) owned: Vec<Option<u8>>,
+    pub(crate) target: Option<RangeInclusive<u8>>,
+}
+
+impl Table {
+    pub(crate) fn is_registered(&self, id: Id) -> bool {
+        self.members.iter().any(|member| member.id == id)
+    }
+
+    pub(crate) fn join(&mut self, id: Id) {
+        self.members.push(Member { id, left: LEASE });
+    }
+
+    pub(crate) fn leave(&mut self, id: Id) {
+        self.members.retain(|member| member.id != id);
+        for partition in &mut self.partitions {
+            partition.owner = partition.owner.filter(|owner| *owner != id);
+        }
+    }
+
+    /// Whether the lease runs anew; otherwise it had ended.
+    pub(crate) fn renew(&mut self, id: Id) -> bool {
+        match self.members.iter_mut().find(|member| member.id == id && member.left > 0) {
+            Some(member) => {
+                member.left = LEASE;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The nodes whose lease has ended.
+    pub(crate) fn expired(&self) -> Vec<Id> {
+        self.members.iter().filter(|member| member.left == 0).map(|member| member.id).collect()
+    }
+
+    /// Steps 1 to 6 of sharing; `None` if the node is not registered. `places` are the numbers of the partitions.
+    pub(crate) fn share(&mut self, id: Id, given: &Given, places: &[u8], flaw: Option<Flaw>) -> Option<Shared> {
+        for dead in self.expired() {
+            self.leave(dead);
+        }
+        if !self.is_registered(id) {
+            return None;
+        }
+        for (partition, given) in self.partitions.iter_mut().zip(given) {
+            let Some(epoch) = given else { continue };
+            let names_it = *epoch == partition.epoch || flaw == Some(Flaw::GivesWithoutEpoch);
+            if partition.owner == Some(id) && names_it {
+                partition.owner = None;
+            }
+        }
+        let target = self.target(id);
+        for (partition, place) in self.partitions.iter_mut().zip(places) {
+            if partition.owner.is_none() && target.as_ref().is_some_and(|target| target.contains(place)) {
+                partition.owner = Some(id);
+                partition.epoch += 1;
+            }
+        }
+        let epoch = |partition: &Partition| (partition.owner == Some(id)).then_some(partition.epoch);
+        Some(Shared { owned: self.partitions.iter().map(epoch).collect(), target })
+    }
+
+    /// The target of a node among those registered.
+    pub(crate) fn target(&self, id: Id) -> Option<RangeInclusive<u8>> {
+        let members: Vec<NodeId> = self.members.iter().map(|member| name(member.id)).collect();
+        spread::target(&members, &name(id))
+    }
+
+    /// Records that an event was delivered; whether that changed the row.
+    pub(crate) fn settle(&mut self, id: Id, partition: usize, event: u8, flaw: Option<Flaw>) -> bool {
+        let fenced = self.is_registered(id) && self.partitions[partition].owner == Some(id);
+        let row = &mut self.partitions[partition];
+        let changes = row.done == event && (fenced || flaw == Some(Flaw::SettlesUnfenced));
+        row.done += u8::from(changes);
+        changes
+    }
+}
+
+/// The name of a node, made once: the model asks for it a million times.
+fn name(id: Id) -> NodeId {
+    static NAMES: LazyLock<[NodeId; 16]> =
+        LazyLock::new(|| std::array::from_fn(|id| NodeId::from_stored(&format!("node-{id}"))));
+    NAMES[usize::from(id)].clone()
+}

@@ -1,0 +1,199 @@
+//! What an outbox says of its health while its database fails, hangs, or is just idle.
+
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::observe::{Health, Problem};
+use pillarbox_core::run::{MultiNode, Outbox, Role};
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_testkit::{Fault, FaultyStore, Operation};
+use tokio::time::sleep;
+
+const LEASE: Duration = Duration::from_secs(15);
+/// Longer than any call may take, and than an idle node sleeps.
+const LONG: Duration = Duration::from_secs(25);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn store() -> FaultyStore<MemoryStore> {
+    FaultyStore::new(MemoryStore::new())
+}
+
+/// An outbox that asks for nothing but its lease and its rows: what is said of it is said of these.
+fn outbox(store: &FaultyStore<MemoryStore>) -> MultiNode {
+    Outbox::multi_node(store.clone()).lease(LEASE).handle_all(|_: Delivery| async {})
+}
+
+/// Another program inserts rows, so that the cold path alone brings them.
+fn insert(store: &MemoryStore, ids: std::ops::Range<u32>) {
+    for id in ids {
+        store.inspect().insert_three_columns(&id.to_string(), "order.placed", "1").expect("inserts");
+    }
+}
+
+fn assert_problems(health: &Health, problems: &[Problem], alive: bool) {
+    assert_eq!((&*health.problems, health.is_alive()), (problems, alive), "{health}");
+    assert_eq!(health.is_ready(), problems.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_outbox_is_well_in_every_mode() {
+    let handler = |_: Delivery| async {};
+    let outboxes = [
+        Outbox::single_node(MemoryStore::new()).handle_all(handler).start().await.expect("starts"),
+        Outbox::multi_node(MemoryStore::new()).handle_all(handler).start().await.expect("starts"),
+        Outbox::partitioned(MemoryStore::new()).handle_all(handler).start().await.expect("starts"),
+        Outbox::ordered(MemoryStore::new()).handle_all(handler).start().await.expect("starts"),
+    ];
+    for _ in 0..100 {
+        sleep(SECOND * 7).await;
+        for outbox in &outboxes {
+            let health = outbox.health();
+            assert_problems(&health, &[], true);
+            let times = (health.last_look.expect("it looks"), health.last_renewal.expect("it renews"));
+            assert!(times.0 <= SECOND * 5 && times.1 <= LEASE / 3, "{health}");
+            assert_eq!(health.oldest_verdict, None);
+        }
+    }
+    let writer = Outbox::writer_only(MemoryStore::new()).start().await.expect("starts");
+    sleep(HOUR).await;
+    assert_problems(&writer.health(), &[], true);
+    assert_eq!((writer.health().last_look, writer.health().last_renewal), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_well_and_says_when_it_cannot_see_its_turn() {
+    let store = store();
+    let handler = |_: Delivery| async {};
+    let owner = Outbox::single_node(store.clone()).handle_all(handler).start().await.expect("starts");
+    let standby = Outbox::single_node(store.clone()).handle_all(handler).start().await.expect("starts");
+    sleep(LONG).await;
+    assert!(matches!(standby.role(), Role::Standby { .. }));
+    assert_problems(&standby.health(), &[], true);
+    store.set(Operation::Acquire, Fault::Unreachable);
+    sleep(LONG).await;
+    assert_problems(&standby.health(), &[Problem::CannotJoin], true);
+    assert_problems(&owner.health(), &[], true);
+    store.set(Operation::Acquire, Fault::Silence);
+    sleep(LONG * 2).await;
+    assert_problems(&standby.health(), &[Problem::CannotJoin, Problem::Stuck], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_cannot_be_read_is_a_problem_until_it_can() {
+    let store = store();
+    let outbox = outbox(&store).start().await.expect("starts");
+    sleep(SECOND).await;
+    for fault in [Fault::Unreachable, Fault::Refused] {
+        store.set(Operation::Fetch, fault);
+        sleep(HOUR).await;
+        assert_problems(&outbox.health(), &[Problem::CannotRead], true);
+        assert!(outbox.health().last_look.is_some_and(|ago| ago > HOUR - LONG), "{}", outbox.health());
+        store.set(Operation::Fetch, Fault::None);
+        sleep(LONG).await;
+        assert_problems(&outbox.health(), &[], true);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_never_answered_is_stuck() {
+    let store = store();
+    let outbox = outbox(&store).start().await.expect("starts");
+    sleep(SECOND).await;
+    store.set(Operation::Fetch, Fault::Silence);
+    // The node goes on renewing its lease, which alone would look well.
+    sleep(LEASE).await;
+    assert_problems(&outbox.health(), &[], true);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[Problem::Stuck], false);
+    assert!(outbox.health().last_look.is_some_and(|ago| ago > LEASE), "{}", outbox.health());
+}
+
+#[tokio::test(start_paused = true)]
+async fn verdicts_that_wait_are_a_problem_and_one_that_is_never_answered_is_stuck() {
+    let inner = MemoryStore::new();
+    let store = FaultyStore::new(inner.clone());
+    let outbox = outbox(&store).start().await.expect("starts");
+    store.set(Operation::Settle, Fault::Unreachable);
+    insert(&inner, 0..1);
+    sleep(LONG * 2).await;
+    let health = outbox.health();
+    assert_problems(&health, &[Problem::CannotSettle], true);
+    assert!(health.oldest_verdict.is_some_and(|waits| waits > LONG), "{health}");
+    store.set(Operation::Settle, Fault::None);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[], true);
+    assert_eq!((outbox.health().oldest_verdict, outbox.stats().done), (None, 1));
+
+    store.set(Operation::Settle, Fault::Silence);
+    insert(&inner, 1..2);
+    sleep(LONG).await;
+    let health = outbox.health();
+    assert_problems(&health, &[Problem::Stuck], false);
+    assert!(health.oldest_verdict.is_some_and(|waits| waits > LEASE), "{health}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_that_take_hours_are_no_problem() {
+    let inner = MemoryStore::new();
+    let slow = Outbox::single_node(inner.clone()).workers(1).cold_capacity(1).handle_all(|_: Delivery| sleep(HOUR * 5));
+    let outbox = slow.start().await.expect("starts");
+    insert(&inner, 0..10);
+    sleep(HOUR * 3).await;
+    let health = outbox.health();
+    assert_problems(&health, &[], true);
+    assert!(health.last_look.is_some_and(|ago| ago > HOUR), "there is no room for more: {health}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_database_costs_the_lease_and_then_the_life() {
+    let store = store();
+    let outbox = outbox(&store).start().await.expect("starts");
+    sleep(SECOND).await;
+    store.set(Operation::Renew, Fault::Unreachable);
+    sleep(LEASE / 2).await;
+    assert_problems(&outbox.health(), &[Problem::CannotRenew], true);
+    store.set_all(Fault::Silence);
+    assert!(outbox.wait_for_role(|role| *role == Role::Joining).await);
+    sleep(LEASE).await;
+    let health = outbox.health();
+    assert_problems(&health, &[Problem::NotJoined], true);
+    assert_eq!((health.last_look, health.last_renewal), (None, None), "there is neither term nor lease");
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[Problem::NotJoined, Problem::Stuck], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_that_cannot_be_shared_are_a_problem() {
+    let store = store();
+    let node = Outbox::partitioned(store.clone()).lease(LEASE).handle_all(|_: Delivery| async {});
+    let outbox = node.start().await.expect("starts");
+    sleep(LONG).await;
+    store.set(Operation::Acquire, Fault::Unreachable);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[Problem::CannotShare], true);
+    store.set(Operation::Acquire, Fault::Silence);
+    sleep(LONG * 2).await;
+    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Stuck], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outbox_that_stops_is_not_ready_and_one_that_has_stopped_is_not_alive() {
+    let inner = MemoryStore::new();
+    let slow = Outbox::single_node(inner.clone()).handle_all(|_: Delivery| sleep(SECOND)).drain_timeout(SECOND * 60);
+    let outbox = slow.start().await.expect("starts");
+    let mut tx = inner.begin();
+    let written = outbox.write(&mut tx, Envelope::json("order.placed", "1").expect("valid")).await.expect("writes");
+    tx.commit();
+    outbox.committed(written);
+    sleep(SECOND / 2).await;
+    let look = async {
+        sleep(SECOND / 4).await;
+        assert_problems(&outbox.health(), &[Problem::Stopping], true);
+    };
+    tokio::join!(outbox.shutdown(), look);
+    assert_problems(&outbox.health(), &[Problem::Stopped], false);
+}

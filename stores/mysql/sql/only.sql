@@ -1,0 +1,2 @@
+-- Added to the three: rows of one key.
+ AND {key} = {wanted_key} AND e.`handler` <=> {handler}

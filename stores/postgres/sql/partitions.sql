@@ -1,0 +1,14 @@
+-- From the indexes of pending rows alone. A row without a partition is pending in none.
+WITH pending AS (
+    SELECT "partition" FROM {event} WHERE "status" IN (0, 2) AND "available_at" IS NULL
+    UNION ALL
+    SELECT "partition" FROM {event} WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL
+), by_partition AS (
+    SELECT "partition", count(*) AS "rows" FROM pending GROUP BY "partition"
+)
+SELECT
+    (SELECT count(*) FROM {partition} p
+     WHERE NOT EXISTS (SELECT FROM {node} n WHERE n."node_id" = p."node_id")) AS "unowned",
+    coalesce(sum("rows"), 0)::bigint AS "pending",
+    coalesce(max("rows") FILTER (WHERE "partition" IS NOT NULL), 0) AS "most_pending"
+FROM by_partition

@@ -1,0 +1,162 @@
+//! Fetching within a [`Scope`]: what it adds to `fetch.sql`, and what that binds.
+//!
+//! Every condition is in the text or not: asked at run time whether it applies, it would cost each row of each fetch.
+
+use pillarbox_core::store::{Heads, OrderKey, Scope};
+use tokio_postgres::types::Type;
+
+use crate::session::Param;
+
+/// $5 the first and $6 the last partition. A partition that does not exist is as good as none.
+const OF_THESE_PARTITIONS: &str = r#"
+      AND ("partition" BETWEEN $5::smallint AND $6::smallint OR "partition" IS NULL
+          OR "partition" NOT BETWEEN 0 AND 255)"#;
+
+/// $7 keys and $8 handlers to leave out. Rows without a key stay in, and a missing handler is a handler like any other.
+const WITHOUT_KEYS: &str = r#"
+      AND (coalesce(e."ordering_key", e."aggregate_id") IS NULL
+          OR (coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) NOT IN (
+              SELECT w."key", coalesce('+' || w."handler", '-')
+              FROM unnest($7::text[], $8::text[]) AS w ("key", "handler")))"#;
+
+/// $9 the key and $10 the handler.
+const ONLY_KEY: &str = r#"
+      AND coalesce(e."ordering_key", e."aggregate_id") = $9::text COLLATE "C"
+      AND e."handler" IS NOT DISTINCT FROM $10::text"#;
+
+/// One look into the index of heads for each row. OFFSET 0 says so to the planner: a join would be at the mercy of its
+/// statistics, and a comparison of `seq` within the look-up would lead to the primary key where they know of no rows.
+const BEHIND_NO_HEAD: &str = r#"
+      AND NOT EXISTS (
+          SELECT FROM (
+              SELECT h."seq" FROM {event} AS h
+              WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
+                AND h."status" {blocking} AND h."handler" IS NOT DISTINCT FROM e."handler"
+              OFFSET 0
+          ) AS head
+          WHERE head."seq" < e."seq")"#;
+
+/// One more row, marked by its missing time: how often operators have intervened, in place of the holder; and in place of the
+/// attempts whether there are heads, if it was asked. All at the moment at which the rows were read.
+const AND_INTERVENTIONS: &str = r#"
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL, NULL, NULL, NULL,
+    NULL, "interventions"::text
+FROM {partition} WHERE "partition" = 0"#;
+
+/// Any row in the index of heads.
+const ANY_HEAD: &str = r#"SELECT EXISTS (SELECT FROM {event} WHERE "status" IN (2, 3))"#;
+
+/// The forms of `fetch.sql`.
+#[derive(Debug)]
+pub(crate) struct Fetches {
+    unscoped: String,
+    heads_none: ByKeys,
+    heads_retry: ByKeys,
+    heads_retry_and_dead: ByKeys,
+}
+
+/// By what is asked of the keys. Each form binds what the one before it binds, and two more values.
+#[derive(Debug)]
+struct ByKeys {
+    any: String,
+    without: String,
+    only: String,
+}
+
+impl Fetches {
+    /// Makes all forms of a text; `verb` fills in the names of tables.
+    pub(crate) fn new(text: &str, verb: impl Fn(&str) -> String) -> Self {
+        let form = |partitions: &str, keys: &str, heads: &str| {
+            let any_head = if heads.is_empty() { "false" } else { ANY_HEAD };
+            let interventions =
+                if partitions.is_empty() { String::new() } else { AND_INTERVENTIONS.replace("{heads}", any_head) };
+            let text = text.replace("{and_of_these_partitions}", partitions).replace("{and_of_these_keys}", keys);
+            verb(&text.replace("{and_behind_no_head}", heads).replace("{and_interventions}", &interventions))
+        };
+        let by_keys = |heads: &str| ByKeys {
+            any: form(OF_THESE_PARTITIONS, "", heads),
+            without: form(OF_THESE_PARTITIONS, WITHOUT_KEYS, heads),
+            only: form(OF_THESE_PARTITIONS, &[WITHOUT_KEYS, ONLY_KEY].concat(), heads),
+        };
+        let behind_no = |blocking: &str| by_keys(&BEHIND_NO_HEAD.replace("{blocking}", blocking));
+        Self {
+            unscoped: form("", "", ""),
+            heads_none: by_keys(""),
+            heads_retry: behind_no("= 2"),
+            heads_retry_and_dead: behind_no("IN (2, 3)"),
+        }
+    }
+
+    /// The form that a scope asks for.
+    pub(crate) fn of(&self, scope: Option<&Scope>) -> &str {
+        let Some(scope) = scope else { return &self.unscoped };
+        let by_keys = match scope.heads {
+            Heads::None => &self.heads_none,
+            Heads::Retry => &self.heads_retry,
+            Heads::RetryAndDead => &self.heads_retry_and_dead,
+        };
+        match asked(scope) {
+            Asked::Any => &by_keys.any,
+            Asked::Without => &by_keys.without,
+            Asked::Only => &by_keys.only,
+        }
+    }
+}
+
+/// What a scope asks of the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    Any,
+    Without,
+    Only,
+}
+
+fn asked(scope: &Scope) -> Asked {
+    match (&scope.only, &*scope.without) {
+        (Some(_), _) => Asked::Only,
+        (None, []) => Asked::Any,
+        (None, _) => Asked::Without,
+    }
+}
+
+/// The values that a scope binds, after the four that every fetch does.
+#[derive(Debug)]
+pub(crate) struct Bounds<'a> {
+    asked: Asked,
+    first: i16,
+    last: i16,
+    keys: Vec<&'a str>,
+    handlers: Vec<Option<&'a str>>,
+    only_key: Option<&'a str>,
+    only_handler: Option<&'a str>,
+}
+
+impl<'a> Bounds<'a> {
+    pub(crate) fn of(scope: &'a Scope) -> Self {
+        let only = scope.only.as_ref();
+        Self {
+            asked: asked(scope),
+            first: i16::from(*scope.partitions.start()),
+            last: i16::from(*scope.partitions.end()),
+            keys: scope.without.iter().map(|left_out| &*left_out.key).collect(),
+            handlers: scope.without.iter().map(handler).collect(),
+            only_key: only.map(|only| &*only.key),
+            only_handler: only.and_then(handler),
+        }
+    }
+
+    pub(crate) fn bind(&'a self, params: &mut Vec<Param<'a>>) {
+        params.extend([(&self.first as _, Type::INT2), (&self.last as _, Type::INT2)]);
+        if self.asked >= Asked::Without {
+            params.extend([(&self.keys as _, Type::TEXT_ARRAY), (&self.handlers as _, Type::TEXT_ARRAY)]);
+        }
+        if self.asked >= Asked::Only {
+            params.extend([(&self.only_key as _, Type::TEXT), (&self.only_handler as _, Type::TEXT)]);
+        }
+    }
+}
+
+fn handler(key: &OrderKey) -> Option<&str> {
+    key.handler.as_deref()
+}

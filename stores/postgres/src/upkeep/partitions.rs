@@ -1,0 +1,48 @@
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::{Blocked, PartitionBacklog};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::overview::count;
+use crate::error::{Failure, no_row};
+use crate::fetch::{from, size, wait};
+use crate::row::Micros;
+use crate::store::Inner;
+
+/// Who owns the partitions, and how much is pending in them.
+pub(super) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failure> {
+    let mut session = store.sessions.session().await?;
+    let rows = session.query_by_index(&store.sql.partitions, &[]).await?;
+    session.finish();
+    let row = rows.first().ok_or_else(no_row)?;
+    Ok(PartitionBacklog {
+        unowned: u16::try_from(row.try_get::<_, i64>(0)?).unwrap_or(u16::MAX),
+        pending: count(row.try_get(1)?),
+        most_pending: count(row.try_get(2)?),
+    })
+}
+
+/// A page of the heads that others wait behind.
+pub(super) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<Vec<Blocked>, Failure> {
+    let (above, limit) = (from(above), size(limit));
+    let mut session = store.sessions.session().await?;
+    let rows = session.query_by_index(&store.sql.blocked, &[(&above, Type::INT8), (&limit, Type::INT8)]).await?;
+    session.finish();
+    rows.iter().map(decode).collect()
+}
+
+fn decode(row: &Row) -> Result<Blocked, Failure> {
+    let (due_at, now): (Option<Micros>, Micros) = (row.try_get(7)?, row.try_get(10)?);
+    Ok(Blocked {
+        seq: row.try_get(0)?,
+        event_id: row.try_get(1)?,
+        event_type: row.try_get(2)?,
+        key: row.try_get(3)?,
+        handler: row.try_get(4)?,
+        dead: row.try_get::<_, i16>(5)? == Status::Dead.code(),
+        attempts: row.try_get(6)?,
+        due_in: due_at.map(|due_at| wait(due_at, now)),
+        last_error: row.try_get(8)?,
+        waiting: count(row.try_get(9)?),
+    })
+}

@@ -1,0 +1,38 @@
+use std::sync::Arc;
+
+use pillarbox_core::store::Blocked;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query};
+
+use super::record::{attempts, required, text};
+use crate::fetch::micros;
+use crate::sql::Sql;
+
+/// A page of the events that later ones of their key wait behind.
+pub(super) async fn list(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    above: i64,
+    limit: usize,
+) -> Result<Vec<Blocked>, sqlx::Error> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let list = query(AssertSqlSafe(Arc::clone(&sql.blocked))).bind(above).bind(limit);
+    list.fetch_all(connection).await?.iter().map(decode).collect()
+}
+
+fn decode(row: &SqliteRow) -> Result<Blocked, sqlx::Error> {
+    let dead = row.try_get(5)?;
+    let due_in: Option<i64> = row.try_get(7)?;
+    Ok(Blocked {
+        seq: row.try_get(0)?,
+        event_id: required(row, 1)?,
+        event_type: required(row, 2)?,
+        key: required(row, 3)?,
+        handler: text(row, 4)?,
+        dead,
+        attempts: attempts(row, 6)?,
+        due_in: due_in.filter(|left| !dead && *left > 0).map(micros),
+        last_error: text(row, 8)?,
+        waiting: row.try_get(9)?,
+    })
+}

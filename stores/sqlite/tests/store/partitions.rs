@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use pillarbox_core::ownership::{Fence, Holding, Mode, NodeId, Partitions, Share};
+use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
+use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+use sqlx::{AssertSqlSafe, raw_sql};
+
+use crate::scratch::{Scratch, scope};
+
+async fn member(store: &SqliteStore, name: &str) -> NodeId {
+    let node = NodeId::from_stored(name);
+    store.join(&node, Mode::Partitioned, Duration::from_secs(60)).await.expect("joins");
+    node
+}
+
+async fn share(store: &SqliteStore, node: &NodeId, give: Partitions) -> Holding {
+    match store.share(node, give).await.expect("shares") {
+        Share::Member(holding) => holding,
+        Share::Lost => panic!("{node} is registered"),
+    }
+}
+
+/// Inserts rows of `(event_id, partition, ordering_key, handler)`.
+async fn insert(store: &SqliteStore, values: &str) {
+    let sql = format!(
+        "INSERT INTO outbox_event (event_id, partition, ordering_key, handler, event_type, payload)
+         SELECT *, 't', '1' FROM (VALUES {values})"
+    );
+    raw_sql(AssertSqlSafe(sql)).execute(store.writer()).await.expect("inserts");
+}
+
+async fn fetched(store: &SqliteStore, scope: Option<Scope>) -> Vec<FetchedRow> {
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 100, scope };
+    store.fetch(&fetch).await.expect("fetches").rows
+}
+
+#[tokio::test]
+async fn sharing_where_nothing_changes_hands_takes_no_write() {
+    let scratch = Scratch::new();
+    let store =
+        SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
+    store.migrate().await.expect("migrates");
+    let (first, second) = (member(&store, "a-1").await, member(&store, "b-1").await);
+    let half = share(&store, &first, Partitions::NONE).await;
+    assert_eq!(half.owned, Partitions::from(0..=127));
+    share(&store, &second, Partitions::NONE).await;
+    // Whoever waited for the write lock would fail.
+    let foreign = scratch.foreign_pool().await;
+    let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
+    let again = share(&store, &first, Partitions::NONE).await;
+    assert_eq!((again.owned, again.gained, again.target), (half.owned, Partitions::NONE, half.target));
+    // It gives what is not its own.
+    assert_eq!(share(&store, &second, Partitions::from(0..=9)).await.owned, Partitions::from(128..=255));
+    let gone = NodeId::from_stored("gone-1");
+    assert_eq!(store.share(&gone, Partitions::ALL).await.expect("is known to be lost"), Share::Lost);
+    held.rollback().await.expect("rolls back");
+}
+
+#[tokio::test]
+async fn keys_that_json_cannot_hold_are_told_apart() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    insert(&store, "('a', 1, 'k' || char(0) || '1', NULL), ('b', 1, 'k' || char(0) || '2', NULL), ('c', 1, 'k', NULL)")
+        .await;
+    insert(&store, "('d', 1, '\"', 'h:'), ('e', 1, '\"', 'h'), ('f', 1, '\"', NULL), ('g', 1, NULL, 'h')").await;
+    let key = |handler: Option<&str>, key: &str| OrderKey { handler: handler.map(Into::into), key: key.into() };
+    let seqs = async |scope| fetched(&store, Some(scope)).await.iter().map(FetchedRow::seq).collect::<Vec<_>>();
+    let without = vec![key(None, "k\u{0}1"), key(Some("h"), "\""), key(None, "")];
+    assert_eq!(seqs(Scope { without, ..scope(Heads::Retry) }).await, [2, 3, 4, 6, 7]);
+    for (only, seq) in [(key(None, "k\u{0}2"), 2), (key(None, "k"), 3), (key(Some("h"), "\""), 5), (key(None, "\""), 6)]
+    {
+        assert_eq!(seqs(Scope { only: Some(only), ..scope(Heads::Retry) }).await, [seq]);
+    }
+}
+
+#[tokio::test]
+async fn rows_of_given_partitions_are_refused_one_by_one() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = member(&store, "a-1").await;
+    share(&store, &node, Partitions::NONE).await;
+    insert(&store, "('a', 1, NULL, NULL), ('b', 2, NULL, NULL), ('c', 1, NULL, NULL), ('d', 2, NULL, NULL)").await;
+    // The second one takes none of its target yet: it only makes that of the first smaller.
+    member(&store, "0-1").await;
+    let sql = "UPDATE outbox_node SET started_at = 0 WHERE node_id = '0-1'";
+    raw_sql(sql).execute(store.writer()).await.expect("updates");
+    let kept = share(&store, &node, Partitions::from(2..=2)).await;
+    assert_eq!(kept.owned, Partitions::ALL.difference(Partitions::from(2..=2)));
+    let verdicts: Vec<Verdict> = [(1, Change::Done), (2, Change::Done), (3, Change::Remove), (4, Change::Remove)]
+        .map(|(seq, change)| Verdict { seq, expected_attempts: 0, change })
+        .into();
+    let mut refused = store.settle(&node, Fence::Partition, &verdicts).await.expect("settles");
+    refused.sort_unstable();
+    assert_eq!(refused, [2, 4]);
+    assert_eq!(fetched(&store, None).await.iter().map(FetchedRow::seq).collect::<Vec<_>>(), [2, 4]);
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM outbox_event").fetch_one(store.writer()).await.expect("counts");
+    assert_eq!(left, 3, "of the two that are over one was kept");
+}
