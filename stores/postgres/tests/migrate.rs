@@ -136,15 +136,12 @@ async fn the_printed_sql_is_what_runs() {
         other.migrate().await.expect("nothing is left to do");
         let migrated = db.store().await;
         let shape = async |schema: &str| {
-            db.text(&format!(
-                "SELECT string_agg(line, E'\\n' ORDER BY line) FROM (
-                     SELECT concat_ws(' ', table_name, column_name, data_type, column_default, is_nullable) AS line
-                     FROM information_schema.columns WHERE table_schema = '{schema}'
-                     UNION ALL
-                     SELECT replace(indexdef, '{schema}', '') FROM pg_indexes WHERE schemaname = '{schema}') AS lines"
-            ))
-            .await
-            .map(|shape| shape.replace(schema, ""))
+            let columns = format!(
+                "SELECT string_agg(concat_ws(' ', table_name, column_name, data_type, column_default, is_nullable), E'\\n'
+                                   ORDER BY table_name, column_name)
+                 FROM information_schema.columns WHERE table_schema = '{schema}'"
+            );
+            (db.text(&columns).await.map(|columns| columns.replace(schema, "")), db.indexes(schema).await)
         };
         assert_eq!(shape(&printed).await, shape(&db.schema).await);
         assert_eq!(db.write(&other, events(2)).await, db.write(&migrated, events(2)).await);

@@ -128,6 +128,18 @@ impl Db {
         self.text(&format!("SELECT {column} FROM {}.outbox_event WHERE seq = {seq}", self.schema)).await
     }
 
+    /// The definitions of the indexes of a schema, in the order of their names, without the schema's name.
+    pub(crate) async fn indexes(&self, schema: &str) -> Vec<String> {
+        // Not from pg_indexes: that view describes every index it passes over, and fails on those which a test beside this one
+        // is dropping.
+        let sql = format!(
+            "SELECT string_agg(pg_get_indexdef(oid), E'\\n' ORDER BY relname) FROM pg_class
+             WHERE relkind = 'i' AND relnamespace = '{schema}'::regnamespace"
+        );
+        let all = self.text(&sql).await.unwrap_or_default();
+        all.replace(&format!("{schema}."), "").lines().map(str::to_owned).collect()
+    }
+
     /// Until a statement on that table of this schema waits for a lock.
     pub(crate) async fn waiting(&self, table: &str) {
         let sql = format!(
