@@ -1,5 +1,8 @@
+use std::future::Future;
+
+use futures_util::TryStreamExt as _;
 use pillarbox_core::write::{Begin, Finish};
-use tokio_postgres::Error;
+use tokio_postgres::{Error, SimpleQueryStream};
 
 use crate::TokioPostgres;
 
@@ -27,6 +30,17 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
 /// would deliver events that do not exist. A savepoint's release fails by itself.
 pub(crate) const PROBE: &str = "SELECT 1";
 
+/// Commits in one round trip with the probe: both are sent before either is answered, in this order.
+async fn probe_and_commit(
+    probe: Result<SimpleQueryStream, Error>,
+    commit: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    let probed = async { probe?.try_for_each(|_| std::future::ready(Ok(()))).await };
+    // The probe's error comes first: it names what the commit's answer hides.
+    let (probed, committed) = futures_util::future::join(probed, commit).await;
+    probed.and(committed)
+}
+
 impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;
     type Inner = Self;
@@ -40,8 +54,8 @@ impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
     }
 
     async fn commit(self) -> Result<(), Error> {
-        self.batch_execute(PROBE).await?;
-        tokio_postgres::Transaction::commit(self).await
+        let probe = self.client().simple_query_raw(PROBE).await;
+        probe_and_commit(probe, tokio_postgres::Transaction::commit(self)).await
     }
 
     async fn rollback(self) -> Result<(), Error> {
@@ -62,8 +76,8 @@ impl Finish<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     }
 
     async fn commit(self) -> Result<(), Error> {
-        self.batch_execute(PROBE).await?;
-        deadpool_postgres::Transaction::commit(self).await
+        let probe = self.client().simple_query_raw(PROBE).await;
+        probe_and_commit(probe, deadpool_postgres::Transaction::commit(self)).await
     }
 
     async fn rollback(self) -> Result<(), Error> {

@@ -85,9 +85,9 @@ impl Finish<TokioPostgres> for PooledTransaction {
         &mut self.client
     }
 
+    /// One round trip: what follows a statement that fails is not run.
     async fn commit(self) -> Result<(), PoolError> {
-        self.batch_execute(PROBE).await?;
-        self.end("COMMIT").await
+        self.end(&format!("{PROBE}; COMMIT")).await
     }
 
     async fn rollback(self) -> Result<(), PoolError> {
