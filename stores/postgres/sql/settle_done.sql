@@ -2,6 +2,8 @@
 -- form of an UPDATE. The fence holds the node's own row: either a takeover, which deletes that row, waits for this
 -- statement, or this statement finds it gone and changes nothing. Renewals, which only update it, are not in the way.
 -- The two conditions in braces are those of the kind of fence; one of them is empty.
+-- The array is hidden in a sub-select: a planner that sees it estimates each of its elements, for longer than the index
+-- needs to find some of the rows.
 WITH fence AS MATERIALIZED (
     SELECT CASE WHEN $2::bool THEN '' ELSE set_config('synchronous_commit', 'off', true) END
     FROM {node}
@@ -10,7 +12,7 @@ WITH fence AS MATERIALIZED (
 ), done AS (
     UPDATE {event}
     SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL
-    WHERE "seq" = ANY ($3::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
+    WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 )

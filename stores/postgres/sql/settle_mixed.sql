@@ -12,7 +12,7 @@ WITH fence AS MATERIALIZED (
 ), done AS (
     UPDATE {event}
     SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL
-    WHERE "seq" = ANY ($3::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
+    WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 ), others AS (
@@ -28,13 +28,13 @@ WITH fence AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT
             ($6::smallint[])["place"], ($7::int[])["place"], ($8::bigint[])["place"], ($9::text[])["place"]
         ) AS v ("status", "attempts", "delay", "error"))
-    WHERE "seq" = ANY ($4::bigint[]) AND "status" IN (0, 2)
+    WHERE "seq" = ANY ((SELECT $4::bigint[])::bigint[]) AND "status" IN (0, 2)
       AND greatest("attempts", 0) = ($5::int[])[width_bucket("seq", $4::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 ), removed AS (
     DELETE FROM {event}
-    WHERE "seq" = ANY ($10::bigint[]) AND "status" IN (0, 2)
+    WHERE "seq" = ANY ((SELECT $10::bigint[])::bigint[]) AND "status" IN (0, 2)
       AND greatest("attempts", 0) = ($11::int[])[width_bucket("seq", $10::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
