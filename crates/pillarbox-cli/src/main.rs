@@ -32,7 +32,12 @@ use std::process::ExitCode;
 
 use args::{Cli, Command};
 use clap::Parser as _;
+use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
+
+/// Each event is a handful of small texts, made by one thread and dropped by another.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -1,7 +1,7 @@
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

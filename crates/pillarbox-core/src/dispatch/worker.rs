@@ -1,8 +1,10 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, poll};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -10,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::Suspects;
 use crate::clock::Random;
 use crate::handle::{
-    BatchHandler, BoxFuture, Delivery, Failure, Fallback, HandlerError, Interceptors, Outcome, Registered, Router,
-    Target, Unroutable,
+    BatchHandler, BoxFuture, Deliverer, Delivery, Failure, Fallback, HandlerError, Homeless, Interceptors, Outcome,
+    Registered, Router, Target, Unroutable,
 };
 use crate::observe::Meters;
 use crate::ownership::{Mode, Past, Tenure};
@@ -37,8 +39,8 @@ pub(crate) struct Worker {
     pub(crate) meters: Arc<Meters>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
-    /// Cancelled when this node may no longer deliver: handlers are told.
-    pub(crate) lost: CancellationToken,
+    /// Who delivers, until it may no longer: handlers are told.
+    pub(crate) deliverer: Arc<Deliverer>,
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
 }
@@ -47,13 +49,18 @@ impl Worker {
     /// Handles events until the lanes are closed and empty.
     pub(crate) async fn run(self: Arc<Self>) {
         while let Some(item) = self.feed.pop().await {
-            let delivering = async {
+            let mut delivering = pin!(async {
                 match self.tenure.mode {
                     Mode::Ordered => self.deliver_in_place(item).await,
                     _ => Some(self.deliver(item).await),
                 }
+            });
+            // A handler that ends at once needs no waiting to be arranged, which costs several locks.
+            let delivered = match poll!(delivering.as_mut()) {
+                Poll::Ready(delivered) => Some(delivered),
+                Poll::Pending => self.abandon.run_until_cancelled(delivering).await,
             };
-            let Some(Some(verdicts)) = self.abandon.run_until_cancelled(delivering).await else { return };
+            let Some(Some(verdicts)) = delivered else { return };
             // Settling holds back: with too many verdicts waiting to be recorded, no further event is begun.
             for verdict in verdicts {
                 // Before the verdict is recorded: from then on the table tells what may follow.
@@ -81,7 +88,7 @@ impl Worker {
     /// Whether a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next
     /// owner delivers the event.
     fn stands(&self, verdict: &Verdict) -> bool {
-        verdict.change == Change::Done || !self.lost.is_cancelled()
+        verdict.change == Change::Done || !self.deliverer.lost.is_cancelled()
     }
 
     /// Handles an event, and where its handler takes batches, what waits right behind it for the same handler.
@@ -106,11 +113,11 @@ impl Worker {
                 let attempts = self.attempt_batch(&**handler, &items).await;
                 let mut verdicts = Vec::with_capacity(items.len());
                 for (item, attempt) in items.iter().zip(attempts) {
-                    verdicts.push(self.verdict(item, attempt).await);
+                    verdicts.push(self.verdict(item, found.ok(), attempt).await);
                 }
                 Verdicts { first: None, rest: verdicts.into_iter() }
             }
-            _ => Verdicts::one(self.verdict(&item, self.attempt(&item).await).await),
+            _ => Verdicts::one(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await),
         }
     }
 
@@ -120,7 +127,8 @@ impl Worker {
         let crashed = item.past == Past::Crashed;
         let attempts = item.row.attempts.saturating_add(u32::from(crashed));
         let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
-        let max_attempts = self.rules(self.router.find(&item.row).ok()).max_attempts;
+        let found = self.router.find(&item.row);
+        let max_attempts = self.rules(found.ok()).max_attempts;
         // No fallback: should it be what ended the process, it would end every further one.
         if let Some(error) = error.as_ref().filter(|_| attempts >= max_attempts) {
             let change = Change::Dead { attempts, error: clean_error(error) };
@@ -135,7 +143,7 @@ impl Worker {
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
         let item = Item { row, ..item };
-        Verdicts::one(self.verdict(&item, self.attempt(&item).await).await)
+        Verdicts::one(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await)
     }
 
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
@@ -162,8 +170,8 @@ impl Worker {
     }
 
     /// Calls the handler of one event, with the interceptors around it.
-    async fn attempt(&self, item: &Item) -> Attempt {
-        match self.router.find(&item.row).map(|registered| &registered.target) {
+    async fn attempt(&self, item: &Item, found: Result<&Registered, Homeless>) -> Attempt {
+        match found.map(|registered| &registered.target) {
             Err(why) => Attempt::Unroutable(why),
             Ok(Target::One(handler)) => {
                 let delivery = self.delivery(item);
@@ -255,13 +263,12 @@ impl Worker {
     }
 
     fn delivery(&self, item: &Item) -> Delivery {
-        Delivery::new(Arc::clone(&item.row), item.path, self.tenure.node.clone(), self.lost.clone())
+        Delivery::new(Arc::clone(&item.row), item.path, Arc::clone(&self.deliverer))
     }
 
     /// What becomes of an event after an attempt, or of its fallback if it would be given up.
-    async fn verdict(&self, item: &Item, attempt: Attempt) -> Verdict {
+    async fn verdict(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt) -> Verdict {
         let row = &item.row;
-        let registered = self.router.find(row).ok();
         let verdict = |expected_attempts, change| Verdict { seq: row.seq, expected_attempts, change };
         let Decision { change, given_up } = self.decide(row, registered, attempt);
         let fallback = registered.and_then(|registered| self.router.fallback(registered));
@@ -269,7 +276,7 @@ impl Worker {
             return verdict(row.attempts, change);
         };
         // A node that lost its lease gives nothing up: the next owner delivers the event.
-        if self.lost.is_cancelled() {
+        if self.deliverer.lost.is_cancelled() {
             return verdict(row.attempts, change);
         }
         let failure = Failure::new(*attempts, error.clone(), reason);

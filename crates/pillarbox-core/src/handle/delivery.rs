@@ -34,13 +34,20 @@ impl Path {
 pub struct Delivery {
     row: Arc<Row>,
     path: Path,
-    node: NodeId,
-    cancelled: CancellationToken,
+    deliverer: Arc<Deliverer>,
+}
+
+/// The node that delivers, for as long as it may.
+#[derive(Debug)]
+pub(crate) struct Deliverer {
+    pub(crate) node: NodeId,
+    /// Cancelled when its verdicts do not count any more.
+    pub(crate) lost: CancellationToken,
 }
 
 impl Delivery {
-    pub(crate) fn new(row: Arc<Row>, path: Path, node: NodeId, cancelled: CancellationToken) -> Self {
-        Self { row, path, node, cancelled }
+    pub(crate) fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
+        Self { row, path, deliverer }
     }
 
     /// What to deduplicate by: the same for every delivery of this event, also to other handlers.
@@ -161,17 +168,17 @@ impl Delivery {
     /// The node that delivers it.
     #[must_use]
     pub fn node(&self) -> &NodeId {
-        &self.node
+        &self.deliverer.node
     }
 
     /// Whether this node has lost the right to deliver it: the verdict will be refused, another node will deliver it.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.is_cancelled()
+        self.deliverer.lost.is_cancelled()
     }
 
     /// Waits until this node has lost the right to deliver it. A long-running handler selects on this to stop early.
     pub async fn cancelled(&self) {
-        self.cancelled.cancelled().await;
+        self.deliverer.lost.cancelled().await;
     }
 }

@@ -13,6 +13,7 @@ mod router;
 
 pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
+pub(crate) use delivery::Deliverer;
 pub use delivery::{Delivery, Path};
 pub use error::HandlerError;
 pub(crate) use error::HandlerErrorKind;

@@ -1,8 +1,9 @@
+use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -80,7 +81,8 @@ enum Ready {
 
 #[derive(Debug, Default)]
 struct Key {
-    waiting: BTreeMap<i64, Item>,
+    /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
+    waiting: VecDeque<Item>,
     running: bool,
     ready: bool,
     blocked: Option<Blocked>,
@@ -178,7 +180,7 @@ impl KeyLanes {
         }
         let mut dropped = Vec::new();
         for key in state.keys.values_mut() {
-            key.waiting.retain(|seq, item| keep(&mut dropped, active.contains(partition_of(&item.row)), *seq));
+            key.waiting.retain(|item| keep(&mut dropped, active.contains(partition_of(&item.row)), item.row.seq));
         }
         state.ready.retain(|ready| match ready {
             Ready::Key(_) => true,
@@ -354,7 +356,7 @@ impl KeyLanes {
             if self.failing.blocks(change) {
                 let key = state.keys.entry(hash).or_default();
                 key.blocked = Some(Blocked { head: seq, recorded: None });
-                ended.dropped = std::mem::take(&mut key.waiting).into_keys().collect();
+                ended.dropped = key.waiting.drain(..).map(|item| item.row.seq).collect();
                 state.queued -= ended.dropped.len();
                 state.behind.remove(&hash);
                 state.watched.insert(seq, Watched::Blocks(hash));
@@ -395,7 +397,8 @@ impl KeyLanes {
             return Vec::new();
         }
         waiting.blocked = Some(Blocked { head: seq, recorded: None });
-        let dropped: Vec<i64> = waiting.waiting.split_off(&seq).into_keys().collect();
+        let behind = waiting.waiting.partition_point(|item| item.row.seq < seq);
+        let dropped: Vec<i64> = waiting.waiting.drain(behind..).map(|item| item.row.seq).collect();
         state.queued -= dropped.len();
         state.behind.remove(&hash);
         state.watched.insert(seq, Watched::Blocks(hash));
@@ -494,7 +497,9 @@ impl State {
             }
             self.suspect(&mut item, partition);
             let key = self.keys.entry(hash).or_default();
-            key.waiting.insert(seq, item);
+            // Nearly always the last place: rows come in their order, but for those that were due only now.
+            let place = key.waiting.partition_point(|other| other.row.seq < seq);
+            key.waiting.insert(place, item);
             if !key.running && !std::mem::replace(&mut key.ready, true) {
                 self.ready.push_back(Ready::Key(hash));
             }
@@ -540,7 +545,7 @@ impl State {
         }
         match self.ready.front()? {
             Ready::Lone(item) => Some(item),
-            Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.first_key_value()).map(|(_, item)| item),
+            Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.front()),
         }
     }
 
@@ -551,7 +556,7 @@ impl State {
             Ready::Key(hash) => {
                 let key = self.keys.get_mut(&hash)?;
                 (key.ready, key.running) = (false, true);
-                (key.waiting.pop_first()?.1, Some(hash))
+                (key.waiting.pop_front()?, Some(hash))
             }
         };
         self.queued -= 1;

@@ -1,5 +1,6 @@
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::HashMap;
 
 use crate::ownership::Partitions;
 

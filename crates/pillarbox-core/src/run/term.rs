@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::supervisor::Supervisor;
 use crate::claim::{Claimer, Place, Reader};
 use crate::dispatch::{Suspects, Worker};
+use crate::handle::Deliverer;
 use crate::maintain::{Purger, Task};
 use crate::observe::Pulse;
 use crate::ownership::{Caretaker, Fence, Mode, Sharer, Tenure};
@@ -94,7 +95,7 @@ impl Term {
             suspects: Arc::clone(&suspects),
             meters: Arc::clone(&intake.meters),
             ending: stop_claiming.clone(),
-            lost: lost.clone(),
+            deliverer: Arc::new(Deliverer { node: tenure.node.clone(), lost: lost.clone() }),
             abandon: abandon.clone(),
         });
         let settle = Settler {
