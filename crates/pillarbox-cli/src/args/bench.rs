@@ -65,6 +65,10 @@ pub(crate) struct DrainArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     pub(crate) done: u32,
+    /// Events that were given up, which the table keeps besides.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) dead: u32,
     /// Events delayed until tomorrow that wait in the table besides.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
@@ -116,4 +120,7 @@ pub(crate) struct Measure {
     /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// With `--json`, add how the run went: what was written, delivered and waiting, every tenth of a second at most.
+    #[arg(long, requires = "json")]
+    pub(crate) samples: bool,
 }

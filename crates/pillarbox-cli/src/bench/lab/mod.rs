@@ -1,0 +1,184 @@
+//! A database to measure on: what every bench asks of it, and how each of them answers.
+
+mod mysql;
+mod postgres;
+mod sqlite;
+mod yardstick;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pillarbox::event::EnvelopeBuilder;
+use pillarbox::store::TableName;
+use pillarbox::{Envelope, Outbox, Store};
+use tokio::time::Instant;
+
+use crate::address::Address;
+use crate::failure::Failure;
+pub(crate) use yardstick::Yardstick;
+
+/// The bench's outbox; all its tables begin alike.
+const TABLE: &str = "pillarbox_bench_event";
+/// Rows changed by one statement of the yardstick, and events in one bulk write.
+pub(crate) const BATCH: usize = 1000;
+
+/// The type of the events that a bench measures.
+pub(crate) const EVENT: &str = "bench.event";
+/// The type of events that a bench puts into the table and does not measure.
+pub(crate) const BYSTANDER: &str = "bench.bystander";
+
+/// A database to measure on.
+#[async_trait]
+pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
+    /// What its figures mean, for those that mean something else on every database.
+    fn about(&self) -> About;
+
+    /// The outbox's side of the database, as the service that writes has it.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// Whether the node beside the writers has to use that very store: where one connection writes for a whole process.
+    fn shares_its_store(&self) -> bool {
+        false
+    }
+
+    /// Another store on the same tables, with connections of its own, as another process has.
+    async fn another_store(&self) -> Result<Arc<dyn Store>, Failure>;
+
+    /// Creates the yardstick's table anew and fills it.
+    async fn create_yardstick(&self) -> Result<(), Failure>;
+
+    /// Creates the outbox's tables and the table of business rows anew, so that no bench inherits from another.
+    async fn clear(&self) -> Result<(), Failure>;
+
+    /// Does the cleaning that earlier phases have left to the database, so that it does not tax the next one.
+    async fn rest(&self) -> Result<(), Failure>;
+
+    /// Changes the rows of the yardstick, [`BATCH`] in each statement and transaction, on one connection, going round by
+    /// ascending id for at least `time`. Returns rows per second.
+    async fn yardstick(&self, time: Duration) -> Result<f64, Failure>;
+
+    /// The database's clock, in microseconds since 1970.
+    async fn now(&self) -> Result<i64, Failure>;
+
+    /// One transaction without any outbox: a business row if asked for, and `events`.
+    async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure>;
+
+    /// One transaction of one event through the outbox's guard. Returns when its commit had returned.
+    async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure>;
+
+    /// Inserts so many rows by SQL alone, with nothing but what their kind needs, and the given payload.
+    async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure>;
+
+    /// Counts the rows of the outbox, bystanders aside.
+    async fn count(&self) -> Result<Rows, Failure>;
+
+    /// What the database tells of itself. It is asked twice a second while others are measured, so it has to be cheap.
+    async fn gauge(&self) -> Result<Gauge, Failure>;
+
+    /// How many statements, or what [`About::statements`] says, the database has run so far; `None` if it does not count.
+    async fn statements(&self) -> Result<Option<u64>, Failure>;
+
+    /// Closes the connections.
+    async fn close(&self);
+}
+
+/// Opens the database with as many connections for writing, beside those of the outbox.
+pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
+    let table = TableName::parse(TABLE)?;
+    let lab: Arc<dyn Lab> = match Address::parse(store)? {
+        Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
+        Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
+        Address::Mysql(url) => Arc::new(mysql::MysqlLab::open(&url, &table, connections).await?),
+    };
+    Ok(lab)
+}
+
+/// Rows that a bench puts into the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Events to deliver, each of a key of its own.
+    Due,
+    /// Bystanders that are due tomorrow.
+    Delayed,
+    /// Bystanders that are DONE.
+    Done,
+    /// Bystanders that are DEAD.
+    Dead,
+}
+
+impl Kind {
+    fn event_type(self) -> &'static str {
+        if self == Self::Due { EVENT } else { BYSTANDER }
+    }
+
+    /// As the column says it.
+    fn status(self) -> i16 {
+        match self {
+            Self::Due | Self::Delayed => 0,
+            Self::Done => 1,
+            Self::Dead => 3,
+        }
+    }
+}
+
+/// What figures of a database mean.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About {
+    /// What the yardstick does.
+    pub(crate) yardstick: &'static str,
+    /// What is counted as a statement, and of whom.
+    pub(crate) statements: &'static str,
+    /// What is counted as its log, and of whom.
+    pub(crate) wal: &'static str,
+}
+
+/// What a database tells of itself; `None` where it does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gauge {
+    /// Dead rows that wait in the outbox table for the database's cleaning.
+    pub(crate) dead_tuples: Option<u64>,
+    /// Bytes written to its log since some time in the past.
+    pub(crate) wal_bytes: Option<u64>,
+}
+
+/// What the outbox table says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rows {
+    /// Rows in any state.
+    pub(crate) all: u64,
+    /// Different event ids among them.
+    pub(crate) distinct: u64,
+    /// Rows that are DONE.
+    pub(crate) done: u64,
+    /// Those of them that were DONE within a second of their insert.
+    pub(crate) done_within_1s: u64,
+    /// When the last of them became DONE, in microseconds since 1970.
+    pub(crate) last_done_at: i64,
+}
+
+impl Rows {
+    /// From the columns of a lab's query, in the order of the fields.
+    fn from_columns(columns: [i64; 5]) -> Self {
+        let [all, distinct, done, done_within_1s, last_done_at] = columns;
+        Self {
+            all: count(all),
+            distinct: count(distinct),
+            done: count(done),
+            done_within_1s: count(done_within_1s),
+            last_done_at,
+        }
+    }
+}
+
+/// A count as databases return it, which have no unsigned numbers.
+fn count(column: i64) -> u64 {
+    u64::try_from(column).unwrap_or(0)
+}
+
+/// Seconds between two readings of the database's clock.
+#[expect(clippy::cast_precision_loss, reason = "a run takes less than 2^52 microseconds")]
+pub(crate) fn seconds_between(start: i64, end: i64) -> f64 {
+    end.saturating_sub(start).max(0) as f64 / 1e6
+}
