@@ -241,6 +241,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_remove_deletes_the_row`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
+    /// Whether two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
+    /// says no.
+    fn settles_in_parallel(&self) -> bool {
+        false
+    }
+
     /// How processes wake each other through this database, if it can.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         None

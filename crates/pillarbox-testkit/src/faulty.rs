@@ -175,6 +175,10 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         self.call(Operation::Settle, "announce an attempt", self.inner.begin_attempt(node, fence, attempt)).await
     }
+    fn settles_in_parallel(&self) -> bool {
+        self.inner.settles_in_parallel()
+    }
+
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         self.inner.wake_ups()
     }

@@ -221,6 +221,10 @@ async fn changes_find_their_rows_by_the_primary_key() {
             (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
             (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
             (&sql.settle_done, vec![("seqs", &many)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("held", &nothing)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("held", &held)]),
+            (&sql.removed_at_once, vec![("seqs", &many), ("held", &nothing)]),
+            (&sql.removed_at_once, vec![("seqs", &many), ("held", &held)]),
             (&sql.ripen, vec![("seqs", &many)]),
             (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
@@ -237,8 +241,9 @@ async fn changes_find_their_rows_by_the_primary_key() {
             check(session, &fill(statement, &values), "PRIMARY", 2001).await;
         }
         // The owner of each row's partition besides; the server remembers those it has seen.
-        let settle_lock = fill(&sql.settle_lock, &[("seqs", &many), ("held", &owned)]);
-        check(session, &settle_lock, "PRIMARY", 3001).await;
+        for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
+            check(session, &fill(statement, &[("seqs", &many), ("held", &owned)]), "PRIMARY", 3001).await;
+        }
         let pairs: Vec<(i64, u8)> = (DONE + 1..=DONE + 1000).map(|seq| (seq, 7)).collect();
         check(session, &fill(&sql.stamp, &[("pairs", &Literal::pairs(&pairs))]), "PRIMARY", 2002).await;
     })

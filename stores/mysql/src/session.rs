@@ -194,6 +194,9 @@ impl Session {
             let rows = result.collect::<Row>().await?;
             answers.push(Answer { rows, matched });
             if result.is_empty() {
+                // Collecting the rows before it, the driver has passed by a last answer that has none. Where there is no such
+                // statement this is the last answer once more, which nobody asks for.
+                answers.push(Answer { rows: Vec::new(), matched: result.affected_rows() });
                 return Ok(Answers(answers));
             }
         }

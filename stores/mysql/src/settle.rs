@@ -5,7 +5,7 @@ use pillarbox_core::ownership::{Fence, NodeId, begun_by};
 use pillarbox_core::settle::{Change, Verdict};
 use pillarbox_core::store::BegunAttempt;
 
-use crate::answer::{int, is_true};
+use crate::answer::{Answers, int, is_true};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
@@ -14,8 +14,9 @@ use crate::store::Inner;
 
 /// Records verdicts in one transaction of two round trips, and returns those that were refused.
 ///
-/// The first takes the fence and locks the rows that may still be changed, the second changes them. MySQL has no
-/// `UPDATE … RETURNING`; so it is known which rows a change meets before it is made.
+/// MySQL has no `UPDATE … RETURNING`. Where every event succeeded at once, which is the common case, the number of rows that
+/// the change matched says that none was refused. Otherwise the rows that may still be changed are locked and read before any
+/// is changed.
 pub(crate) async fn settle(
     store: &Inner,
     node: &NodeId,
@@ -26,7 +27,13 @@ pub(crate) async fn settle(
         return Ok(Vec::new());
     }
     let mut session = store.sessions.session().await?;
-    let seqs = verdicts.iter().map(|verdict| verdict.seq).collect();
+    let seqs: Vec<i64> = verdicts.iter().map(|verdict| verdict.seq).collect();
+    if let Some(change) = at_once(&store.sql, verdicts)
+        && settle_at_once(store, &mut session, node, fence, change, seqs.clone()).await?
+    {
+        session.finish();
+        return Ok(Vec::new());
+    }
     let mut open = lock(store, &mut session, node, fence, seqs).await?;
     let mut applies = |verdict: &&Verdict| {
         let found = open.get(&verdict.seq).is_some_and(|attempts| *attempts == i64::from(verdict.expected_attempts));
@@ -42,6 +49,36 @@ pub(crate) async fn settle(
     end(&mut session, changes(&store.sql, &applied)).await?;
     session.finish();
     Ok(refused.into_iter().map(|verdict| verdict.seq).collect())
+}
+
+/// What records all of these verdicts in one statement, if one does.
+fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
+    let all =
+        |change: &Change| verdicts.iter().all(|verdict| verdict.change == *change && verdict.expected_attempts == 0);
+    if all(&Change::Done) {
+        Some(&sql.done_at_once)
+    } else if all(&Change::Remove) {
+        Some(&sql.removed_at_once)
+    } else {
+        None
+    }
+}
+
+/// Makes one change to all rows; false if it did not meet every one of them, and then it was not made.
+async fn settle_at_once(
+    store: &Inner,
+    session: &mut Session,
+    node: &NodeId,
+    fence: Fence,
+    change: &str,
+    mut seqs: Vec<i64>,
+) -> Result<bool, Failure> {
+    seqs.sort_unstable();
+    let change = fill(change, &[("seqs", &Literal::ints(&seqs)), ("held", &held(store, node, fence))]);
+    let answers = session.run(script(["START TRANSACTION", &fenced(store, node), &change])).await?;
+    let made = is_its_turn(&answers, fence)? && answers.matched(2) == seqs.len() as u64;
+    session.run(if made { "COMMIT" } else { "ROLLBACK" }).await?;
+    Ok(made)
 }
 
 /// The attempts of a row that a further verdict of the same batch may still change after this one.
@@ -86,26 +123,39 @@ async fn lock(
     fence: Fence,
     mut seqs: Vec<i64>,
 ) -> Result<HashMap<i64, i64>, Failure> {
-    let sql = &store.sql;
-    let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
-    let held = match fence {
-        Fence::Table => Literal::nothing(),
-        Fence::Partition => Literal::clause(fill(&sql.held_partition, &[("id", &id)])),
-        Fence::Row => Literal::clause(fill(&sql.held, &[("id", &id), ("begun", &begun)])),
-    };
     // Ascending, so that two settles lock the rows they share in the same order.
     seqs.sort_unstable();
-    let rows = fill(&sql.settle_lock, &[("seqs", &Literal::ints(&seqs)), ("held", &held)]);
-    let answers = session.run(script(["START TRANSACTION", &fill(&sql.fence, &[("id", &id)]), &rows])).await?;
-    let mine = match (answers.first(1), fence) {
-        (None, _) => false,
-        (Some(row), Fence::Table) => is_true(row, 0)?,
-        (Some(_), Fence::Partition | Fence::Row) => true,
-    };
-    if !mine {
+    let values = [("seqs", &Literal::ints(&seqs)), ("held", &held(store, node, fence))];
+    let rows = fill(&store.sql.settle_lock, &values);
+    let answers = session.run(script(["START TRANSACTION", &fenced(store, node), &rows])).await?;
+    if !is_its_turn(&answers, fence)? {
         return Ok(HashMap::new());
     }
     answers.rows(2).iter().map(|row| Ok((int(row, 0)?, int(row, 1)?))).collect()
+}
+
+/// What is asked of a row for it to be the node's.
+fn held(store: &Inner, node: &NodeId, fence: Fence) -> Literal {
+    let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
+    match fence {
+        Fence::Table => Literal::nothing(),
+        Fence::Partition => Literal::clause(fill(&store.sql.held_partition, &[("id", &id)])),
+        Fence::Row => Literal::clause(fill(&store.sql.held, &[("id", &id), ("begun", &begun)])),
+    }
+}
+
+/// What is asked of the node; second in its transaction.
+fn fenced(store: &Inner, node: &NodeId) -> String {
+    fill(&store.sql.fence, &[("id", &Literal::text(node.as_str()))])
+}
+
+/// Whether the fence found the node, and as the owner where there is one.
+fn is_its_turn(answers: &Answers, fence: Fence) -> Result<bool, Failure> {
+    match (answers.first(1), fence) {
+        (None, _) => Ok(false),
+        (Some(row), Fence::Table) => is_true(row, 0),
+        (Some(_), Fence::Partition | Fence::Row) => Ok(true),
+    }
 }
 
 /// Makes the changes and commits them.

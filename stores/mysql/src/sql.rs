@@ -35,7 +35,8 @@ macro_rules! statements {
 statements! {
     insert insert_values inserted
     ready due next_due wanted scope only without heads unblocked free take release
-    fence settle_lock held held_partition settle_done settle_retry settle_hold settle_dead begin_attempt
+    fence settle_lock held held_partition done_at_once removed_at_once
+    settle_done settle_retry settle_hold settle_dead begin_attempt
     stamp ripen highest
     lock live_nodes join renew leave free_partitions clear_nodes free_abandoned take_partitions probe
     members owners give_partitions gain_partitions

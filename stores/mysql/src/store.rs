@@ -141,6 +141,10 @@ impl Store for MysqlStore {
         self.inner.sessions.call("settle events", || settle::settle(&self.inner, node, fence, verdicts)).await
     }
 
+    fn settles_in_parallel(&self) -> bool {
+        true
+    }
+
     async fn close(&self) {
         self.inner.sessions.close();
     }

@@ -133,6 +133,10 @@ impl Store for PostgresStore {
         if self.inner.sessions.is_pooled() { None } else { Some(self) }
     }
 
+    fn settles_in_parallel(&self) -> bool {
+        true
+    }
+
     async fn close(&self) {
         self.inner.sessions.close();
     }

@@ -118,6 +118,16 @@ impl Registry {
         }
     }
 
+    /// The partitions of rows that are held, in the order of `seqs`; 0 of one that is not.
+    pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<u8> {
+        let entries = self.lock();
+        let partition = |seq| match entries.rows.get(seq) {
+            Some(Entry::Held { partition, .. }) => *partition,
+            _ => 0,
+        };
+        seqs.iter().map(partition).collect()
+    }
+
     /// Begins anew with nothing: between two terms of this node another may have delivered whatever is known here, so a
     /// row announced before a term may not be taken hot in it.
     pub(crate) fn clear(&self) {

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashSet, HashSetExt as _};
+use futures_util::future::join;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use super::{Change, Verdict, clean_error};
 use crate::clock::Random;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::observe::{Counters, Throttle};
-use crate::ownership::{Acquired, Fence, Tenure};
+use crate::ownership::{Acquired, Fence, Mode, Tenure};
 use crate::queue::{Feed, Intake};
 use crate::retry::Pause;
 use crate::store::Store;
@@ -48,6 +49,9 @@ const PACE: Duration = Duration::from_millis(2);
 /// So many verdicts wait for no more: the statement is a small part of what they cost.
 const WORTH_A_CALL: usize = 128;
 
+/// So many verdicts are recorded sooner by two calls: below, the second call costs what it saves.
+const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
+
 /// What is worth a line in the log, but not one for every event.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
@@ -75,12 +79,7 @@ impl Settler {
                         let done = batch.iter_mut().filter(|verdict| verdict.change == Change::Done);
                         done.for_each(|verdict| verdict.change = Change::Remove);
                     }
-                    let mut rest = &batch[..];
-                    while !rest.is_empty() {
-                        let (once, later) = rest.split_at(until_repeated(rest));
-                        self.settle(once, false).await;
-                        rest = later;
-                    }
+                    self.record(&mut batch).await;
                     batch.clear();
                     self.intake.pulse.settle.clear();
                 }
@@ -105,14 +104,52 @@ impl Settler {
         }
     }
 
+    /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
+    async fn record(&mut self, batch: &mut [Verdict]) {
+        let middle = if self.store.settles_in_parallel() {
+            divide(batch, self.tenure.mode, |seqs| self.intake.registry.partitions(seqs))
+        } else {
+            0
+        };
+        let (one, other) = batch.split_at(middle);
+        if one.is_empty() || other.is_empty() {
+            let mut rest = &*batch;
+            while !rest.is_empty() {
+                let (once, later) = rest.split_at(until_repeated(rest));
+                self.settle(once, false).await;
+                rest = later;
+            }
+            return;
+        }
+        let both = async {
+            match join(self.call(one, false), self.call(other, false)).await {
+                (Ok(one), Ok(other)) => Ok((Ok(one), Ok(other))),
+                answers => Err(answers),
+            }
+        };
+        let (Ok(answers) | Err(answers)) = self.intake.pulse.settle.ask(both).await;
+        self.answered(one, answers.0, false).await;
+        self.answered(other, answers.1, false).await;
+    }
+
     /// Records a batch. `tried` says that it may have been recorded already, by a try whose answer was lost.
-    async fn settle(&mut self, batch: &[Verdict], mut tried: bool) {
+    async fn settle(&mut self, batch: &[Verdict], tried: bool) {
+        let answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
+        self.answered(batch, answer, tried).await;
+    }
+
+    /// Tries to record a batch.
+    async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, StoreError> {
+        let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
+        let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
+        self.intake.meters.settle.measure(call, |_refused| batch.len()).await
+    }
+
+    /// The database has answered for a batch. What failed is tried again.
+    async fn answered(&mut self, batch: &[Verdict], mut answer: Result<Vec<i64>, StoreError>, mut tried: bool) {
         let mut pause = Pause::default();
         loop {
-            let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
-            let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again = tried));
-            let call = self.intake.meters.settle.measure(call, |_refused| batch.len());
-            match self.intake.pulse.settle.ask(call).await {
+            match answer {
                 Ok(refused) => {
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
@@ -150,6 +187,7 @@ impl Settler {
                     }
                 }
             }
+            answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
         }
     }
 
@@ -244,6 +282,36 @@ impl Settler {
     }
 }
 
+/// Puts a batch into two parts, of which either may be recorded without the other, and returns where the second begins; 0 if
+/// it is better left whole. All verdicts of a key are in one part: with a later event of it DONE and an earlier one not, a
+/// crash would have the earlier one delivered last.
+fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> Vec<u8>) -> usize {
+    if batch.len() < WORTH_TWO_CALLS || until_repeated(batch) < batch.len() {
+        return 0;
+    }
+    match mode {
+        Mode::Ordered => 0,
+        Mode::Partitioned => {
+            let seqs: Vec<i64> = batch.iter().map(|verdict| verdict.seq).collect();
+            let partitions = partitions(&seqs).into_iter();
+            let odd: HashSet<i64> = seqs
+                .into_iter()
+                .zip(partitions)
+                .filter(|(_, partition)| partition % 2 == 1)
+                .map(|(seq, _)| seq)
+                .collect();
+            batch.sort_unstable_by_key(|verdict| odd.contains(&verdict.seq));
+            batch.len() - odd.len()
+        }
+        // Each part on pages of its own.
+        Mode::SingleNode | Mode::MultiNode => {
+            let middle = batch.len() / 2;
+            batch.select_nth_unstable_by_key(middle, |verdict| verdict.seq);
+            middle
+        }
+    }
+}
+
 /// How many verdicts from the start of `batch` speak of different rows: one statement changes a row once, and a row that
 /// is held in its place gets several verdicts in a row.
 fn until_repeated(batch: &[Verdict]) -> usize {
@@ -286,6 +354,37 @@ mod tests {
         assert_eq!(until_repeated(&batch[2..]), 1);
         assert_eq!(until_repeated(&batch[3..]), 1);
         assert_eq!(until_repeated(&[]), 0);
+    }
+
+    #[test]
+    fn the_parts_of_a_batch_share_no_key() {
+        let batch = |len: i64| -> Vec<Verdict> {
+            let done = |seq| Verdict { seq, expected_attempts: 0, change: Change::Done };
+            (0..len).map(|n| done(n * 7919 % 10_007)).collect()
+        };
+        let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
+        let partitions = |seqs: &[i64]| seqs.iter().map(|seq| partition(*seq)).collect();
+        let whole = batch(1000);
+
+        let mut parts = whole.clone();
+        let middle = divide(&mut parts, Mode::Partitioned, partitions);
+        let (one, other) = parts.split_at(middle);
+        assert!(one.iter().all(|verdict| partition(verdict.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
+        assert!(other.iter().all(|verdict| partition(verdict.seq) % 2 == 1) && other.len() > 200, "{}", other.len());
+
+        let middle = divide(&mut parts, Mode::SingleNode, partitions);
+        let (one, other) = parts.split_at(middle);
+        assert!(one.iter().all(|low| other.iter().all(|high| low.seq < high.seq)));
+        assert_eq!((one.len(), other.len()), (500, 500));
+        let seqs = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.seq).collect::<HashSet<_>>();
+        assert_eq!(seqs(&parts), seqs(&whole), "none is lost");
+
+        assert_eq!(divide(&mut parts, Mode::Ordered, partitions), 0);
+        assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
+        let held = Change::Hold { attempts: 1, error: "late".to_owned() };
+        parts
+            .extend([Verdict { seq: -1, expected_attempts: 0, change: held }, Verdict { seq: -1, ..whole[0].clone() }]);
+        assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
     }
 
     #[test]

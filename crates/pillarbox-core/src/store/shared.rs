@@ -73,6 +73,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         (**self).settle(node, fence, verdicts).await
     }
+    fn settles_in_parallel(&self) -> bool {
+        (**self).settles_in_parallel()
+    }
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         (**self).wake_ups()
     }
