@@ -94,11 +94,21 @@ async fn delivered(
     kept: bool,
     seqs: Vec<i64>,
 ) -> Result<Vec<i64>, sqlx::Error> {
+    let wanted = seqs.len() as u64;
     let seqs = json::array(seqs);
-    // Asked beforehand, because it is nearly always none: `RETURNING` would hand over every row that was changed instead.
-    let refused = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
-    let refused = refused.bind(seqs.as_str()).bind(attempts).fetch_all(&mut *connection).await?;
-    let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
-    change.bind(seqs).bind(attempts).execute(connection).await?;
+    let change = async |connection: &mut SqliteConnection| {
+        let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
+        Ok::<_, sqlx::Error>(change.bind(seqs.as_str()).bind(attempts).execute(connection).await?.rows_affected())
+    };
+    // Nearly always none is refused, and then their number says so. `RETURNING` would hand over every row that was changed.
+    query("SAVEPOINT delivered").execute(&mut *connection).await?;
+    let mut refused = Vec::new();
+    if change(&mut *connection).await? < wanted {
+        query("ROLLBACK TO delivered").execute(&mut *connection).await?;
+        let which = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
+        refused = which.bind(seqs.as_str()).bind(attempts).fetch_all(&mut *connection).await?;
+        change(&mut *connection).await?;
+    }
+    query("RELEASE delivered").execute(connection).await?;
     Ok(refused)
 }
