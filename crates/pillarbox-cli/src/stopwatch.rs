@@ -22,7 +22,9 @@ const UNSET: u64 = u64::MAX;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Latency {
     pub(crate) p50: u64,
+    pub(crate) p95: u64,
     pub(crate) p99: u64,
+    pub(crate) max: u64,
 }
 
 impl Stopwatch {
@@ -56,7 +58,12 @@ impl Stopwatch {
                 histogram.saturating_record(handled.saturating_sub(committed));
             }
         }
-        Latency { p50: histogram.value_at_quantile(0.5), p99: histogram.value_at_quantile(0.99) }
+        Latency {
+            p50: histogram.value_at_quantile(0.5),
+            p95: histogram.value_at_quantile(0.95),
+            p99: histogram.value_at_quantile(0.99),
+            max: histogram.max(),
+        }
     }
 
     fn micros(&self, time: Instant) -> u64 {
@@ -81,6 +88,6 @@ mod tests {
         watch.handled(1, after(9)); // a second call
         watch.committed(2, after(1)); // never handled
         watch.handled(99, after(1)); // none of ours
-        assert_eq!(watch.latency(), Latency { p50: 0, p99: 1000 });
+        assert_eq!(watch.latency(), Latency { p50: 0, p95: 1000, p99: 1000, max: 1000 });
     }
 }

@@ -116,4 +116,7 @@ pub(crate) struct Measure {
     /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// With `--json`, add how the run went: what was written, delivered and waiting, every tenth of a second at most.
+    #[arg(long, requires = "json")]
+    pub(crate) samples: bool,
 }

@@ -2,28 +2,27 @@
 //! the ratio. Rows are counted in the database, never in the bench's own memory; only calls of the handler are counted in
 //! the process, because a handler that does nothing leaves no trace elsewhere.
 
-mod drain;
+mod calls;
 mod figures;
-mod hot;
 mod lab;
 mod load;
+mod meter;
+mod nodes;
 mod order;
-mod postgres;
-mod sqlite;
-mod write;
+mod process;
+mod runs;
+mod writers;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pillarbox::store::TableName;
-
-use crate::address::Address;
 use crate::args::{Bench, BenchArgs, Measure};
 use crate::failure::Failure;
 use crate::report;
 use figures::Figures;
 use lab::Lab;
 use load::Load;
+use runs::{drain, hot, write};
 
 /// Runs one bench. It fails when an event was lost, delivered twice or out of order, however fast.
 pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
@@ -45,20 +44,14 @@ pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
             (common, close(&*lab, figures).await?)
         }
     };
+    let figures = if common.samples { figures } else { figures.without_samples() };
     report::print_either(common.json, &figures, || figures.text())?;
     Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-const NO_MYSQL: &str = "names a MySQL database, which is not benched yet; use a SQLite file or a PostgreSQL URL";
-
 /// Opens the database with as many connections for writing, beside those of the outbox.
 async fn open(common: &Measure, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
-    let table = TableName::parse(lab::TABLE)?;
-    let lab: Arc<dyn Lab> = match Address::parse(&common.store)? {
-        Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
-        Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
-        Address::Mysql(_) => return Err(Failure::Service(NO_MYSQL)),
-    };
+    let lab = lab::open(&common.store, connections).await?;
     lab.create_yardstick().await?;
     Ok(lab)
 }

@@ -3,8 +3,10 @@
 use crate::support::{column, connect, count, keys, run, run_async, with_postgres};
 use serde_json::Value;
 
-const COMMON: [&str; 10] = [
+const COMMON: [&str; 15] = [
     "bench",
+    "client_cpu_us_per_event",
+    "dead_tuples",
     "duplicates",
     "events",
     "events_per_s",
@@ -12,10 +14,14 @@ const COMMON: [&str; 10] = [
     "payload_bytes",
     "ratio",
     "seconds",
+    "statements_per_event",
     "store",
+    "verdicts",
+    "wal_bytes_per_event",
     "yardstick_per_s",
 ];
-const HOT: [&str; 5] = ["commit_to_handler_us", "done_within_1s", "write_only_per_s", "write_ratio", "written_per_s"];
+const HOT: [&str; 6] =
+    ["commit_to_handler_us", "done_within_1s", "write_only_per_s", "write_ratio", "writers", "written_per_s"];
 const DRAIN: [&str; 5] = ["delete_done", "mode", "nodes", "rows_delayed", "rows_done"];
 const KEYS: [&str; 8] =
     ["delete_done", "keys", "mode", "nodes", "out_of_order", "rows_blocked", "rows_delayed", "rows_done"];
@@ -64,6 +70,26 @@ async fn every_bench_reports_on_postgres() {
         assert!(ended.stdout.contains("counted in the database"), "{ended:?}");
     })
     .await;
+}
+
+#[test]
+fn how_a_run_went_is_told_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db");
+    let store = file.to_str().unwrap();
+    for (bench, done) in [("write", 0), ("hot", 2_000), ("drain", 2_000)] {
+        let ended = run(&["bench", bench, "--store", store, "--events", "2000", "--json", "--samples"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report = ended.json();
+        let last = report["samples"].as_array().and_then(|samples| samples.last()).unwrap();
+        assert_eq!(keys(last), ["backlog", "dead_tuples", "done", "seconds", "wal_bytes", "written"]);
+        assert_eq!(
+            (&last["written"], &last["done"], &last["backlog"]),
+            (&2_000.into(), &done.into(), &(2_000 - done).into())
+        );
+    }
+    let ended = run(&["bench", "write", "--store", store, "--samples"]);
+    assert_eq!(ended.code, Some(2), "they would drown the text: {ended:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use pillarbox::{Envelope, Outbox, SqliteStore, Store};
 use sqlx::SqlitePool;
 use tokio::time::Instant;
 
-use super::lab::{BATCH, BYSTANDER, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use super::yardstick::{ROWS, ids};
+use super::{About, BATCH, BYSTANDER, Gauge, Lab, Rows};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
@@ -65,6 +66,18 @@ impl SqliteLab {
 
 #[async_trait]
 impl Lab for SqliteLab {
+    fn about(&self) -> About {
+        About {
+            yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",
+            statements: "not counted",
+            wal: "not counted",
+        }
+    }
+
+    fn shares_its_store(&self) -> bool {
+        true
+    }
+
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.store.clone())
     }
@@ -80,7 +93,7 @@ impl Lab for SqliteLab {
             "WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?1)
              INSERT INTO pillarbox_bench_yardstick (id, s) SELECT id, 0 FROM ids",
         )
-        .bind(YARDSTICK_ROWS)
+        .bind(ROWS)
         .execute(&self.pool)
         .await
         .map_err(Failure::during(DOING))?;
@@ -102,7 +115,7 @@ impl Lab for SqliteLab {
                               WHERE id IN (SELECT value FROM json_each(?1))";
         let mut connection = self.pool.acquire().await.map_err(Failure::during(DOING))?;
         let (started, mut rows) = (Instant::now(), 0);
-        for ids in yardstick_ids() {
+        for ids in ids() {
             let ids = serde_json::to_string(&ids)?;
             sqlx::query(UPDATE).bind(ids).execute(&mut *connection).await.map_err(Failure::during(DOING))?;
             rows += BATCH as u64;
@@ -166,5 +179,14 @@ impl Lab for SqliteLab {
         let row: (i64, i64, i64, i64, i64) =
             sqlx::query_as(COUNT).fetch_one(&self.pool).await.map_err(Failure::during("count the rows"))?;
         Ok(Rows::from_columns(row.into()))
+    }
+
+    /// SQLite counts nothing of this.
+    async fn gauge(&self) -> Result<Gauge, Failure> {
+        Ok(Gauge::default())
+    }
+
+    async fn statements(&self) -> Result<Option<u64>, Failure> {
+        Ok(None)
     }
 }

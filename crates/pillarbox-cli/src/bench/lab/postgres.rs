@@ -8,9 +8,10 @@ use pillarbox::event::EnvelopeBuilder;
 use pillarbox::store::TableName;
 use pillarbox::write::insert;
 use pillarbox::{Envelope, Outbox, PostgresStore, Store};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use super::lab::{BYSTANDER, Lab, Rows, YARDSTICK_ROWS, yardstick_ids};
+use super::yardstick::{ROWS, ids};
+use super::{About, BYSTANDER, Gauge, Lab, Rows, count};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::service_pool;
@@ -43,12 +44,28 @@ const BYSTANDERS: &str = "
          generate_series(1, rows) AS n
 ";
 
+const GAUGE: &str = "
+    SELECT (SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass('pillarbox_bench_event')),
+           pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint
+";
+
+/// Reading the counters is not counted: only that names them.
+const STATEMENTS: &str = "
+    SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
+    WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_%'
+";
+
+const TRANSACTIONS: &str =
+    "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+
 /// PostgreSQL: the writers' pool is separate from the outbox's.
 pub(crate) struct PostgresLab {
     url: String,
     table: TableName,
     store: PostgresStore,
     pool: Pool,
+    /// Whether every statement is counted, and not only every transaction.
+    has_statements: bool,
 }
 
 // The URL may hold a password, and `Debug` output ends up in logs.
@@ -60,8 +77,20 @@ impl fmt::Debug for PostgresLab {
 
 impl PostgresLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
-        let (store, pool) = (store::postgres(url, table).await?, service_pool(url, connections)?);
-        Ok(Self { url: url.to_owned(), table: table.clone(), store, pool })
+        // One more for the meter, which must not wait for a writer.
+        let (store, pool) = (store::postgres(url, table).await?, service_pool(url, connections + 1)?);
+        let mut lab = Self { url: url.to_owned(), table: table.clone(), store, pool, has_statements: false };
+        // The extension may be missing, not loaded or not for this user; all of that is an error.
+        lab.has_statements = lab.client().await?.query_one(STATEMENTS, &[]).await.is_ok();
+        Ok(lab)
+    }
+
+    /// Lets sessions that have ended report what they did: that takes them a moment, and one that goes on tells only now
+    /// and then.
+    async fn let_sessions_report(&self) {
+        const A_MOMENT: Duration = Duration::from_millis(100);
+        self.pool.retain(|_, _| false);
+        sleep(A_MOMENT).await;
     }
 
     async fn client(&self) -> Result<Client, Failure> {
@@ -71,6 +100,18 @@ impl PostgresLab {
 
 #[async_trait]
 impl Lab for PostgresLab {
+    fn about(&self) -> About {
+        About {
+            yardstick: "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",
+            statements: if self.has_statements {
+                "statements per event in this database, by pg_stat_statements"
+            } else {
+                "transactions per event in this database; statements need pg_stat_statements"
+            },
+            wal: "of write-ahead log, of the whole server",
+        }
+    }
+
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.store.clone())
     }
@@ -84,7 +125,7 @@ impl Lab for PostgresLab {
         const FILL: &str = "INSERT INTO pillarbox_bench_yardstick (id, s) SELECT generate_series(1, $1::bigint), 0";
         let client = self.client().await?;
         client.batch_execute(YARDSTICK).await.map_err(Failure::during(DOING))?;
-        client.execute(FILL, &[&YARDSTICK_ROWS]).await.map_err(Failure::during(DOING))?;
+        client.execute(FILL, &[&ROWS]).await.map_err(Failure::during(DOING))?;
         Ok(())
     }
 
@@ -113,7 +154,7 @@ impl Lab for PostgresLab {
         let client = self.client().await?;
         let update = client.prepare(UPDATE).await.map_err(Failure::during(DOING))?;
         let (started, mut rows) = (Instant::now(), 0);
-        for ids in yardstick_ids() {
+        for ids in ids() {
             rows += client.execute(&update, &[&ids]).await.map_err(Failure::during(DOING))?;
             if started.elapsed() >= time {
                 break;
@@ -169,5 +210,22 @@ impl Lab for PostgresLab {
             *column = row.try_get(index).map_err(Failure::during(DOING))?;
         }
         Ok(Rows::from_columns(columns))
+    }
+
+    async fn gauge(&self) -> Result<Gauge, Failure> {
+        const DOING: &str = "read the database's counters";
+        let client = self.client().await?;
+        let gauge = client.prepare_cached(GAUGE).await.map_err(Failure::during(DOING))?;
+        let row = client.query_one(&gauge, &[]).await.map_err(Failure::during(DOING))?;
+        let column = |index| row.try_get::<_, Option<i64>>(index).map_err(Failure::during(DOING));
+        Ok(Gauge { dead_tuples: column(0)?.map(count), wal_bytes: column(1)?.map(count) })
+    }
+
+    async fn statements(&self) -> Result<Option<u64>, Failure> {
+        const DOING: &str = "read the database's counters";
+        self.let_sessions_report().await;
+        let sql = if self.has_statements { STATEMENTS } else { TRANSACTIONS };
+        let row = self.client().await?.query_one(sql, &[]).await.map_err(Failure::during(DOING))?;
+        Ok(Some(count(row.try_get(0).map_err(Failure::during(DOING))?)))
     }
 }

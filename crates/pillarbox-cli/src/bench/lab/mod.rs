@@ -1,18 +1,25 @@
+//! A database to measure on: what every bench asks of it, and how each of them answers.
+
+mod postgres;
+mod sqlite;
+mod yardstick;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::store::TableName;
 use pillarbox::{Envelope, Outbox, Store};
 use tokio::time::Instant;
 
+use crate::address::Address;
 use crate::failure::Failure;
+pub(crate) use yardstick::Yardstick;
 
 /// The bench's outbox; all its tables begin alike.
-pub(crate) const TABLE: &str = "pillarbox_bench_event";
-/// Rows of the yardstick's table.
-pub(crate) const YARDSTICK_ROWS: i64 = 100_000;
+const TABLE: &str = "pillarbox_bench_event";
 /// Rows changed by one statement of the yardstick, and events in one bulk write.
 pub(crate) const BATCH: usize = 1000;
 
@@ -22,8 +29,16 @@ pub(crate) const BYSTANDER: &str = "bench.bystander";
 /// A database to measure on.
 #[async_trait]
 pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
-    /// The outbox's side of the database.
+    /// What its figures mean, for those that mean something else on every database.
+    fn about(&self) -> About;
+
+    /// The outbox's side of the database, as the service that writes has it.
     fn store(&self) -> Arc<dyn Store>;
+
+    /// Whether the node beside the writers has to use that very store: where one connection writes for a whole process.
+    fn shares_its_store(&self) -> bool {
+        false
+    }
 
     /// Another store on the same tables, with connections of its own, as another process has.
     async fn another_store(&self) -> Result<Arc<dyn Store>, Failure>;
@@ -56,6 +71,45 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
 
     /// Counts the rows of the outbox, bystanders aside.
     async fn count(&self) -> Result<Rows, Failure>;
+
+    /// What the database tells of itself. It is asked twice a second while others are measured, so it has to be cheap.
+    async fn gauge(&self) -> Result<Gauge, Failure>;
+
+    /// How many statements, or what [`About::statements`] says, the database has run so far; `None` if it does not count.
+    async fn statements(&self) -> Result<Option<u64>, Failure>;
+}
+
+/// Opens the database with as many connections for writing, beside those of the outbox.
+pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
+    let table = TableName::parse(TABLE)?;
+    let lab: Arc<dyn Lab> = match Address::parse(store)? {
+        Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
+        Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
+        Address::Mysql(_) => return Err(Failure::Service(NO_MYSQL)),
+    };
+    Ok(lab)
+}
+
+const NO_MYSQL: &str = "names a MySQL database, which is not benched yet; use a SQLite file or a PostgreSQL URL";
+
+/// What figures of a database mean.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About {
+    /// What the yardstick does.
+    pub(crate) yardstick: &'static str,
+    /// What is counted as a statement, and of whom.
+    pub(crate) statements: &'static str,
+    /// What is counted as its log, and of whom.
+    pub(crate) wal: &'static str,
+}
+
+/// What a database tells of itself; `None` where it does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gauge {
+    /// Dead rows that wait in the outbox table for the database's cleaning.
+    pub(crate) dead_tuples: Option<u64>,
+    /// Bytes written to its log since some time in the past.
+    pub(crate) wal_bytes: Option<u64>,
 }
 
 /// What the outbox table says.
@@ -75,8 +129,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// From the columns of a lab's query, in the order of the fields.
-    pub(crate) fn from_columns(columns: [i64; 5]) -> Self {
-        let count = |column: i64| u64::try_from(column).unwrap_or(0);
+    fn from_columns(columns: [i64; 5]) -> Self {
         let [all, distinct, done, done_within_1s, last_done_at] = columns;
         Self {
             all: count(all),
@@ -88,30 +141,13 @@ impl Rows {
     }
 }
 
-/// The yardstick of a run: measured on both sides of it, because machines get warm and databases get tired.
-#[derive(Debug)]
-pub(crate) struct Yardstick {
-    before: f64,
+/// A count as databases return it, which have no unsigned numbers.
+fn count(column: i64) -> u64 {
+    u64::try_from(column).unwrap_or(0)
 }
 
-impl Yardstick {
-    const TIME: Duration = Duration::from_millis(1500);
-
-    /// Measures before the run.
-    pub(crate) async fn before(lab: &dyn Lab) -> Result<Self, Failure> {
-        lab.rest().await?;
-        Ok(Self { before: lab.yardstick(Self::TIME).await? })
-    }
-
-    /// Measures after the run and returns the mean of both.
-    pub(crate) async fn after(self, lab: &dyn Lab) -> Result<f64, Failure> {
-        lab.rest().await?;
-        Ok(f64::midpoint(self.before, lab.yardstick(Self::TIME).await?))
-    }
-}
-
-/// The ids of the yardstick's statements, for ever: each the next [`BATCH`] in a row.
-pub(crate) fn yardstick_ids() -> impl Iterator<Item = Vec<i64>> {
-    let starts = (1..=YARDSTICK_ROWS).step_by(BATCH).cycle();
-    starts.map(|first| (first..).take(BATCH).collect())
+/// Seconds between two readings of the database's clock.
+#[expect(clippy::cast_precision_loss, reason = "a run takes less than 2^52 microseconds")]
+pub(crate) fn seconds_between(start: i64, end: i64) -> f64 {
+    end.saturating_sub(start).max(0) as f64 / 1e6
 }

@@ -1,10 +1,12 @@
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::figures::{Figures, WriteFigures};
-use super::lab::{Lab, Yardstick};
-use super::load::Load;
+use crate::bench::figures::{Fate, Figures, Own, WriteFigures};
+use crate::bench::lab::{Lab, Yardstick};
+use crate::bench::load::Load;
+use crate::bench::meter::{Goal, Meter, Progress};
 use crate::failure::Failure;
 use crate::report::{per_second, rounded};
 
@@ -21,10 +23,17 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> 
     lab.clear().await?;
     let yardstick = Yardstick::before(lab).await?;
     lab.rest().await?;
-    let seconds = load.fill(lab).await?.as_secs_f64();
+    let written = AtomicU64::new(0);
+    let progress = || Progress { written: written.load(Ordering::Relaxed), done: 0 };
+    let mut meter = Meter::start(lab, Goal::Write(load.events)).await?;
+    let started = Instant::now();
+    meter.watch(progress, load.fill(lab, &written)).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let measured = meter.finish().await?;
     let rows = lab.count().await?;
     let yardstick = yardstick.after(lab).await?;
-    Ok(Figures::new("write", lab, load, seconds, yardstick).written(&rows).with_write(write))
+    let figures = Figures::new("write", lab, seconds, measured, Own::Write(write));
+    Ok(figures.with_events(load, Fate::written(load, &rows)).with_yardstick(yardstick))
 }
 
 /// A business row alone and with an event, in turns, so that whatever slows the machine slows both.

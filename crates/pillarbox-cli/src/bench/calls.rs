@@ -1,0 +1,58 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pillarbox::{Delivery, HandlerError};
+use tokio::time::Instant;
+
+use super::lab::BYSTANDER;
+use super::load::Load;
+use super::order::Order;
+use crate::stopwatch::Stopwatch;
+
+/// What the handler has seen: the one thing that the database cannot tell.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    counts: Box<[AtomicU32]>,
+    order: Option<Order>,
+    pub(crate) stopwatch: Stopwatch,
+}
+
+impl Calls {
+    pub(crate) fn new(load: &Load) -> Arc<Self> {
+        let counts = (0..load.events).map(|_| AtomicU32::new(0)).collect();
+        Arc::new(Self { counts, order: load.keys.map(Order::new), stopwatch: Stopwatch::new(load.events as usize) })
+    }
+
+    /// Notes a call. Bystanders are not to be delivered: the one that is reached fails, and is not tried again.
+    pub(crate) fn note(&self, delivery: &Delivery) -> Result<(), HandlerError> {
+        const DAY: Duration = Duration::from_secs(86_400);
+        if delivery.event_type() == BYSTANDER {
+            return Err(HandlerError::retry_after(DAY, "it blocks its key, as it was asked to"));
+        }
+        let Some(number) = delivery.aggregate_id().and_then(|id| id.parse::<usize>().ok()) else { return Ok(()) };
+        if let Some(count) = self.counts.get(number) {
+            self.stopwatch.handled(number, Instant::now());
+            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+            if let Some(order) = self.order.as_ref().filter(|_| is_first) {
+                order.note(number, delivery.seq());
+            }
+        }
+        Ok(())
+    }
+
+    /// Events that were called at all.
+    pub(crate) fn called(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(count.load(Ordering::Relaxed) > 0)).sum()
+    }
+
+    /// First calls after the first call of a later event of the same key; `None` if nobody asked for an order.
+    pub(crate) fn out_of_order(&self) -> Option<u64> {
+        self.order.as_ref().map(Order::violations)
+    }
+
+    /// Calls beyond the first for an event.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(count.load(Ordering::Relaxed).saturating_sub(1))).sum()
+    }
+}

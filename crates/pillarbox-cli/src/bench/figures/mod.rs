@@ -1,0 +1,220 @@
+//! What a bench has measured, as JSON for programs and as text for people.
+
+mod costs;
+mod drain;
+mod hot;
+mod sample;
+mod verdict;
+mod write;
+
+use serde::Serialize;
+
+use super::calls::Calls;
+use super::lab::{About, Lab, Rows};
+use super::load::Load;
+use super::meter::Measured;
+use crate::report::{grouped, micros, per_second, rate, rounded, table};
+use crate::stopwatch::Latency;
+
+pub(crate) use costs::Costs;
+pub(crate) use drain::DrainFigures;
+pub(crate) use hot::HotFigures;
+pub(crate) use sample::Sample;
+pub(crate) use verdict::Verdict;
+pub(crate) use write::WriteFigures;
+
+/// A name, a figure and what it means.
+type Line = (&'static str, String, &'static str);
+
+/// What a bench has measured. As JSON its keys are a contract, and flat.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) bench: &'static str,
+    pub(crate) store: String,
+    pub(crate) seconds: f64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<EventFigures>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) yardstick: Option<YardstickFigures>,
+    #[serde(flatten)]
+    pub(crate) own: Own,
+    #[serde(flatten)]
+    pub(crate) costs: Costs,
+    /// What the bench asks of the run beyond losing nothing; of most runs it asks nothing.
+    pub(crate) verdicts: Vec<Verdict>,
+    /// How the run went, if somebody wants to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) samples: Vec<Sample>,
+    #[serde(skip)]
+    about: About,
+}
+
+/// The events of a run and what became of them.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct EventFigures {
+    pub(crate) events: u32,
+    pub(crate) payload_bytes: u32,
+    pub(crate) events_per_s: f64,
+    pub(crate) duplicates: u64,
+    pub(crate) lost: u64,
+}
+
+/// What the same database does in the same run without any outbox.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct YardstickFigures {
+    pub(crate) yardstick_per_s: f64,
+    pub(crate) ratio: f64,
+}
+
+/// What only one of the benches measures.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Own {
+    Write(WriteFigures),
+    Hot(HotFigures),
+    Drain(DrainFigures),
+}
+
+/// What became of the events of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fate {
+    duplicates: u64,
+    lost: u64,
+}
+
+impl Fate {
+    /// Of events that were to be delivered: calls beyond the first, and rows that are not DONE.
+    pub(crate) fn delivered(load: &Load, calls: &Calls, rows: &Rows) -> Self {
+        Self { duplicates: calls.duplicates(), lost: u64::from(load.events).saturating_sub(rows.done) }
+    }
+
+    /// As [`delivered`](Self::delivered), where rows are deleted: what matters is that they were called, and are gone.
+    pub(crate) fn removed(load: &Load, calls: &Calls, rows: &Rows) -> Self {
+        let events = u64::from(load.events);
+        Self { duplicates: calls.duplicates(), lost: events - events.saturating_sub(rows.all).min(calls.called()) }
+    }
+
+    /// Of events that were only written.
+    pub(crate) fn written(load: &Load, rows: &Rows) -> Self {
+        Self { duplicates: rows.all - rows.distinct, lost: u64::from(load.events).saturating_sub(rows.distinct) }
+    }
+}
+
+impl Figures {
+    /// Figures of a bench that took so many seconds.
+    pub(crate) fn new(bench: &'static str, lab: &dyn Lab, seconds: f64, measured: Measured, own: Own) -> Self {
+        let store = lab.store();
+        Self {
+            bench,
+            store: format!("{} {}", store.info().dialect, store.info().address),
+            seconds: rounded(seconds, 4),
+            events: None,
+            yardstick: None,
+            own,
+            costs: measured.costs,
+            verdicts: Vec::new(),
+            samples: measured.samples,
+            about: lab.about(),
+        }
+    }
+
+    /// Adds the events that the bench took its time for.
+    pub(crate) fn with_events(mut self, load: &Load, fate: Fate) -> Self {
+        let Fate { duplicates, lost } = fate;
+        let events_per_s = rounded(per_second(load.events.into(), self.seconds), 0);
+        let (events, payload_bytes) = (load.events, load.payload_bytes);
+        self.events = Some(EventFigures { events, payload_bytes, events_per_s, duplicates, lost });
+        self
+    }
+
+    /// Adds the yardstick that the events are compared with.
+    pub(crate) fn with_yardstick(mut self, per_s: f64) -> Self {
+        let ratio = self.events.map_or(f64::NAN, |events| events.events_per_s / per_s);
+        self.yardstick = Some(YardstickFigures { yardstick_per_s: rounded(per_s, 0), ratio: rounded(ratio, 3) });
+        self
+    }
+
+    /// Leaves out how the run went.
+    pub(crate) fn without_samples(self) -> Self {
+        Self { samples: Vec::new(), ..self }
+    }
+
+    /// Whether every event was there once and in its place, and every verdict held.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.events.is_none_or(|events| events.duplicates == 0 && events.lost == 0)
+            && self.own.is_in_order()
+            && self.verdicts.iter().all(|verdict| verdict.held)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(events) = &self.events {
+            lines.extend([
+                ("events", grouped(events.events.into()), "counted in the database"),
+                ("payload", format!("{} B", grouped(events.payload_bytes.into())), "JSON"),
+            ]);
+        }
+        lines.push(("seconds", format!("{:.3}", self.seconds), self.own.meaning_of_seconds()));
+        if let Some(events) = &self.events {
+            lines.push(("events", rate(events.events_per_s), "the main figure"));
+        }
+        if let Some(yardstick) = &self.yardstick {
+            lines.extend([
+                ("yardstick", rate(yardstick.yardstick_per_s), self.about.yardstick),
+                ("ratio", format!("{:.3}", yardstick.ratio), "events to yardstick: compare this between machines"),
+            ]);
+        }
+        if let Some(events) = &self.events {
+            let lost = "rows missing, or not DONE or deleted where they should be";
+            lines.extend([
+                ("duplicates", grouped(events.duplicates), "calls beyond the first, counted in the handler"),
+                ("lost", grouped(events.lost), lost),
+            ]);
+        }
+        lines.extend(self.own.lines());
+        lines.extend(self.costs.lines(self.about));
+        let figures = table(&lines).trim_fmt();
+        let verdicts: String = self.verdicts.iter().map(|verdict| format!("\n{}", verdict.sentence())).collect();
+        format!("bench {} on {}\n\n{figures}\n{verdicts}\n{NOTES}", self.bench, self.store)
+    }
+}
+
+impl Own {
+    fn lines(&self) -> Vec<Line> {
+        match self {
+            Self::Write(figures) => figures.lines(),
+            Self::Hot(figures) => figures.lines(),
+            Self::Drain(figures) => figures.lines(),
+        }
+    }
+
+    fn meaning_of_seconds(&self) -> &'static str {
+        match self {
+            Self::Write(_) => "to write them, 1,000 in each transaction, nothing else running",
+            Self::Hot(_) => "from the first write to the last done_at, by the database's clock",
+            Self::Drain(drain) if drain.delete_done => {
+                "from start() until the last row was deleted, by the database's clock"
+            }
+            Self::Drain(_) => "from start() to the last done_at, by the database's clock",
+        }
+    }
+
+    fn is_in_order(&self) -> bool {
+        match self {
+            Self::Drain(drain) => drain.is_in_order(),
+            _ => true,
+        }
+    }
+}
+
+const NOTES: &str = "Between the phases the database is vacuumed and checkpointed, so that none pays for another.\n\
+                     The yardstick is the mean of a measurement before and one after, on the same database.";
+
+fn latency_lines(name: &'static str, latency: Latency) -> [Line; 4] {
+    [
+        (name, micros(latency.p50), "half of the events were faster"),
+        ("", micros(latency.p95), "95 % of the events were faster"),
+        ("", micros(latency.p99), "99 % of the events were faster"),
+        ("", micros(latency.max), "the slowest"),
+    ]
+}

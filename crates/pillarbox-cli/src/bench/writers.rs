@@ -1,0 +1,91 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pillarbox::Outbox;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::calls::Calls;
+use super::lab::Lab;
+use super::load::Load;
+use crate::failure::Failure;
+
+/// Tasks that write one event per transaction, flat out.
+#[derive(Debug, Clone)]
+pub(crate) struct Writers {
+    lab: Arc<dyn Lab>,
+    load: Load,
+    tasks: u16,
+    /// Through whose guard they write; otherwise their transactions know of no outbox.
+    guard: Option<Outbox>,
+    /// Who is told of their commits.
+    calls: Option<Arc<Calls>>,
+    next: Arc<AtomicU32>,
+    written: Arc<AtomicU64>,
+}
+
+impl Writers {
+    /// So many tasks that are to write the events of `load`.
+    pub(crate) fn new(lab: &Arc<dyn Lab>, load: &Load, tasks: u16) -> Self {
+        Self {
+            lab: Arc::clone(lab),
+            load: load.clone(),
+            tasks,
+            guard: None,
+            calls: None,
+            next: Arc::default(),
+            written: Arc::default(),
+        }
+    }
+
+    /// They write through the guard of `outbox`, so that it delivers from memory.
+    pub(crate) fn through(self, outbox: Option<&Outbox>) -> Self {
+        Self { guard: outbox.cloned(), ..self }
+    }
+
+    /// Each commit is noted, for its time until the handler.
+    pub(crate) fn noting(self, calls: &Arc<Calls>) -> Self {
+        Self { calls: Some(Arc::clone(calls)), ..self }
+    }
+
+    /// Events written so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Writes all events. Returns how long it took.
+    pub(crate) async fn run(&self) -> Result<Duration, Failure> {
+        let started = Instant::now();
+        let mut tasks: JoinSet<_> = (0..self.tasks).map(|_| self.clone().write()).collect();
+        while let Some(written) = tasks.join_next().await {
+            written??;
+        }
+        Ok(started.elapsed())
+    }
+
+    async fn write(self) -> Result<(), Failure> {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.load.events {
+                return Ok(());
+            }
+            let committed = self.transact(number).await?;
+            if let Some(calls) = &self.calls {
+                calls.stopwatch.committed(number as usize, committed);
+            }
+            self.written.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes one event. Returns when its commit had returned.
+    async fn transact(&self, number: u32) -> Result<Instant, Failure> {
+        let event = self.load.event(number);
+        if let Some(outbox) = &self.guard {
+            return self.lab.write(outbox, event).await;
+        }
+        let event = event.build().map_err(Failure::during("build an event"))?;
+        self.lab.transact(false, vec![event]).await?;
+        Ok(Instant::now())
+    }
+}
