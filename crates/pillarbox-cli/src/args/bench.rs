@@ -65,6 +65,10 @@ pub(crate) struct DrainArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     pub(crate) done: u32,
+    /// Events that were given up, which the table keeps besides.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) dead: u32,
     /// Events delayed until tomorrow that wait in the table besides.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]

@@ -5,7 +5,7 @@ use pillarbox::Envelope;
 use pillarbox::clock::{Random as _, SystemRandom};
 use pillarbox::event::EnvelopeBuilder;
 
-use super::lab::{BATCH, BYSTANDER, Lab};
+use super::lab::{BATCH, BYSTANDER, EVENT, Lab};
 use crate::failure::Failure;
 
 /// The events of a run: numbered, of one size.
@@ -30,8 +30,7 @@ impl Load {
 
     /// Event `number`. The number is its aggregate id, by which the handler knows it again.
     pub(crate) fn event(&self, number: u32) -> EnvelopeBuilder {
-        let event =
-            Envelope::builder("bench.event").aggregate("bench", number.to_string()).payload_json(&*self.payload);
+        let event = Envelope::builder(EVENT).aggregate("bench", number.to_string()).payload_json(&*self.payload);
         match self.keys {
             Some(keys) => event.key((number % keys).to_string()),
             None => event,

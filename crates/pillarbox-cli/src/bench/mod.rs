@@ -57,6 +57,6 @@ async fn open(common: &Measure, connections: usize) -> Result<Arc<dyn Lab>, Fail
 }
 
 async fn close(lab: &dyn Lab, figures: Result<Figures, Failure>) -> Result<Figures, Failure> {
-    lab.store().close().await;
+    lab.close().await;
     figures
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::order::{Ending, OrderPlaced};
 use super::shop::{Audit, Shop, path_name};
 use crate::failure::Failure;
-use crate::service::service_pool;
+use crate::service::postgres_pool;
 use crate::store;
 
 const TABLES: &str = "
@@ -30,7 +30,7 @@ impl PostgresShop {
         /// One for each writer and each worker of the outbox.
         const CONNECTIONS: usize = 8;
         let store = store::postgres(url, table).await?;
-        Ok(Self { store, pool: service_pool(url, CONNECTIONS)? })
+        Ok(Self { store, pool: postgres_pool(url, CONNECTIONS)? })
     }
 
     async fn client(&self) -> Result<deadpool_postgres::Client, Failure> {

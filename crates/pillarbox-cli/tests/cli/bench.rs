@@ -1,6 +1,7 @@
 //! The benches run on real databases and report every figure they promise. How fast they are is not tested here.
 
-use crate::support::{column, connect, count, keys, run, run_async, with_postgres};
+use crate::support::{column, connect, count, keys, mysql, run, run_async, with_mysql, with_postgres};
+use mysql_async::prelude::Queryable as _;
 use serde_json::Value;
 
 const COMMON: [&str; 15] = [
@@ -22,9 +23,9 @@ const COMMON: [&str; 15] = [
 ];
 const HOT: [&str; 6] =
     ["commit_to_handler_us", "done_within_1s", "write_only_per_s", "write_ratio", "writers", "written_per_s"];
-const DRAIN: [&str; 5] = ["delete_done", "mode", "nodes", "rows_delayed", "rows_done"];
-const KEYS: [&str; 8] =
-    ["delete_done", "keys", "mode", "nodes", "out_of_order", "rows_blocked", "rows_delayed", "rows_done"];
+const DRAIN: [&str; 6] = ["delete_done", "mode", "nodes", "rows_dead", "rows_delayed", "rows_done"];
+const KEYS: [&str; 9] =
+    ["delete_done", "keys", "mode", "nodes", "out_of_order", "rows_blocked", "rows_dead", "rows_delayed", "rows_done"];
 const WRITE: [&str; 3] = ["business_only_per_s", "business_with_event_per_s", "write_ratio"];
 
 fn assert_figures(bench: &str, report: &Value, own: &[&str]) {
@@ -72,6 +73,30 @@ async fn every_bench_reports_on_postgres() {
     .await;
 }
 
+#[tokio::test]
+async fn every_bench_reports_on_mysql() {
+    with_mysql(|url| async move {
+        for (bench, own) in BENCHES {
+            let args = ["bench", bench, "--store", &url, "--events", "2000", "--payload", "300", "--json"];
+            let ended = run_async(&args).await;
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let report = ended.json();
+            assert_figures(bench, &report, own);
+            assert!(report["statements_per_event"].as_f64() > Some(0.0), "{report}");
+        }
+        let args = ["bench", "drain", "--store", &url, "--events", "100", "--mode", "multi_node", "--nodes", "2"];
+        let ended = run_async(&[args.as_slice(), &["--done", "50", "--dead", "60", "--delayed", "70"]].concat()).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let rows: Vec<(i8, i64)> = mysql(&url)
+            .await
+            .query("SELECT status, COUNT(*) FROM pillarbox_bench_event GROUP BY status ORDER BY status")
+            .await
+            .unwrap();
+        assert_eq!(rows, [(0, 70), (1, 150), (3, 60)]);
+    })
+    .await;
+}
+
 #[test]
 fn how_a_run_went_is_told_on_request() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,24 +119,26 @@ fn how_a_run_went_is_told_on_request() {
 
 #[tokio::test]
 async fn a_drain_by_several_nodes_leaves_bystanders_alone() {
-    let args = ["--events", "2000", "--payload", "300", "--json", "--done", "50", "--delayed", "70", "--nodes", "2"];
+    let args = ["--events", "2000", "--payload", "300", "--json", "--done", "50", "--dead", "60", "--delayed", "70"];
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
     for mode in ["single_node", "multi_node", "ordered"] {
-        let ended = run(&[&["bench", "drain", "--store", &file, "--mode", mode], args.as_slice()].concat());
+        let ended =
+            run(&[&["bench", "drain", "--nodes", "2", "--store", &file, "--mode", mode], args.as_slice()].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let report = ended.json();
         assert_figures("drain", &report, &DRAIN);
         assert_eq!((&report["mode"], &report["nodes"]), (&mode.into(), &2.into()));
         assert_eq!((&report["rows_done"], &report["rows_delayed"]), (&50.into(), &70.into()));
+        assert_eq!(report["rows_dead"], 60);
     }
-    let pending =
-        "SELECT event_type || ' ' || count(*) FROM pillarbox_bench_event WHERE status = 0 GROUP BY event_type";
-    assert_eq!(column(&file, pending).await, ["bench.bystander 70"]);
+    let bystanders = "SELECT status || ' ' || count(*) FROM pillarbox_bench_event WHERE event_type = 'bench.bystander'
+                      GROUP BY status ORDER BY status";
+    assert_eq!(column(&file, bystanders).await, ["0 70", "1 50", "3 60"]);
 
     with_postgres(|url| async move {
         let args = ["bench", "drain", "--store", &url, "--mode", "multi_node", "--nodes", "2", "--events", "2000"];
-        let args = [args.as_slice(), &["--done", "50", "--delayed", "70", "--json"]].concat();
+        let args = [args.as_slice(), &["--done", "50", "--dead", "60", "--delayed", "70", "--json"]].concat();
         let ended = run_async(&args).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let report = ended.json();
@@ -120,6 +147,7 @@ async fn a_drain_by_several_nodes_leaves_bystanders_alone() {
         let delayed = "SELECT count(*) FROM pillarbox_bench_event WHERE status = 0 AND available_at > now()";
         assert_eq!(count(&client, delayed).await, 70);
         assert_eq!(count(&client, "SELECT count(*) FROM pillarbox_bench_event WHERE status = 1").await, 2_050);
+        assert_eq!(count(&client, "SELECT count(*) FROM pillarbox_bench_event WHERE status = 3").await, 60);
     })
     .await;
 }

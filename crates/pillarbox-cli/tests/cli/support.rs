@@ -5,6 +5,8 @@ use std::panic::resume_unwind;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Opts, OptsBuilder};
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
@@ -73,6 +75,31 @@ pub(crate) async fn with_postgres<F: Future<Output = ()> + Send + 'static>(test:
     if let Some(Err(error)) = outcome {
         resume_unwind(error.into_panic());
     }
+}
+
+/// Runs `test` on a MySQL or MariaDB database of its own, which is dropped afterwards whatever happens.
+pub(crate) async fn with_mysql<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(String) -> F) {
+    let server =
+        std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
+    let mut admin = mysql(&server).await;
+    let name = format!("pillarbox_cli_{:016x}", rand_suffix());
+    admin.query_drop(format!("CREATE DATABASE {name}")).await.expect("the test user may create databases");
+    let outcome = JoinSet::from_iter([test(database_url(&server, &name))]).join_next().await;
+    admin.query_drop(format!("DROP DATABASE {name}")).await.expect("the database can be dropped");
+    if let Some(Err(error)) = outcome {
+        resume_unwind(error.into_panic());
+    }
+}
+
+/// A connection to a MySQL or MariaDB server.
+pub(crate) async fn mysql(url: &str) -> Conn {
+    let options = OptsBuilder::from_opts(Opts::from_url(url).expect("a URL of MySQL")).prefer_socket(false);
+    Conn::new(options).await.unwrap_or_else(|error| {
+        panic!(
+            "these tests need MariaDB or MySQL and cannot reach it ({error}); run them by ./scripts/test, or name a server: \
+             PILLARBOX_TEST_MYSQL_URL=mysql://USER@HOST:PORT/DATABASE"
+        )
+    })
 }
 
 /// A client, and the task that drives its connection.

@@ -13,6 +13,7 @@ pub(crate) struct DrainFigures {
     mode: &'static str,
     nodes: u8,
     rows_done: u32,
+    rows_dead: u32,
     rows_delayed: u32,
     pub(crate) delete_done: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -29,10 +30,18 @@ struct KeyFigures {
 
 impl DrainFigures {
     pub(crate) fn new(args: &DrainArgs, load: &Load, calls: &Calls) -> Self {
-        let DrainArgs { mode, nodes, done, delayed, delete_done, blocked, .. } = *args;
+        let DrainArgs { mode, nodes, done, dead, delayed, delete_done, blocked, .. } = *args;
         let keys = load.keys.zip(calls.out_of_order());
         let keys = keys.map(|(keys, out_of_order)| KeyFigures { keys, rows_blocked: blocked, out_of_order });
-        Self { mode: Mode::from(mode).name(), nodes, rows_done: done, rows_delayed: delayed, delete_done, keys }
+        Self {
+            mode: Mode::from(mode).name(),
+            nodes,
+            rows_done: done,
+            rows_dead: dead,
+            rows_delayed: delayed,
+            delete_done,
+            keys,
+        }
     }
 
     /// Whether the events of each key came in their order, as far as anybody promised it.
@@ -45,6 +54,7 @@ impl DrainFigures {
             ("mode", self.mode.to_owned(), "who may deliver an event"),
             ("nodes", self.nodes.to_string(), "outboxes in this process, each over connections of its own"),
             ("rows done", grouped(self.rows_done.into()), "in the table besides, not measured"),
+            ("rows dead", grouped(self.rows_dead.into()), "given up, in the table besides"),
             ("rows delayed", grouped(self.rows_delayed.into()), "until tomorrow, in the table besides"),
         ];
         if self.delete_done {

@@ -207,7 +207,7 @@ impl Own {
     }
 }
 
-const NOTES: &str = "Between the phases the database is vacuumed and checkpointed, so that none pays for another.\n\
+const NOTES: &str = "Between the phases the database cleans up what they left, so that none pays for another.\n\
                      The yardstick is the mean of a measurement before and one after, on the same database.";
 
 fn latency_lines(name: &'static str, latency: Latency) -> [Line; 4] {

@@ -1,5 +1,6 @@
 //! A database to measure on: what every bench asks of it, and how each of them answers.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 mod yardstick;
@@ -23,6 +24,8 @@ const TABLE: &str = "pillarbox_bench_event";
 /// Rows changed by one statement of the yardstick, and events in one bulk write.
 pub(crate) const BATCH: usize = 1000;
 
+/// The type of the events that a bench measures.
+pub(crate) const EVENT: &str = "bench.event";
 /// The type of events that a bench puts into the table and does not measure.
 pub(crate) const BYSTANDER: &str = "bench.bystander";
 
@@ -65,9 +68,8 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
     /// One transaction of one event through the outbox's guard. Returns when its commit had returned.
     async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure>;
 
-    /// Inserts rows that are not to be delivered, with the given payload: `done` that are DONE, and `delayed` that are due
-    /// tomorrow. Their type is [`BYSTANDER`].
-    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure>;
+    /// Inserts so many rows by SQL alone, with nothing but what their kind needs, and the given payload.
+    async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure>;
 
     /// Counts the rows of the outbox, bystanders aside.
     async fn count(&self) -> Result<Rows, Failure>;
@@ -77,6 +79,9 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
 
     /// How many statements, or what [`About::statements`] says, the database has run so far; `None` if it does not count.
     async fn statements(&self) -> Result<Option<u64>, Failure>;
+
+    /// Closes the connections.
+    async fn close(&self);
 }
 
 /// Opens the database with as many connections for writing, beside those of the outbox.
@@ -85,12 +90,38 @@ pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn Lab>
     let lab: Arc<dyn Lab> = match Address::parse(store)? {
         Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
         Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
-        Address::Mysql(_) => return Err(Failure::Service(NO_MYSQL)),
+        Address::Mysql(url) => Arc::new(mysql::MysqlLab::open(&url, &table, connections).await?),
     };
     Ok(lab)
 }
 
-const NO_MYSQL: &str = "names a MySQL database, which is not benched yet; use a SQLite file or a PostgreSQL URL";
+/// Rows that a bench puts into the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Events to deliver, each of a key of its own.
+    Due,
+    /// Bystanders that are due tomorrow.
+    Delayed,
+    /// Bystanders that are DONE.
+    Done,
+    /// Bystanders that are DEAD.
+    Dead,
+}
+
+impl Kind {
+    fn event_type(self) -> &'static str {
+        if self == Self::Due { EVENT } else { BYSTANDER }
+    }
+
+    /// As the column says it.
+    fn status(self) -> i16 {
+        match self {
+            Self::Due | Self::Delayed => 0,
+            Self::Done => 1,
+            Self::Dead => 3,
+        }
+    }
+}
 
 /// What figures of a database mean.
 #[derive(Debug, Clone, Copy)]

@@ -11,10 +11,10 @@ use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BYSTANDER, Gauge, Lab, Rows, count};
+use super::{About, Gauge, Kind, Lab, Rows, count};
 use crate::failure::Failure;
 use crate::report::per_second;
-use crate::service::service_pool;
+use crate::service::postgres_pool;
 use crate::store;
 
 const YARDSTICK: &str = "
@@ -32,16 +32,15 @@ const COUNT: &str = "
     SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
            count(*) FILTER (WHERE status = 1 AND done_at - created_at <= interval '1 second'),
            coalesce((extract(epoch FROM max(done_at)) * 1000000)::bigint, 0)
-    FROM pillarbox_bench_event WHERE event_type <> 'bench.bystander'
+    FROM pillarbox_bench_event WHERE event_type = 'bench.event'
 ";
 
-/// Half of the columns that the outbox itself would fill are left out: nobody reads these rows.
-const BYSTANDERS: &str = "
-    INSERT INTO pillarbox_bench_event (event_id, event_type, payload, status, available_at, done_at)
-    SELECT kind || '-' || n, $1, $2::text::json, status, now() + due_in, CASE WHEN status = 1 THEN now() END
-    FROM (VALUES ('done', 1::smallint, NULL::interval, $3::bigint), ('delayed', 0, interval '1 day', $4))
-             AS kinds (kind, status, due_in, rows),
-         generate_series(1, rows) AS n
+/// The columns that only the outbox itself would fill are left out.
+const ADD: &str = "
+    INSERT INTO pillarbox_bench_event (event_id, event_type, aggregate_id, payload, status, available_at, done_at)
+    SELECT $1::text || '-' || n, $2, CASE WHEN $1 = 'Due' THEN n::text END, $3::text::json, $4::smallint,
+           CASE WHEN $1 = 'Delayed' THEN now() + interval '1 day' END, CASE WHEN $4 IN (1, 3) THEN now() END
+    FROM generate_series(0, $5::bigint - 1) AS n
 ";
 
 const GAUGE: &str = "
@@ -78,7 +77,7 @@ impl fmt::Debug for PostgresLab {
 impl PostgresLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
         // One more for the meter, which must not wait for a writer.
-        let (store, pool) = (store::postgres(url, table).await?, service_pool(url, connections + 1)?);
+        let (store, pool) = (store::postgres(url, table).await?, postgres_pool(url, connections + 1)?);
         let mut lab = Self { url: url.to_owned(), table: table.clone(), store, pool, has_statements: false };
         // The extension may be missing, not loaded or not for this user; all of that is an error.
         lab.has_statements = lab.client().await?.query_one(STATEMENTS, &[]).await.is_ok();
@@ -194,10 +193,10 @@ impl Lab for PostgresLab {
         Ok(Instant::now())
     }
 
-    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure> {
-        let (done, delayed) = (i64::from(done), i64::from(delayed));
+    async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {
+        let (name, rows) = (format!("{kind:?}"), i64::from(rows));
         let client = self.client().await?;
-        let inserted = client.execute(BYSTANDERS, &[&BYSTANDER, &payload, &done, &delayed]).await;
+        let inserted = client.execute(ADD, &[&name, &kind.event_type(), &payload, &kind.status(), &rows]).await;
         inserted.map_err(Failure::during("fill the table"))?;
         Ok(())
     }
@@ -227,5 +226,10 @@ impl Lab for PostgresLab {
         let sql = if self.has_statements { STATEMENTS } else { TRANSACTIONS };
         let row = self.client().await?.query_one(sql, &[]).await.map_err(Failure::during(DOING))?;
         Ok(Some(count(row.try_get(0).map_err(Failure::during(DOING))?)))
+    }
+
+    async fn close(&self) {
+        self.pool.close();
+        self.store.close().await;
     }
 }

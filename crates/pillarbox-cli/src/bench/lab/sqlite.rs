@@ -11,14 +11,16 @@ use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, BYSTANDER, Gauge, Lab, Rows};
+use super::{About, BATCH, Gauge, Kind, Lab, Rows};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
 
+/// SQLite writes pages, so its yardstick has rows of about the size of an event: the pages that it writes are as many. See
+/// `docs/decisions/0020-the-yardstick-of-sqlite-writes-as-much.md`.
 const YARDSTICK: &str = "
     DROP TABLE IF EXISTS pillarbox_bench_yardstick;
-    CREATE TABLE pillarbox_bench_yardstick (id INTEGER PRIMARY KEY, s INTEGER NOT NULL);
+    CREATE TABLE pillarbox_bench_yardstick (id INTEGER PRIMARY KEY, s INTEGER NOT NULL, payload TEXT NOT NULL);
 ";
 
 const CLEAR: &str = "
@@ -33,14 +35,16 @@ const CLEAR: &str = "
 const COUNT: &str = "
     SELECT count(*), count(DISTINCT event_id), count(*) FILTER (WHERE status = 1),
            count(*) FILTER (WHERE status = 1 AND done_at - created_at <= 1000000), coalesce(max(done_at), 0)
-    FROM pillarbox_bench_event WHERE event_type <> 'bench.bystander'
+    FROM pillarbox_bench_event WHERE event_type = 'bench.event'
 ";
 
-/// The columns that only a delivery reads are left out.
-const BYSTANDERS: &str = "
-    WITH RECURSIVE numbers (n) AS (SELECT 1 WHERE ?1 > 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
-    INSERT INTO pillarbox_bench_event (event_id, event_type, payload, status, available_at, done_at)
-    SELECT 'status-' || ?2 || '-' || n, ?3, ?4, ?2, ?5, ?6 FROM numbers
+/// The columns that only the outbox itself would fill are left out.
+const ADD: &str = "
+    WITH RECURSIVE numbers (n) AS (SELECT 0 WHERE ?5 > 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?5 - 1)
+    INSERT INTO pillarbox_bench_event (event_id, event_type, aggregate_id, payload, status, available_at, done_at)
+    SELECT ?1 || '-' || n, ?2, CASE WHEN ?1 = 'Due' THEN n END, ?3, ?4,
+           CASE WHEN ?1 = 'Delayed' THEN ?6 + 86400000000 END, CASE WHEN ?4 IN (1, 3) THEN ?6 END
+    FROM numbers
 ";
 
 /// SQLite: everything is written through the store's one writing connection.
@@ -68,7 +72,7 @@ impl SqliteLab {
 impl Lab for SqliteLab {
     fn about(&self) -> About {
         About {
-            yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",
+            yardstick: "rows of 200 B, of UPDATE … WHERE id IN (1000 ids in a row), one connection",
             statements: "not counted",
             wal: "not counted",
         }
@@ -91,7 +95,7 @@ impl Lab for SqliteLab {
         self.execute(YARDSTICK, DOING).await?;
         sqlx::query(
             "WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?1)
-             INSERT INTO pillarbox_bench_yardstick (id, s) SELECT id, 0 FROM ids",
+             INSERT INTO pillarbox_bench_yardstick (id, s, payload) SELECT id, 0, hex(randomblob(100)) FROM ids",
         )
         .bind(ROWS)
         .execute(&self.pool)
@@ -157,21 +161,18 @@ impl Lab for SqliteLab {
         Ok(Instant::now())
     }
 
-    async fn add_bystanders(&self, done: u32, delayed: u32, payload: &str) -> Result<(), Failure> {
-        const DAY: i64 = 86_400_000_000;
+    async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {
         let now = self.now().await?;
-        for (rows, status, due, ended) in [(done, 1, None, Some(now)), (delayed, 0, Some(now + DAY), None)] {
-            sqlx::query(BYSTANDERS)
-                .bind(rows)
-                .bind(status)
-                .bind(BYSTANDER)
-                .bind(payload)
-                .bind(due)
-                .bind(ended)
-                .execute(&self.pool)
-                .await
-                .map_err(Failure::during("fill the table"))?;
-        }
+        sqlx::query(ADD)
+            .bind(format!("{kind:?}"))
+            .bind(kind.event_type())
+            .bind(payload)
+            .bind(kind.status())
+            .bind(rows)
+            .bind(now)
+            .execute(&self.pool)
+            .await
+            .map_err(Failure::during("fill the table"))?;
         Ok(())
     }
 
@@ -188,5 +189,9 @@ impl Lab for SqliteLab {
 
     async fn statements(&self) -> Result<Option<u64>, Failure> {
         Ok(None)
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
     }
 }

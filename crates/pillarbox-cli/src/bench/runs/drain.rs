@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::args::DrainArgs;
 use crate::bench::calls::Calls;
 use crate::bench::figures::{DrainFigures, Fate, Figures, Own};
-use crate::bench::lab::{Lab, Yardstick, seconds_between};
+use crate::bench::lab::{Kind, Lab, Yardstick, seconds_between};
 use crate::bench::load::Load;
 use crate::bench::meter::{Goal, Meter, Progress};
 use crate::bench::nodes::{NodeSettings, Nodes};
@@ -13,7 +13,9 @@ use crate::failure::Failure;
 pub(crate) async fn run(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {
     lab.clear().await?;
     let yardstick = Yardstick::before(lab).await?;
-    lab.add_bystanders(args.done, args.delayed, &load.payload).await?;
+    for (kind, rows) in [(Kind::Done, args.done), (Kind::Dead, args.dead), (Kind::Delayed, args.delayed)] {
+        lab.add(kind, rows, &load.payload).await?;
+    }
     if args.blocked > 0 {
         load.block(lab, args.blocked).await?;
     }

@@ -1,20 +1,17 @@
-//! The service's side of a PostgreSQL database: connections of its own, as the services of users have them.
-
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::root_certificates;
 use crate::failure::Failure;
 
 /// A pool of `connections` to the database that the outbox's URL names.
 ///
 /// Where the URL asks for TLS the server's certificate is verified in full, whatever less `sslmode` would be content
 /// with.
-pub(crate) fn service_pool(url: &str, connections: usize) -> Result<Pool, Failure> {
+pub(crate) fn postgres_pool(url: &str, connections: usize) -> Result<Pool, Failure> {
     let Service { config, roots } = Service::parse(url)?;
     // Nothing is asked on return: a connection that has died fails its next user, who is told so.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -68,19 +65,8 @@ impl Service {
 }
 
 fn tls(roots_file: Option<&str>) -> Result<MakeRustlsConnect, Failure> {
-    const DOING: &str = "read the root certificates";
     let mut roots = RootCertStore::empty();
-    match roots_file {
-        Some(path) => {
-            for certificate in CertificateDer::pem_file_iter(path).map_err(Failure::during(DOING))? {
-                let certificate = certificate.map_err(Failure::during(DOING))?;
-                roots.add(certificate).map_err(Failure::during(DOING))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
+    roots.add_parsable_certificates(root_certificates(roots_file)?);
     Ok(MakeRustlsConnect::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
 }
 

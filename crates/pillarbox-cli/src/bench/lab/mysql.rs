@@ -1,0 +1,241 @@
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Pool, TxOpts, Value};
+use pillarbox::event::EnvelopeBuilder;
+use pillarbox::store::TableName;
+use pillarbox::write::insert;
+use pillarbox::{Envelope, MysqlStore, Outbox, Store};
+use tokio::time::{Instant, sleep};
+
+use super::yardstick::{ROWS, ids};
+use super::{About, Gauge, Kind, Lab, Rows};
+use crate::failure::Failure;
+use crate::report::per_second;
+use crate::service::mysql_pool;
+use crate::store;
+
+const YARDSTICK: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_yardstick;
+    CREATE TABLE pillarbox_bench_yardstick (id BIGINT PRIMARY KEY, s INT NOT NULL);
+";
+
+const CLEAR: &str = "
+    DROP TABLE IF EXISTS pillarbox_bench_event, pillarbox_bench_node, pillarbox_bench_partition,
+                         pillarbox_bench_migration, pillarbox_bench_business;
+    CREATE TABLE pillarbox_bench_business (id BIGINT AUTO_INCREMENT PRIMARY KEY, total_cents BIGINT NOT NULL);
+";
+
+const COUNT: &str = "
+    SELECT COUNT(*), COUNT(DISTINCT event_id), COUNT(CASE WHEN status = 1 THEN 1 END),
+           COUNT(CASE WHEN status = 1 AND done_at <= created_at + INTERVAL 1 SECOND THEN 1 END),
+           COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MAX(done_at)), 0)
+    FROM pillarbox_bench_event WHERE event_type = 'bench.event'
+";
+
+/// So many rows are inserted in one transaction at most, since undoing one of many millions takes hours.
+const ADDED_AT_ONCE: u32 = 100_000;
+
+/// The columns that only the outbox itself would fill are left out. Numbers are put together from their digits: how deep a
+/// query may recurse is limited, by settings of different names.
+const ADD: &str = "
+    INSERT INTO pillarbox_bench_event (event_id, event_type, aggregate_id, payload, status, available_at, done_at)
+    WITH digit (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
+                       UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9),
+         number (n) AS (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n
+                        FROM digit a, digit b, digit c, digit d, digit e)
+    SELECT CONCAT(:kind, '-', n + :first), :event_type, CASE WHEN :kind = 'Due' THEN n + :first END, :payload, :status,
+           CASE WHEN :kind = 'Delayed' THEN UTC_TIMESTAMP(6) + INTERVAL 1 DAY END,
+           CASE WHEN :status IN (1, 3) THEN UTC_TIMESTAMP(6) END
+    FROM number WHERE n < :rows ORDER BY n
+";
+
+/// MySQL and MariaDB: the writers' pool is separate from the outbox's.
+pub(crate) struct MysqlLab {
+    url: String,
+    table: TableName,
+    store: MysqlStore,
+    pool: Pool,
+}
+
+// The URL may hold a password, and `Debug` output ends up in logs.
+impl fmt::Debug for MysqlLab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MysqlLab").field(&self.store).finish()
+    }
+}
+
+impl MysqlLab {
+    pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
+        // One more for the meter, which must not wait for a writer.
+        let (store, pool) = (store::mysql(url, table).await?, mysql_pool(url, connections + 1)?);
+        Ok(Self { url: url.to_owned(), table: table.clone(), store, pool })
+    }
+
+    async fn connection(&self) -> Result<Conn, Failure> {
+        self.pool.get_conn().await.map_err(Failure::during("connect to the database"))
+    }
+
+    async fn execute(&self, sql: &str, doing: &'static str) -> Result<(), Failure> {
+        self.connection().await?.query_drop(sql).await.map_err(Failure::during(doing))
+    }
+
+    /// One of the server's own counters; `None` if it has none of that name.
+    async fn counter(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let row: Option<(String, u64)> =
+            self.connection().await?.query_first(sql).await.map_err(Failure::during("read the database's counters"))?;
+        Ok(row.map(|(_, value)| value))
+    }
+}
+
+#[async_trait]
+impl Lab for MysqlLab {
+    fn about(&self) -> About {
+        About {
+            yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",
+            statements: "statements per event, of the whole server",
+            wal: "of redo log, of the whole server",
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn another_store(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(Arc::new(store::mysql(&self.url, &self.table).await?))
+    }
+
+    async fn create_yardstick(&self) -> Result<(), Failure> {
+        const DOING: &str = "create the yardstick";
+        self.execute(YARDSTICK, DOING).await?;
+        for ids in ids().take(usize::try_from(ROWS).unwrap_or_default() / super::BATCH) {
+            let rows = format!("INSERT INTO pillarbox_bench_yardstick (id, s) VALUES {}", list(&ids, "(", ", 0)"));
+            self.execute(&rows, DOING).await?;
+        }
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        self.execute(CLEAR, "create the bench's tables").await?;
+        Ok(self.store.migrate().await?)
+    }
+
+    /// Lets the server remove the old versions of rows, which it does by itself when it gets to it; and refreshes what it
+    /// knows of the tables.
+    async fn rest(&self) -> Result<(), Failure> {
+        const DOING: &str = "let the database clean up";
+        const LOOK_AGAIN: Duration = Duration::from_millis(100);
+        let mut left = u64::MAX;
+        // Others may use the server, or hold old versions: what does not shrink any more is not waited for.
+        while let Some(now) = self.counter("Innodb_history_list_length").await?.filter(|now| *now < left) {
+            left = now;
+            sleep(LOOK_AGAIN).await;
+        }
+        for table in ["event", "business", "yardstick"] {
+            self.execute(&format!("ANALYZE TABLE pillarbox_bench_{table}"), DOING).await?;
+        }
+        Ok(())
+    }
+
+    async fn yardstick(&self, time: Duration) -> Result<f64, Failure> {
+        const DOING: &str = "measure the yardstick";
+        // MariaDB turns a list of a thousand into a join, which is slower; the store's own sessions forbid it, too.
+        const PLAIN_LISTS: &str = "SET @pillarbox = 0 /*M!100600 , SESSION in_predicate_conversion_threshold = 0 */";
+        let mut connection = self.connection().await?;
+        connection.query_drop(PLAIN_LISTS).await.map_err(Failure::during(DOING))?;
+        let (started, mut rows) = (Instant::now(), 0);
+        for ids in ids() {
+            let ids = list(&ids, "", "");
+            let update = format!("UPDATE pillarbox_bench_yardstick SET s = 1 - s WHERE id IN ({ids})");
+            connection.query_drop(update).await.map_err(Failure::during(DOING))?;
+            rows += connection.affected_rows();
+            if started.elapsed() >= time {
+                break;
+            }
+        }
+        Ok(per_second(rows, started.elapsed().as_secs_f64()))
+    }
+
+    async fn now(&self) -> Result<i64, Failure> {
+        const DOING: &str = "read the database's clock";
+        const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+        let now: Option<i64> = self.connection().await?.query_first(NOW).await.map_err(Failure::during(DOING))?;
+        now.ok_or("it has none").map_err(Failure::during(DOING))
+    }
+
+    async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure> {
+        const DOING: &str = "write";
+        const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES (?)";
+        let mut tx = self.pool.start_transaction(TxOpts::default()).await.map_err(Failure::during(DOING))?;
+        if business_row {
+            tx.exec_drop(BUSINESS, (1999,)).await.map_err(Failure::during(DOING))?;
+        }
+        if !events.is_empty() {
+            insert(&self.store, &mut tx, events).await.map_err(Failure::during(DOING))?;
+        }
+        tx.commit().await.map_err(Failure::during(DOING))
+    }
+
+    async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure> {
+        const DOING: &str = "write through the outbox";
+        let mut tx = outbox.begin(&self.pool).await.map_err(Failure::during(DOING))?;
+        outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
+        tx.commit().await.map_err(Failure::during(DOING))?;
+        Ok(Instant::now())
+    }
+
+    async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {
+        let mut connection = self.connection().await?;
+        for first in (0..rows).step_by(ADDED_AT_ONCE as usize) {
+            let values: [(&str, Value); 6] = [
+                ("kind", format!("{kind:?}").into()),
+                ("event_type", kind.event_type().into()),
+                ("payload", payload.into()),
+                ("status", kind.status().into()),
+                ("rows", ADDED_AT_ONCE.min(rows - first).into()),
+                ("first", first.into()),
+            ];
+            connection.exec_drop(ADD, values.to_vec()).await.map_err(Failure::during("fill the table"))?;
+        }
+        Ok(())
+    }
+
+    async fn count(&self) -> Result<Rows, Failure> {
+        const DOING: &str = "count the rows";
+        let row: Option<(i64, i64, i64, i64, i64)> =
+            self.connection().await?.query_first(COUNT).await.map_err(Failure::during(DOING))?;
+        Ok(Rows::from_columns(row.unwrap_or_default().into()))
+    }
+
+    async fn gauge(&self) -> Result<Gauge, Failure> {
+        Ok(Gauge { dead_tuples: None, wal_bytes: self.counter("Innodb_os_log_written").await? })
+    }
+
+    async fn statements(&self) -> Result<Option<u64>, Failure> {
+        self.counter("Questions").await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+        if let Err(error) = self.pool.clone().disconnect().await {
+            tracing::debug!(%error, "the connections were not closed in order");
+        }
+    }
+}
+
+/// A list of SQL, each number between `before` and `after`.
+fn list(ids: &[i64], before: &str, after: &str) -> String {
+    let mut text = String::with_capacity(ids.len() * 12);
+    for (index, id) in ids.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{before}{id}{after}");
+    }
+    text
+}
