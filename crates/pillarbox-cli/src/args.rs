@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pillarbox::ownership::Mode;
 use pillarbox::run::FailingKey;
 
-pub(crate) use bench::{Bench, BenchArgs, DrainArgs, Measure};
+pub(crate) use bench::{AllArgs, Bench, BenchArgs, DrainArgs, Measure};
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use purge::PurgeArgs;

@@ -10,6 +10,7 @@ mod meter;
 mod nodes;
 mod order;
 mod process;
+mod report;
 mod runs;
 mod writers;
 
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use crate::args::{Bench, BenchArgs, Measure};
 use crate::failure::Failure;
-use crate::report;
+use crate::report::print_either;
 use figures::Figures;
 use lab::Lab;
 use load::Load;
@@ -27,6 +28,7 @@ use runs::{drain, hot, write};
 /// Runs one bench. It fails when an event was lost, delivered twice or out of order, however fast.
 pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     let (common, figures) = match args.bench {
+        Bench::All(args) => return report::run(&args).await,
         Bench::Write { common, events } => {
             let lab = open(&common, 1).await?;
             let figures = write::run(&*lab, &Load::new(events, common.payload)).await;
@@ -45,7 +47,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
         }
     };
     let figures = if common.samples { figures } else { figures.without_samples() };
-    report::print_either(common.json, &figures, || figures.text())?;
+    print_either(common.json, &figures, || figures.text())?;
     Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

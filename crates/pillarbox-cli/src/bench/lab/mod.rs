@@ -74,6 +74,9 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
     /// Counts the rows of the outbox, bystanders aside.
     async fn count(&self) -> Result<Rows, Failure>;
 
+    /// The database's version and the settings that speed depends on, as names and values.
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure>;
+
     /// What the database tells of itself. It is asked twice a second while others are measured, so it has to be cheap.
     async fn gauge(&self) -> Result<Gauge, Failure>;
 

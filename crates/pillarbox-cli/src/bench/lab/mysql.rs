@@ -54,6 +54,13 @@ const ADD: &str = "
     FROM number WHERE n < :rows ORDER BY n
 ";
 
+/// The version comes with the name of the product on MariaDB, and alone on MySQL.
+const DESCRIBE: &str = "
+    SHOW GLOBAL VARIABLES WHERE Variable_name IN
+        ('version', 'innodb_buffer_pool_size', 'innodb_doublewrite', 'innodb_flush_log_at_trx_commit',
+         'innodb_log_file_size', 'log_bin', 'sync_binlog', 'transaction_isolation', 'tx_isolation')
+";
+
 /// MySQL and MariaDB: the writers' pool is separate from the outbox's.
 pub(crate) struct MysqlLab {
     url: String,
@@ -211,6 +218,11 @@ impl Lab for MysqlLab {
         let row: Option<(i64, i64, i64, i64, i64)> =
             self.connection().await?.query_first(COUNT).await.map_err(Failure::during(DOING))?;
         Ok(Rows::from_columns(row.unwrap_or_default().into()))
+    }
+
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        let facts = self.connection().await?.query(DESCRIBE).await;
+        facts.map_err(Failure::during("read the database's settings"))
     }
 
     async fn gauge(&self) -> Result<Gauge, Failure> {

@@ -57,6 +57,17 @@ const STATEMENTS: &str = "
 const TRANSACTIONS: &str =
     "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
 
+const DESCRIBE: &str = "
+    SELECT 'PostgreSQL', current_setting('server_version')
+    UNION ALL
+    SELECT * FROM (
+        SELECT name, current_setting(name) FROM pg_settings
+        WHERE name IN ('autovacuum', 'checkpoint_timeout', 'fsync', 'full_page_writes', 'jit', 'max_wal_size',
+                       'shared_buffers', 'synchronous_commit', 'wal_compression', 'wal_level')
+        ORDER BY name
+    ) AS settings
+";
+
 /// PostgreSQL: the writers' pool is separate from the outbox's.
 pub(crate) struct PostgresLab {
     url: String,
@@ -209,6 +220,13 @@ impl Lab for PostgresLab {
             *column = row.try_get(index).map_err(Failure::during(DOING))?;
         }
         Ok(Rows::from_columns(columns))
+    }
+
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        const DOING: &str = "read the database's settings";
+        let rows = self.client().await?.query(DESCRIBE, &[]).await.map_err(Failure::during(DOING))?;
+        let facts = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        facts.collect::<Result<_, tokio_postgres::Error>>().map_err(Failure::during(DOING))
     }
 
     async fn gauge(&self) -> Result<Gauge, Failure> {

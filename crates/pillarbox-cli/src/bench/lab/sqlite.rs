@@ -47,6 +47,13 @@ const ADD: &str = "
     FROM numbers
 ";
 
+const DESCRIBE: &str = "
+    SELECT 'SQLite', sqlite_version()
+    UNION ALL SELECT 'journal_mode', journal_mode FROM pragma_journal_mode
+    UNION ALL SELECT 'page_size', CAST(page_size AS TEXT) FROM pragma_page_size
+    UNION ALL SELECT 'synchronous', CAST(synchronous AS TEXT) FROM pragma_synchronous
+";
+
 /// SQLite: everything is written through the store's one writing connection.
 #[derive(Debug)]
 pub(crate) struct SqliteLab {
@@ -183,6 +190,11 @@ impl Lab for SqliteLab {
     }
 
     /// SQLite counts nothing of this.
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        let facts = sqlx::query_as(DESCRIBE).fetch_all(&self.pool).await;
+        facts.map_err(Failure::during("read the database's settings"))
+    }
+
     async fn gauge(&self) -> Result<Gauge, Failure> {
         Ok(Gauge::default())
     }
