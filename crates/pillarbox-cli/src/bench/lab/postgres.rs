@@ -11,7 +11,7 @@ use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, Gauge, Kind, Lab, Rows, count};
+use super::{About, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot, count};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::postgres_pool;
@@ -41,6 +41,11 @@ const ADD: &str = "
     SELECT $1::text || '-' || n, $2, CASE WHEN $1 = 'Due' THEN n::text END, $3::text::json, $4::smallint,
            CASE WHEN $1 = 'Delayed' THEN now() + interval '1 day' END, CASE WHEN $4 IN (1, 3) THEN now() END
     FROM generate_series(0, $5::bigint - 1) AS n
+";
+
+const PENDING: &str = "
+    SELECT seq, event_id, event_type, payload::text FROM pillarbox_bench_event
+    WHERE status = 0 AND available_at IS NULL ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED
 ";
 
 const GAUGE: &str = "
@@ -87,8 +92,8 @@ impl fmt::Debug for PostgresLab {
 
 impl PostgresLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
-        // One more for the meter, which must not wait for a writer.
-        let (store, pool) = (store::postgres(url, table).await?, postgres_pool(url, connections + 1)?);
+        // One more for the meter, which must not wait for a writer, and one for a transaction that is held.
+        let (store, pool) = (store::postgres(url, table).await?, postgres_pool(url, connections + 2)?);
         let mut lab = Self { url: url.to_owned(), table: table.clone(), store, pool, has_statements: false };
         // The extension may be missing, not loaded or not for this user; all of that is an error.
         lab.has_statements = lab.client().await?.query_one(STATEMENTS, &[]).await.is_ok();
@@ -114,9 +119,9 @@ impl Lab for PostgresLab {
         About {
             yardstick: "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",
             statements: if self.has_statements {
-                "statements per event in this database, by pg_stat_statements"
+                "statements in this database, by pg_stat_statements"
             } else {
-                "transactions per event in this database; statements need pg_stat_statements"
+                "transactions in this database; statements need pg_stat_statements"
             },
             wal: "of write-ahead log, of the whole server",
         }
@@ -210,6 +215,35 @@ impl Lab for PostgresLab {
         let inserted = client.execute(ADD, &[&name, &kind.event_type(), &payload, &kind.status(), &rows]).await;
         inserted.map_err(Failure::during("fill the table"))?;
         Ok(())
+    }
+
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure> {
+        // The pool must not get it back with its transaction.
+        let client = Client::take(self.client().await?);
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pillarbox_bench_business";
+        client.batch_execute(begin).await.map_err(Failure::during("hold a snapshot"))?;
+        Ok(Box::new(client))
+    }
+
+    async fn drain_by_hand(&self) -> Result<u64, Failure> {
+        const DOING: &str = "drain by hand";
+        const DONE: &str = "UPDATE pillarbox_bench_event SET status = 1, done_at = clock_timestamp() WHERE seq = $1";
+        let mut client = self.client().await?;
+        let pending = client.prepare(PENDING).await.map_err(Failure::during(DOING))?;
+        let done = client.prepare(DONE).await.map_err(Failure::during(DOING))?;
+        let mut drained = 0;
+        loop {
+            let tx = client.transaction().await.map_err(Failure::during(DOING))?;
+            let rows = tx.query(&pending, &[&(BY_HAND as i64)]).await.map_err(Failure::during(DOING))?;
+            if rows.is_empty() {
+                return Ok(drained);
+            }
+            for row in rows {
+                let seq: i64 = row.try_get(0).map_err(Failure::during(DOING))?;
+                drained += tx.execute(&done, &[&seq]).await.map_err(Failure::during(DOING))?;
+            }
+            tx.commit().await.map_err(Failure::during(DOING))?;
+        }
     }
 
     async fn count(&self) -> Result<Rows, Failure> {

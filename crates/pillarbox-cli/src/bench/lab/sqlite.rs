@@ -11,7 +11,7 @@ use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, Gauge, Kind, Lab, Rows};
+use super::{About, BATCH, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
@@ -181,6 +181,36 @@ impl Lab for SqliteLab {
             .await
             .map_err(Failure::during("fill the table"))?;
         Ok(())
+    }
+
+    /// SQLite removes no row versions, so none can be held: `--idle-transaction` is refused before it comes to this.
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure> {
+        Err(Failure::Service("names a SQLite file, where no snapshot is in the way of anything"))
+    }
+
+    async fn drain_by_hand(&self) -> Result<u64, Failure> {
+        const DOING: &str = "drain by hand";
+        const PENDING: &str = "SELECT seq, event_id, event_type, payload FROM pillarbox_bench_event
+                               WHERE status IN (0, 2) AND available_at IS NULL ORDER BY seq LIMIT ?1";
+        const DONE: &str = "UPDATE pillarbox_bench_event SET status = 1, done_at = ?2 WHERE seq = ?1";
+        let mut drained = 0;
+        loop {
+            let now = self.now().await?;
+            let mut tx = begin_immediate(&self.pool).await.map_err(Failure::during(DOING))?;
+            let rows: Vec<(i64, String, String, String)> = sqlx::query_as(PENDING)
+                .bind(BY_HAND as i64)
+                .fetch_all(&mut *tx)
+                .await
+                .map_err(Failure::during(DOING))?;
+            if rows.is_empty() {
+                return Ok(drained);
+            }
+            for (seq, ..) in rows {
+                let done = sqlx::query(DONE).bind(seq).bind(now).execute(&mut *tx).await;
+                drained += done.map_err(Failure::during(DOING))?.rows_affected();
+            }
+            tx.commit().await.map_err(Failure::during(DOING))?;
+        }
     }
 
     async fn count(&self) -> Result<Rows, Failure> {
