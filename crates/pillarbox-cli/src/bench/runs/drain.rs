@@ -18,7 +18,7 @@ use crate::report::{per_second, rounded};
 /// A backlog that was written while no outbox ran, delivered by handlers that do nothing.
 pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {
     lab.clear().await?;
-    let yardstick = Yardstick::before(&**lab).await?;
+    let yardstick = Yardstick::before(&**lab, load.events).await?;
     fill(&**lab, load, args).await?;
     let settings = settings(args);
     let drained = drain(lab, load, args, &settings).await?;

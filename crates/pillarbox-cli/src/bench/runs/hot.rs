@@ -11,7 +11,7 @@ use crate::report::{per_second, rounded};
 /// Writers flat out, each transaction one event, while the events are delivered from memory; and the same writers alone.
 pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result<Figures, Failure> {
     lab.clear().await?;
-    let yardstick = Yardstick::before(&**lab).await?;
+    let yardstick = Yardstick::before(&**lab, load.events).await?;
     let mut alone = Alone::default();
     alone.write_half(lab, load, writers).await?;
     let settings = ModeArg::SingleNode.into();

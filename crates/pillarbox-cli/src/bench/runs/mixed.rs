@@ -12,7 +12,7 @@ use crate::report::{per_second, rounded};
 pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &MixedArgs) -> Result<Figures, Failure> {
     let writers = args.writers.writers;
     lab.clear().await?;
-    let yardstick = Yardstick::before(&**lab).await?;
+    let yardstick = Yardstick::before(&**lab, load.events).await?;
     let mut alone = Alone::default();
     alone.write_half(lab, load, writers).await?;
     let settings = args.mode.into();

@@ -21,7 +21,7 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> 
     lab.clear().await?;
     let write = one_by_one(lab, load).await?;
     lab.clear().await?;
-    let yardstick = Yardstick::before(lab).await?;
+    let yardstick = Yardstick::before(lab, load.events).await?;
     lab.rest().await?;
     let bar = bar(load.events.into(), "written");
     let progress = || Progress { written: bar.position(), done: 0 };
