@@ -25,7 +25,8 @@ async fn start(entry: &Entry, store: &str) -> Result<Output, Failure> {
     let output = Command::new(program)
         .arg("bench")
         .args(entry.arguments.split_whitespace())
-        .args(["--json", "--samples"])
+        .arg("--json")
+        .args(entry.has_samples().then_some("--samples"))
         // As a variable, because everybody on the machine can read command lines.
         .env("PILLARBOX_STORE", store)
         .stdin(Stdio::null())

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::plan::PLAIN;
+use super::plots::{LATENCIES, PERCENTILES};
 use super::run::{End, Run};
 use super::targets::{Bound, TARGETS};
 use super::{Report, plots};
-use crate::report::{grouped, rate};
+use crate::report::{self, grouped, rate};
 
 /// Below it, something grows with what should not matter.
 const CLIFF: f64 = 0.5;
@@ -30,6 +31,7 @@ pub(crate) fn page(report: &Report) -> String {
     section("What went wrong", problems(&runs));
     section("Targets", targets(&runs));
     section("Benches", figures(benches));
+    section("From commit to handler", latencies(&runs));
     section("No cliffs", no_cliffs(benches, cliffs));
     section("What an event costs", costs(&runs));
     section("Pictures", pictures());
@@ -84,11 +86,23 @@ fn figures(runs: &[Run]) -> String {
             figure("/yardstick_per_s").map_or_else(dash, rate),
             figure("/ratio").map_or_else(dash, plain),
             run.steadiness().map_or_else(dash, plain),
-            verdict(run),
+            remark(run),
         ]
     });
     let text = "*Steady* is the speed of the last third of the events to that of the first; 1 is flat.\n\n";
     text.to_owned() + &table(&["Bench", "Events", "Yardstick", "Ratio", "Steady", ""], rows)
+}
+
+fn latencies(runs: &[Run]) -> String {
+    let percentiles = |run: &Run, path: &str| PERCENTILES.map(|name| run.figure(&format!("{path}/{name}")));
+    let ways = runs.iter().flat_map(|run| LATENCIES.map(|(path, way)| (run, way, percentiles(run, path))));
+    let rows =
+        ways.filter(|(_, _, percentiles)| percentiles.iter().any(Option::is_some)).map(|(run, way, percentiles)| {
+            let name = format!("{}{way}", run.name);
+            let times = percentiles.map(|time| time.map_or_else(dash, duration));
+            [name].into_iter().chain(times).collect()
+        });
+    table(&["Bench", "p50", "p95", "p99", "max"], rows)
 }
 
 fn no_cliffs(benches: &[Run], cliffs: &[Run]) -> String {
@@ -137,6 +151,17 @@ fn pictures() -> String {
 fn commands(runs: &[Run]) -> String {
     let lines: String = runs.iter().map(|run| format!("{}\n", run.command)).collect();
     format!("The database is named by the variable `PILLARBOX_STORE`, or by `--store`.\n\n```sh\n{lines}```\n")
+}
+
+fn duration(micros: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a printed time is small and positive")]
+    let whole = micros.round() as u64;
+    report::micros(whole)
+}
+
+fn remark(run: &Run) -> String {
+    let naive = run.figure("/naive_ratio").map(|ratio| format!("{} times the naive loop", plain(ratio)));
+    naive.filter(|_| run.problem().is_none()).unwrap_or_else(|| verdict(run))
 }
 
 fn verdict(run: &Run) -> String {
@@ -263,6 +288,26 @@ mod tests {
             ["```sh", "pillarbox bench drain", "pillarbox bench hot", "```"]
         );
         assert_eq!(section(&page, "Pictures").len(), plots::FILES.len());
+    }
+
+    #[test]
+    fn each_way_from_commit_to_handler_has_a_line() {
+        let latency = json!({"p50": 40, "p95": 80.0, "p99": 900, "max": 12_345});
+        let runs = vec![run("latency", json!({"hot_us": latency, "other_node_us": latency})), run("write", json!({}))];
+        let page = page(&report(runs, Vec::new()));
+        assert_eq!(
+            section(&page, "From commit to handler")[2..],
+            [
+                "| latency, same process | 40 µs | 80 µs | 900 µs | 12.3 ms |",
+                "| latency, another node | 40 µs | 80 µs | 900 µs | 12.3 ms |",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_naive_loop_is_compared_unless_something_was_wrong() {
+        assert_eq!(remark(&run("drain", json!({"naive_ratio": 12.34}))), "12.3 times the naive loop");
+        assert_eq!(remark(&run("drain", json!({"naive_ratio": 12.34, "lost": 1}))), "**FAILED**");
     }
 
     #[test]

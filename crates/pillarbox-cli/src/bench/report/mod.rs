@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::lab;
+use crate::address::Address;
 use crate::args::AllArgs;
 use crate::failure::Failure;
 use crate::report::{note, print_either};
@@ -40,7 +41,7 @@ pub(crate) async fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     lab.store().close().await;
     let mut report = Report { machine: machine?, quick: args.quick, benches: Vec::new(), cliffs: Vec::new() };
     std::fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
-    let (benches, cliffs) = (plan::benches(size), plan::cliffs(size));
+    let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
     let mut left = benches.len() + cliffs.len();
     // It takes long, and whoever ends it early has what was measured until then: so all is written after every bench.
     for entry in &benches {

@@ -20,24 +20,35 @@ const WINDOWS: usize = 40;
 /// A picture of more lines is not legible.
 const MOST_LINES: usize = 7;
 
+/// Of a backlog that was there before the run, the others would not be seen beside it.
+const BESIDE_WRITERS: [&str; 3] = ["hot", "steady", "mixed"];
+
+pub(crate) const PERCENTILES: [&str; 4] = ["p50", "p95", "p99", "max"];
+
+/// Where benches print how long events took from commit to handler, in microseconds.
+pub(crate) const LATENCIES: [(&str, &str); 3] =
+    [("/commit_to_handler_us", ""), ("/hot_us", ", same process"), ("/other_node_us", ", another node")];
+
 /// All pictures, in the order of [`FILES`].
 pub(crate) fn all(runs: &[Run]) -> Result<[String; 6], Failure> {
     let titled = |index: usize, x, y| Frame { title: FILES[index].1, x, y };
     Ok([
-        plot::lines(titled(0, "seconds", "events/s"), &over_time(runs, throughput))?,
-        plot::lines(titled(1, "seconds", "events"), &over_time(runs, backlog))?,
+        plot::lines(titled(0, "seconds", "events/s"), &over_time(runs, &["drain", "hot"], throughput))?,
+        plot::lines(titled(1, "seconds", "events"), &over_time(runs, &BESIDE_WRITERS, backlog))?,
         plot::steps(titled(2, "", "milliseconds"), &PERCENTILES, &latencies(runs))?,
         plot::bars(titled(3, "bytes", ""), &per_event(runs, "/wal_bytes_per_event"))?,
-        plot::lines(titled(4, "seconds", "rows"), &over_time(runs, dead_rows))?,
+        plot::lines(titled(4, "seconds", "rows"), &over_time(runs, &["drain", "mixed"], dead_rows))?,
         plot::bars(titled(5, "statements", ""), &per_event(runs, "/statements_per_event"))?,
     ])
 }
 
 type Points = Vec<(f64, f64)>;
 
-fn over_time(runs: &[Run], points: fn(&[Sample]) -> Points) -> Vec<Line> {
+/// A line for each run whose name begins as one of `names`.
+fn over_time(runs: &[Run], names: &[&str], points: fn(&[Sample]) -> Points) -> Vec<Line> {
+    let runs = runs.iter().filter(|run| names.iter().any(|name| run.name.starts_with(name)));
     let line = |run: &Run| Line { name: run.name.to_owned(), points: points(&run.samples()) };
-    runs.iter().map(line).filter(|line| line.points.len() > 1).take(MOST_LINES).collect()
+    runs.map(line).filter(|line| line.points.len() > 1).take(MOST_LINES).collect()
 }
 
 fn throughput(samples: &[Sample]) -> Points {
@@ -58,12 +69,6 @@ fn backlog(samples: &[Sample]) -> Points {
 fn dead_rows(samples: &[Sample]) -> Points {
     samples.iter().filter_map(|sample| Some((sample.seconds, number(sample.dead_tuples?)))).collect()
 }
-
-const PERCENTILES: [&str; 4] = ["p50", "p95", "p99", "max"];
-
-/// Where benches print how long events took from commit to handler, in microseconds.
-const LATENCIES: [(&str, &str); 3] =
-    [("/commit_to_handler_us", ""), ("/hot_us", ", same process"), ("/other_node_us", ", another node")];
 
 fn latencies(runs: &[Run]) -> Vec<Line> {
     let of_run = |run: &'_ Run| {
@@ -105,12 +110,21 @@ mod tests {
 
     #[test]
     fn a_run_is_drawn_as_it_went() {
-        let runs = [run("drain", samples()), failed("hot", "no server"), run("idle", json!({}))];
-        let drawn = over_time(&runs, throughput);
+        let runs = [
+            run("drain", samples()),
+            failed("drain x", "no server"),
+            run("drain y", json!({})),
+            run("idle", samples()),
+        ];
+        let drawn = over_time(&runs, &["drain"], throughput);
         assert_eq!((drawn.len(), drawn[0].name.as_str(), drawn[0].points.len()), (1, "drain", 10));
         assert!(drawn[0].points.iter().all(|(_, per_s)| (per_s - 100.0).abs() < 1e-6), "{drawn:?}");
-        assert_eq!(over_time(&runs, backlog)[0].points.last(), Some(&(1.0, 0.0)));
-        assert_eq!(over_time(&runs, dead_rows)[0].points.first(), Some(&(0.5, 5.0)), "from where it was known");
+        assert_eq!(over_time(&runs, &["idle"], backlog)[0].points.last(), Some(&(1.0, 0.0)));
+        assert_eq!(
+            over_time(&runs, &["drain"], dead_rows)[0].points.first(),
+            Some(&(0.5, 5.0)),
+            "from where it was known"
+        );
     }
 
     #[test]
@@ -124,7 +138,7 @@ mod tests {
     #[test]
     fn no_picture_has_more_lines_than_can_be_told_apart() {
         let runs = vec![run("drain", samples()); 20];
-        assert_eq!(over_time(&runs, backlog).len(), MOST_LINES);
+        assert_eq!(over_time(&runs, &["drain"], backlog).len(), MOST_LINES);
         assert_eq!(all(&runs).unwrap().len(), FILES.len());
     }
 }

@@ -25,12 +25,22 @@ pub(crate) enum End {
 }
 
 impl Run {
-    /// A figure by its path, as in `/ratio` or `/commit_to_handler_us/p99`.
+    /// A figure by its path, as in `/ratio` or `/commit_to_handler_us/p99`. Of a list, as in `/modes/*/cpu_percent`, it is
+    /// the highest.
     pub(crate) fn figure(&self, path: &str) -> Option<f64> {
-        match &self.end {
-            End::Figures(figures) => figures.pointer(path)?.as_f64(),
-            End::Failure(_) => None,
+        let End::Figures(figures) = &self.end else { return None };
+        match path.split_once("/*") {
+            None => figures.pointer(path)?.as_f64(),
+            Some((list, path)) => {
+                let items = figures.pointer(list)?.as_array()?.iter();
+                items.filter_map(|item| item.pointer(path)?.as_f64()).reduce(f64::max)
+            }
         }
+    }
+
+    /// Whether it says so of itself.
+    pub(crate) fn says(&self, path: &str) -> bool {
+        matches!(&self.end, End::Figures(figures) if figures.pointer(path) == Some(&Value::Bool(true)))
     }
 
     /// How the run went, as far as the bench tells.
@@ -90,7 +100,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_figure_is_found_by_its_path() {
-        let run = run("hot", json!({"ratio": 0.5, "latency": {"p99": 7}, "store": "x"}));
+        let modes = json!([{"cpu": 1}, {"cpu": 3}, {"cpu": null}]);
+        let run = run("hot", json!({"ratio": 0.5, "latency": {"p99": 7}, "store": "x", "modes": modes}));
+        assert_eq!((run.figure("/modes/*/cpu"), run.figure("/modes/*/none")), (Some(3.0), None));
         assert_eq!(
             ["/ratio", "/latency/p99", "/store", "/none"].map(|path| run.figure(path)),
             [Some(0.5), Some(7.0), None, None]
