@@ -12,7 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pillarbox::ownership::Mode;
 use pillarbox::run::FailingKey;
 
-pub(crate) use bench::{Bench, BenchArgs, DrainArgs, Measure};
+pub(crate) use bench::{
+    AllArgs, Bench, BenchArgs, Benches, DrainArgs, IdleArgs, LatencyArgs, Measure, MemoryArgs, MixedArgs, OverheadArgs,
+    Shown, SteadyArgs,
+};
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use purge::PurgeArgs;
@@ -33,7 +36,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a small order service, deliver its events and check the database afterwards.
     Demo(DemoArgs),
-    /// Measure writing, the hot path or draining, beside a yardstick on the same database.
+    /// Measure writing, delivering and resting, beside a yardstick on the same database.
     Bench(BenchArgs),
     /// Create or upgrade the outbox tables.
     ///
@@ -127,6 +130,13 @@ pub(crate) enum ModeArg {
     Partitioned,
     /// One node at a time, one event after the other, in the order of the table.
     Ordered,
+}
+
+impl ModeArg {
+    /// As it is written everywhere.
+    pub(crate) fn name(self) -> &'static str {
+        Mode::from(self).name()
+    }
 }
 
 impl From<ModeArg> for Mode {

@@ -91,6 +91,14 @@ pub(crate) enum Failure {
     Output(#[from] std::io::Error),
     #[error("could not render the result as JSON")]
     Json(#[from] serde_json::Error),
+    #[error("could not draw a plot")]
+    Plot(#[source] BoxError),
+    #[error("--report: could not write `{path}`; name a folder that you may write to")]
+    Unreportable {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("a task of the command panicked")]
     Task(#[from] tokio::task::JoinError),
 }

@@ -1,11 +1,11 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pillarbox::{Delivery, HandlerError};
 use tokio::time::Instant;
 
-use super::lab::BYSTANDER;
+use super::lab::{BYSTANDER, EVENT};
 use super::load::Load;
 use super::order::Order;
 use crate::stopwatch::Stopwatch;
@@ -13,7 +13,9 @@ use crate::stopwatch::Stopwatch;
 /// What the handler has seen: the one thing that the database cannot tell.
 #[derive(Debug)]
 pub(crate) struct Calls {
+    /// Calls for each event; empty where only their sum is of interest.
     counts: Box<[AtomicU32]>,
+    sum: AtomicU64,
     order: Option<Order>,
     pub(crate) stopwatch: Stopwatch,
 }
@@ -21,7 +23,18 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn new(load: &Load) -> Arc<Self> {
         let counts = (0..load.events).map(|_| AtomicU32::new(0)).collect();
-        Arc::new(Self { counts, order: load.keys.map(Order::new), stopwatch: Stopwatch::new(load.events as usize) })
+        let stopwatch = Stopwatch::new(load.events as usize);
+        Arc::new(Self { counts, sum: AtomicU64::new(0), order: load.keys.map(Order::new), stopwatch })
+    }
+
+    /// Counts calls without telling events apart, in the same memory however many there are.
+    pub(crate) fn sum_only() -> Arc<Self> {
+        Self::new(&Load::new(0, 16))
+    }
+
+    /// All calls, where events are not told apart.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum.load(Ordering::Relaxed)
     }
 
     /// Notes a call. Bystanders are not to be delivered: the one that is reached fails, and is not tried again.
@@ -29,6 +42,13 @@ impl Calls {
         const DAY: Duration = Duration::from_secs(86_400);
         if delivery.event_type() == BYSTANDER {
             return Err(HandlerError::retry_after(DAY, "it blocks its key, as it was asked to"));
+        }
+        if delivery.event_type() != EVENT {
+            return Ok(());
+        }
+        if self.counts.is_empty() {
+            self.sum.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
         }
         let Some(number) = delivery.aggregate_id().and_then(|id| id.parse::<usize>().ok()) else { return Ok(()) };
         if let Some(count) = self.counts.get(number) {

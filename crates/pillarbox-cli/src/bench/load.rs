@@ -1,11 +1,11 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use indicatif::ProgressBar;
 use pillarbox::Envelope;
 use pillarbox::clock::{Random as _, SystemRandom};
 use pillarbox::event::EnvelopeBuilder;
 
-use super::lab::{BATCH, BYSTANDER, EVENT, Lab};
+use super::lab::{BATCH, BYSTANDER, COMPANY, EVENT, Lab};
 use crate::failure::Failure;
 
 /// The events of a run: numbered, of one size.
@@ -16,11 +16,12 @@ pub(crate) struct Load {
     pub(crate) payload: Arc<str>,
     /// How many keys they belong to in turn; otherwise each has its own.
     pub(crate) keys: Option<u32>,
+    event_type: &'static str,
 }
 
 impl Load {
     pub(crate) fn new(events: u32, payload_bytes: u32) -> Self {
-        Self { events, payload_bytes, payload: payload(payload_bytes as usize).into(), keys: None }
+        Self { events, payload_bytes, payload: payload(payload_bytes as usize).into(), keys: None, event_type: EVENT }
     }
 
     /// The same events, of so many keys.
@@ -28,9 +29,20 @@ impl Load {
         Self { keys, ..self }
     }
 
+    /// So many of them.
+    pub(crate) fn of_events(&self, events: u32) -> Self {
+        Self { events, ..self.clone() }
+    }
+
+    /// Events of the same size that are written until somebody stops it, and are not measured.
+    pub(crate) fn company(&self) -> Self {
+        Self { events: u32::MAX, event_type: COMPANY, ..self.clone() }
+    }
+
     /// Event `number`. The number is its aggregate id, by which the handler knows it again.
     pub(crate) fn event(&self, number: u32) -> EnvelopeBuilder {
-        let event = Envelope::builder(EVENT).aggregate("bench", number.to_string()).payload_json(&*self.payload);
+        let event =
+            Envelope::builder(self.event_type).aggregate("bench", number.to_string()).payload_json(&*self.payload);
         match self.keys {
             Some(keys) => event.key((number % keys).to_string()),
             None => event,
@@ -42,14 +54,15 @@ impl Load {
         batches(self.events, |number| self.event(number))
     }
 
-    /// Writes all events in transactions of [`BATCH`], without an outbox, and counts those that are `written`.
-    pub(crate) async fn fill(&self, lab: &dyn Lab, written: &AtomicU64) -> Result<(), Failure> {
+    /// Writes all events in transactions of [`BATCH`], without an outbox, and shows on `bar` how many are written.
+    pub(crate) async fn fill(&self, lab: &dyn Lab, bar: &ProgressBar) -> Result<(), Failure> {
         for batch in self.batches() {
             let batch = batch?;
             let events = batch.len() as u64;
             lab.transact(false, batch).await?;
-            written.fetch_add(events, Ordering::Relaxed);
+            bar.inc(events);
         }
+        bar.finish_and_clear();
         Ok(())
     }
 

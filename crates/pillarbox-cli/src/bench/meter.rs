@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use tokio::time::{Instant, sleep};
 
-use super::figures::{Costs, Sample};
+use super::figures::{Costs, Sample, each};
 use super::lab::{Gauge, Lab};
 use super::process;
 use crate::failure::Failure;
@@ -36,15 +36,9 @@ impl Goal {
 
     fn bar(self) -> ProgressBar {
         match self {
-            Self::Write(_) => bar(self.events(), "written"),
+            // Who writes without delivering shows it.
+            Self::Write(_) => ProgressBar::hidden(),
             Self::Deliver(_) => bar(self.events(), "delivered"),
-        }
-    }
-
-    fn reached(self, progress: Progress) -> u64 {
-        match self {
-            Self::Write(_) => progress.written,
-            Self::Deliver(_) => progress.done,
         }
     }
 }
@@ -116,9 +110,8 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn note(&mut self, progress: Progress, Gauge { dead_tuples, wal_bytes }: Gauge) {
-        self.bar.set_position(self.goal.reached(progress));
-        let Progress { written, done } = progress;
+    fn note(&mut self, Progress { written, done }: Progress, Gauge { dead_tuples, wal_bytes }: Gauge) {
+        self.bar.set_position(done);
         let seconds = rounded(self.started.elapsed().as_secs_f64(), 4);
         let backlog = written.saturating_sub(done);
         self.series.push(Sample { seconds, written, done, backlog, dead_tuples, wal_bytes });
@@ -132,15 +125,13 @@ impl<'a> Meter<'a> {
     pub(crate) async fn finish(self) -> Result<Measured, Failure> {
         let events = self.goal.events();
         self.bar.finish_and_clear();
-        let gauge = self.since_start(self.lab.gauge().await?);
         let statements = grown(self.statements, self.lab.statements().await?);
-        let micros = |time: Duration| u64::try_from(time.as_micros()).ok();
-        let cpu = grown(self.cpu_time.and_then(micros), self.cpu_time_after.and_then(micros));
+        let gauge = self.since_start(self.lab.gauge().await?);
         let costs = Costs {
             wal_bytes_per_event: each(gauge.wal_bytes, events),
             statements_per_event: each(statements, events),
             dead_tuples: gauge.dead_tuples,
-            client_cpu_us_per_event: each(cpu, events),
+            ..Costs::of_cpu(self.cpu_time, self.cpu_time_after, events)
         };
         Ok(Measured { costs, samples: self.series.samples })
     }
@@ -149,11 +140,6 @@ impl<'a> Meter<'a> {
 fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     // A server that was started anew counts from zero again.
     before.zip(after).and_then(|(before, after)| after.checked_sub(before))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn each(total: Option<u64>, events: u64) -> Option<f64> {
-    total.filter(|_| events > 0).map(|total| rounded(total as f64 / events as f64, 3))
 }
 
 /// Samples, of which there are never more than [`MOST`](Self::MOST): when there are, every other one is dropped, and those

@@ -10,53 +10,94 @@ mod meter;
 mod nodes;
 mod order;
 mod process;
+mod report;
 mod runs;
 mod writers;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::args::{Bench, BenchArgs, Measure};
+use crate::address::Address;
+use crate::args::{Bench, BenchArgs, Benches, Measure, Shown};
 use crate::failure::Failure;
-use crate::report;
+use crate::report::print_either;
 use figures::Figures;
 use lab::Lab;
 use load::Load;
-use runs::{drain, hot, write};
+use runs::{drain, hot, idle, latency, memory, mixed, overhead, steady, write};
 
-/// Runs one bench. It fails when an event was lost, delivered twice or out of order, however fast.
+/// Runs one bench, or all. It fails when an event was lost, delivered twice or out of order, however fast, and when a
+/// verdict of the bench does not hold.
 pub(crate) async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
-    let (common, figures) = match args.bench {
-        Bench::Write { common, events } => {
-            let lab = open(&common, 1).await?;
-            let figures = write::run(&*lab, &Load::new(events, common.payload)).await;
-            (common, close(&*lab, figures).await?)
-        }
-        Bench::Hot { common, events, writers } => {
-            let lab = open(&common, writers.into()).await?;
-            let figures = hot::run(&lab, &Load::new(events, common.payload), writers).await;
-            (common, close(&*lab, figures).await?)
-        }
-        Bench::Drain { common, drain } => {
-            let load = Load::new(drain.events, common.payload).of_keys(drain.keys()?);
-            let lab = open(&common, 1).await?;
-            let figures = drain::run(&*lab, &load, &drain).await;
-            (common, close(&*lab, figures).await?)
-        }
+    let bench = match args.benches {
+        Benches::One(bench) => bench,
+        Benches::All(args) => return report::run(&args).await,
     };
-    let figures = if common.samples { figures } else { figures.without_samples() };
-    report::print_either(common.json, &figures, || figures.text())?;
+    let (shown, figures) = measure(bench).await?;
+    let figures = if shown.samples { figures } else { figures.without_samples() };
+    print_either(shown.json, &figures, || figures.text())?;
     Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Opens the database with as many connections for writing, beside those of the outbox.
-async fn open(common: &Measure, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
-    let lab = lab::open(&common.store, connections).await?;
-    lab.create_yardstick().await?;
-    Ok(lab)
+async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
+    match bench {
+        Bench::Write { common, events } => {
+            let load = Load::new(events, common.payload);
+            on(&common, 1, async |lab| write::run(&**lab, &load).await).await
+        }
+        Bench::Hot { common, hot } => {
+            let (load, writers) = (Load::new(hot.events, common.payload), hot.writers.writers);
+            on(&common, writers, async |lab| hot::run(lab, &load, writers).await).await
+        }
+        Bench::Drain { common, drain } => {
+            drain.check(&Address::parse(&common.store)?)?;
+            let load = Load::new(drain.events, common.payload).of_keys(drain.keys()?);
+            on(&common, drain.writers.max(1), async |lab| drain::run(lab, &load, &drain).await).await
+        }
+        Bench::Steady { common, steady } => {
+            let load = Load::new(steady.pace.events()?, common.payload);
+            on(&common, steady.writers.writers, async |lab| steady::run(lab, &load, &steady).await).await
+        }
+        Bench::Latency { common, latency } => {
+            let load = Load::new(latency.pace.events()?, common.payload);
+            on(&common, latency.writers.writers, async |lab| latency::run(lab, &load, &latency).await).await
+        }
+        Bench::Mixed { common, mixed } => {
+            let load = Load::new(mixed.events, common.payload);
+            on(&common, mixed.writers.writers, async |lab| mixed::run(lab, &load, &mixed).await).await
+        }
+        Bench::Memory { common, memory } => {
+            let load = Load::new(memory.events, common.payload);
+            on(&common, 1, async |lab| memory::run(&**lab, &load, &memory).await).await
+        }
+        Bench::Idle(args) => {
+            let figures = on_store(&args.store, 1, async |lab| idle::run(&**lab, &args).await).await?;
+            Ok((Shown { json: args.json, samples: false }, figures))
+        }
+        Bench::Overhead(args) => Ok((args.shown, overhead::run(&args).await?)),
+    }
 }
 
-async fn close(lab: &dyn Lab, figures: Result<Figures, Failure>) -> Result<Figures, Failure> {
+async fn on(
+    common: &Measure,
+    writers: u16,
+    bench: impl AsyncFnOnce(&Arc<dyn Lab>) -> Result<Figures, Failure>,
+) -> Result<(Shown, Figures), Failure> {
+    Ok((common.shown, on_store(&common.store, writers, bench).await?))
+}
+
+/// Runs a bench on a database, with as many connections for writing, beside those of the outbox.
+async fn on_store(
+    store: &str,
+    writers: u16,
+    bench: impl AsyncFnOnce(&Arc<dyn Lab>) -> Result<Figures, Failure>,
+) -> Result<Figures, Failure> {
+    let lab = lab::open(store, writers.into()).await?;
+    let measured = async {
+        lab.create_yardstick().await?;
+        bench(&lab).await
+    };
+    let figures = measured.await;
     lab.close().await;
     figures
 }

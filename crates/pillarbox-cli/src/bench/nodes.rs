@@ -34,9 +34,22 @@ impl From<ModeArg> for NodeSettings {
 }
 
 impl Nodes {
-    /// Connects so many nodes to the database; none of them runs yet.
+    /// Connects so many nodes to the database, of which the first belongs to the process that writes; none of them runs yet.
     pub(crate) async fn open(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
-        let shared = lab.shares_its_store();
+        Self::connect(lab, nodes, lab.shares_its_store()).await
+    }
+
+    /// As [`open`](Self::open), but all of them belong to other processes.
+    pub(crate) async fn open_elsewhere(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
+        Self::connect(lab, nodes, false).await
+    }
+
+    /// A node on a store that is no database.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
+        Self { stores: vec![store], outboxes: Vec::new(), shared: false }
+    }
+
+    async fn connect(lab: &dyn Lab, nodes: u8, shared: bool) -> Result<Self, Failure> {
         let mut stores = Vec::new();
         for number in 0..nodes {
             stores.push(if shared && number == 0 { lab.store() } else { lab.another_store().await? });
@@ -65,19 +78,14 @@ impl Nodes {
     /// Waits until that many events were recorded as DONE, asking the process rather than the database so that the waiting
     /// costs the measurement nothing.
     pub(crate) async fn wait_until_done(&self, events: u64) -> Result<(), Failure> {
-        const LOOK_AGAIN: Duration = Duration::from_millis(2);
-        const NO_PROGRESS: Duration = Duration::from_secs(60);
-        let (mut done, mut moved) = (0, Instant::now());
-        while done < events {
-            sleep(LOOK_AGAIN).await;
-            let now = self.done();
-            if now > done {
-                (done, moved) = (now, Instant::now());
-            } else if moved.elapsed() > NO_PROGRESS {
-                return Err(Failure::Stalled { done, events, seconds: NO_PROGRESS.as_secs() });
-            }
-        }
-        Ok(())
+        wait_until(|| self.done(), events).await
+    }
+
+    /// Waits until that many events of `calls` have been called, where others are delivered besides.
+    pub(crate) async fn wait_until_called(&self, calls: &Calls, events: u64) -> Result<(), Failure> {
+        // Adding up the calls takes time, and before as many events of any kind are done it is in vain.
+        self.wait_until_done(events).await?;
+        wait_until(|| calls.called(), events).await
     }
 
     /// Stops those that run, and closes the connections of all.
@@ -89,6 +97,22 @@ impl Nodes {
             store.close().await;
         }
     }
+}
+
+async fn wait_until(reached: impl Fn() -> u64, events: u64) -> Result<(), Failure> {
+    const LOOK_AGAIN: Duration = Duration::from_millis(2);
+    const NO_PROGRESS: Duration = Duration::from_secs(60);
+    let (mut done, mut moved) = (reached(), Instant::now());
+    while done < events {
+        sleep(LOOK_AGAIN).await;
+        let now = reached();
+        if now > done {
+            (done, moved) = (now, Instant::now());
+        } else if moved.elapsed() > NO_PROGRESS {
+            return Err(Failure::Stalled { done, events, seconds: NO_PROGRESS.as_secs() });
+        }
+    }
+    Ok(())
 }
 
 async fn start(store: Arc<dyn Store>, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<Outbox, StartError> {

@@ -1,17 +1,17 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pillarbox::Outbox;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::lab::Lab;
 use super::load::Load;
 use crate::failure::Failure;
 
-/// Tasks that write one event per transaction, flat out.
+/// Tasks that write one event per transaction, flat out unless they are given a rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Writers {
     lab: Arc<dyn Lab>,
@@ -21,6 +21,9 @@ pub(crate) struct Writers {
     guard: Option<Outbox>,
     /// Who is told of their commits.
     calls: Option<Arc<Calls>>,
+    /// Events in a second.
+    rate: Option<u32>,
+    stopped: Arc<AtomicBool>,
     next: Arc<AtomicU32>,
     written: Arc<AtomicU64>,
 }
@@ -34,6 +37,8 @@ impl Writers {
             tasks,
             guard: None,
             calls: None,
+            rate: None,
+            stopped: Arc::default(),
             next: Arc::default(),
             written: Arc::default(),
         }
@@ -49,6 +54,16 @@ impl Writers {
         Self { calls: Some(Arc::clone(calls)), ..self }
     }
 
+    /// All of them together write so many events in a second.
+    pub(crate) fn at(self, rate: Option<u32>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// Lets each finish its transaction and begin no other.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
     /// Events written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
@@ -57,18 +72,22 @@ impl Writers {
     /// Writes all events. Returns how long it took.
     pub(crate) async fn run(&self) -> Result<Duration, Failure> {
         let started = Instant::now();
-        let mut tasks: JoinSet<_> = (0..self.tasks).map(|_| self.clone().write()).collect();
+        let mut tasks: JoinSet<_> = (0..self.tasks).map(|_| self.clone().write(started)).collect();
         while let Some(written) = tasks.join_next().await {
             written??;
         }
         Ok(started.elapsed())
     }
 
-    async fn write(self) -> Result<(), Failure> {
-        loop {
+    async fn write(self, started: Instant) -> Result<(), Failure> {
+        while !self.stopped.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.load.events {
-                return Ok(());
+                break;
+            }
+            if let Some(rate) = self.rate {
+                // By the clock and not by pauses: whoever falls behind catches up.
+                sleep_until(started + Duration::from_secs(number.into()) / rate).await;
             }
             let committed = self.transact(number).await?;
             if let Some(calls) = &self.calls {
@@ -76,6 +95,7 @@ impl Writers {
             }
             self.written.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// Writes one event. Returns when its commit had returned.

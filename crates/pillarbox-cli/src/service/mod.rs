@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use crate::failure::Failure;
 
-pub(crate) use mysql::mysql_pool;
+pub(crate) use mysql::mysql_options;
 pub(crate) use postgres::postgres_pool;
 
 /// The authorities in a PEM file, or those of the operating system.

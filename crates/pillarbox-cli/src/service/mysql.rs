@@ -1,26 +1,25 @@
-use mysql_async::{Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts, SslOpts};
+use mysql_async::{Opts, OptsBuilder, PoolConstraints, PoolOpts, SslOpts};
 use url::Url;
 
 use super::root_certificates;
 use crate::failure::Failure;
 
-/// A pool of `connections` to the database that the outbox's URL names.
+/// How to connect to the database that the outbox's URL names, with a pool of `connections`.
 ///
 /// Where the URL asks for TLS the server's certificate is verified in full, whatever less `ssl-mode` would be content
 /// with.
-pub(crate) fn mysql_pool(url: &str, connections: usize) -> Result<Pool, Failure> {
+pub(crate) fn mysql_options(url: &str, connections: usize) -> Result<Opts, Failure> {
     let Service { url, socket, tls, roots } = Service::parse(url)?;
     let options = Opts::from_url(url.as_str()).map_err(Failure::during("read the URL of the database"))?;
     let tls = if tls { Some(tls_options(roots.as_deref())?) } else { None };
     // None of them is closed when it is returned: the next transaction needs it again.
     let constraints = PoolConstraints::new(connections, connections).unwrap_or_default();
-    Ok(Pool::new(
-        OptsBuilder::from_opts(options)
-            .socket(socket)
-            .prefer_socket(false)
-            .ssl_opts(tls)
-            .pool_opts(PoolOpts::default().with_constraints(constraints)),
-    ))
+    Ok(OptsBuilder::from_opts(options)
+        .socket(socket)
+        .prefer_socket(false)
+        .ssl_opts(tls)
+        .pool_opts(PoolOpts::default().with_constraints(constraints))
+        .into())
 }
 
 fn tls_options(roots: Option<&str>) -> Result<SslOpts, Failure> {

@@ -15,5 +15,6 @@ mod migrate;
 mod purge;
 mod relay;
 mod relay_ends;
+mod report;
 mod status;
 mod support;

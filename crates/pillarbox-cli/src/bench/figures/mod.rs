@@ -1,8 +1,9 @@
 //! What a bench has measured, as JSON for programs and as text for people.
 
+mod beside;
 mod costs;
 mod drain;
-mod hot;
+mod engine;
 mod sample;
 mod verdict;
 mod write;
@@ -16,9 +17,10 @@ use super::meter::Measured;
 use crate::report::{grouped, micros, per_second, rate, rounded, table};
 use crate::stopwatch::Latency;
 
-pub(crate) use costs::Costs;
-pub(crate) use drain::DrainFigures;
-pub(crate) use hot::HotFigures;
+pub(crate) use beside::{HotFigures, LatencyFigures, MixedFigures, SteadyFigures};
+pub(crate) use costs::{Costs, each};
+pub(crate) use drain::{Company, DrainFigures, Naive};
+pub(crate) use engine::{IdleFigures, IdleMode, MemoryFigures, OverheadFigures, Peak};
 pub(crate) use sample::Sample;
 pub(crate) use verdict::Verdict;
 pub(crate) use write::WriteFigures;
@@ -73,6 +75,12 @@ pub(crate) enum Own {
     Write(WriteFigures),
     Hot(HotFigures),
     Drain(DrainFigures),
+    Steady(SteadyFigures),
+    Latency(LatencyFigures),
+    Mixed(MixedFigures),
+    Idle(IdleFigures),
+    Memory(MemoryFigures),
+    Overhead(OverheadFigures),
 }
 
 /// What became of the events of a run.
@@ -94,6 +102,17 @@ impl Fate {
         Self { duplicates: calls.duplicates(), lost: events - events.saturating_sub(rows.all).min(calls.called()) }
     }
 
+    /// As [`delivered`](Self::delivered), where calls are counted without telling events apart.
+    pub(crate) fn summed(load: &Load, calls: &Calls, done: u64) -> Self {
+        let events = u64::from(load.events);
+        Self { duplicates: calls.sum().saturating_sub(events), lost: events - done.min(calls.sum()).min(events) }
+    }
+
+    /// That of two runs.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { duplicates: self.duplicates + other.duplicates, lost: self.lost + other.lost }
+    }
+
     /// Of events that were only written.
     pub(crate) fn written(load: &Load, rows: &Rows) -> Self {
         Self { duplicates: rows.all - rows.distinct, lost: u64::from(load.events).saturating_sub(rows.distinct) }
@@ -104,9 +123,21 @@ impl Figures {
     /// Figures of a bench that took so many seconds.
     pub(crate) fn new(bench: &'static str, lab: &dyn Lab, seconds: f64, measured: Measured, own: Own) -> Self {
         let store = lab.store();
+        let store = format!("{} {}", store.info().dialect, store.info().address);
+        Self::of(bench, store, lab.about(), seconds, measured, own)
+    }
+
+    /// Figures of a bench without a database.
+    pub(crate) fn in_memory(bench: &'static str, seconds: f64, measured: Measured, own: Own) -> Self {
+        let yardstick = "messages to as many tasks, each with a channel of tokio";
+        let about = About { yardstick, statements: "", wal: "" };
+        Self::of(bench, "memory".to_owned(), about, seconds, measured, own)
+    }
+
+    fn of(bench: &'static str, store: String, about: About, seconds: f64, measured: Measured, own: Own) -> Self {
         Self {
             bench,
-            store: format!("{} {}", store.info().dialect, store.info().address),
+            store,
             seconds: rounded(seconds, 4),
             events: None,
             yardstick: None,
@@ -114,7 +145,7 @@ impl Figures {
             costs: measured.costs,
             verdicts: Vec::new(),
             samples: measured.samples,
-            about: lab.about(),
+            about,
         }
     }
 
@@ -134,6 +165,11 @@ impl Figures {
         self
     }
 
+    /// Adds what the bench asks of the run.
+    pub(crate) fn with_verdicts(self, verdicts: Vec<Verdict>) -> Self {
+        Self { verdicts, ..self }
+    }
+
     /// Leaves out how the run went.
     pub(crate) fn without_samples(self) -> Self {
         Self { samples: Vec::new(), ..self }
@@ -150,7 +186,7 @@ impl Figures {
         let mut lines = Vec::new();
         if let Some(events) = &self.events {
             lines.extend([
-                ("events", grouped(events.events.into()), "counted in the database"),
+                ("events", grouped(events.events.into()), "counted in the table"),
                 ("payload", format!("{} B", grouped(events.payload_bytes.into())), "JSON"),
             ]);
         }
@@ -171,31 +207,52 @@ impl Figures {
                 ("lost", grouped(events.lost), lost),
             ]);
         }
-        lines.extend(self.own.lines());
+        lines.extend(self.own.lines(self.about));
         lines.extend(self.costs.lines(self.about));
         let figures = table(&lines).trim_fmt();
         let verdicts: String = self.verdicts.iter().map(|verdict| format!("\n{}", verdict.sentence())).collect();
-        format!("bench {} on {}\n\n{figures}\n{verdicts}\n{NOTES}", self.bench, self.store)
+        let verdicts = if verdicts.is_empty() { verdicts } else { format!("{verdicts}\n") };
+        format!("bench {} on {}\n\n{figures}\n{verdicts}\n{}", self.bench, self.store, self.notes())
+    }
+
+    fn notes(&self) -> String {
+        const RESTS: &str = "Between the phases the database cleans up what they left, so that none pays for another.";
+        const MEAN: &str = "The yardstick is the mean of a measurement before and one after.";
+        let has_database = !matches!(self.own, Own::Overhead(_));
+        let notes = [has_database.then_some(RESTS), self.yardstick.map(|_| MEAN)];
+        notes.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 
 impl Own {
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self, about: About) -> Vec<Line> {
         match self {
             Self::Write(figures) => figures.lines(),
             Self::Hot(figures) => figures.lines(),
             Self::Drain(figures) => figures.lines(),
+            Self::Steady(figures) => figures.lines(),
+            Self::Latency(figures) => figures.lines(),
+            Self::Mixed(figures) => figures.lines(),
+            Self::Idle(figures) => figures.lines(about.statements),
+            Self::Memory(figures) => figures.lines(),
+            Self::Overhead(figures) => figures.lines(),
         }
     }
 
     fn meaning_of_seconds(&self) -> &'static str {
         match self {
             Self::Write(_) => "to write them, 1,000 in each transaction, nothing else running",
-            Self::Hot(_) => "from the first write to the last done_at, by the database's clock",
             Self::Drain(drain) if drain.delete_done => {
                 "from start() until the last row was deleted, by the database's clock"
             }
             Self::Drain(_) => "from start() to the last done_at, by the database's clock",
+            Self::Hot(_) | Self::Mixed(_) | Self::Steady(_) => {
+                "from the first write to the last done_at, by the database's clock"
+            }
+            Self::Latency(_) => "of both runs, from the first write to the last done_at",
+            Self::Idle(_) => "for which each mode was counted, after it was left alone for as long",
+            Self::Memory(_) => "for the largest backlog, from start() to the last done_at, by the database's clock",
+            Self::Overhead(_) => "from start() until all were recorded as DONE",
         }
     }
 
@@ -207,8 +264,11 @@ impl Own {
     }
 }
 
-const NOTES: &str = "Between the phases the database cleans up what they left, so that none pays for another.\n\
-                     The yardstick is the mean of a measurement before and one after, on the same database.";
+/// Rounded down: 1 means all of them.
+#[expect(clippy::cast_precision_loss, reason = "a count of events is far below 2^52")]
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole as f64 * 1e6).floor() / 1e6
+}
 
 fn latency_lines(name: &'static str, latency: Latency) -> [Line; 4] {
     [

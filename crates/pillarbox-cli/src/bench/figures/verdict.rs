@@ -12,7 +12,6 @@ pub(crate) struct Verdict {
     meaning: &'static str,
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the benches so far ask nothing; `steady` is the first that does"))]
 impl Verdict {
     /// What must not be less.
     pub(crate) fn at_least(wanted: f64, name: &'static str, figure: f64, meaning: &'static str) -> Self {
@@ -26,7 +25,8 @@ impl Verdict {
 
     pub(super) fn sentence(&self) -> String {
         let Self { name, figure, wanted, meaning, .. } = self;
-        format!("{}: {name} {figure}, wanted {wanted}, {meaning}\n", if self.held { "held" } else { "BROKEN" })
+        let held = if self.held { "held" } else { "BROKEN" };
+        format!("{held}: {name} is {figure}, and should be {wanted}: {meaning}")
     }
 }
 

@@ -1,10 +1,12 @@
 //! A database to measure on: what every bench asks of it, and how each of them answers.
 
+mod memory;
 mod mysql;
 mod postgres;
 mod sqlite;
 mod yardstick;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::address::Address;
 use crate::failure::Failure;
+pub(crate) use memory::MemoryLab;
 pub(crate) use yardstick::Yardstick;
 
 /// The bench's outbox; all its tables begin alike.
@@ -24,10 +27,15 @@ const TABLE: &str = "pillarbox_bench_event";
 /// Rows changed by one statement of the yardstick, and events in one bulk write.
 pub(crate) const BATCH: usize = 1000;
 
+/// Rows that a loop written by hand takes at once.
+pub(crate) const BY_HAND: usize = 100;
+
 /// The type of the events that a bench measures.
 pub(crate) const EVENT: &str = "bench.event";
 /// The type of events that a bench puts into the table and does not measure.
 pub(crate) const BYSTANDER: &str = "bench.bystander";
+/// The type of events that are written and delivered beside those that are measured.
+pub(crate) const COMPANY: &str = "bench.company";
 
 /// A database to measure on.
 #[async_trait]
@@ -71,8 +79,18 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
     /// Inserts so many rows by SQL alone, with nothing but what their kind needs, and the given payload.
     async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure>;
 
-    /// Counts the rows of the outbox, bystanders aside.
+    /// Begins a transaction that sees the database as it is now, and leaves it open until the returned value is dropped.
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure>;
+
+    /// Delivers the backlog as people do who write the loop by hand, on one connection: it locks [`BY_HAND`] rows, marks one
+    /// after the other as DONE, and commits. Returns how many there were.
+    async fn drain_by_hand(&self) -> Result<u64, Failure>;
+
+    /// Counts the events that are measured.
     async fn count(&self) -> Result<Rows, Failure>;
+
+    /// The database's version and the settings that speed depends on, as names and values.
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure>;
 
     /// What the database tells of itself. It is asked twice a second while others are measured, so it has to be cheap.
     async fn gauge(&self) -> Result<Gauge, Failure>;
@@ -94,6 +112,9 @@ pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn Lab>
     };
     Ok(lab)
 }
+
+/// An open transaction, on a connection that is closed when this is dropped.
+pub(crate) type Snapshot = Box<dyn Any + Send>;
 
 /// Rows that a bench puts into the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

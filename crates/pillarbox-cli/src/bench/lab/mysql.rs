@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Pool, TxOpts, Value};
+use mysql_async::{Conn, IsolationLevel, Opts, Pool, TxOpts, Value};
 use pillarbox::event::EnvelopeBuilder;
 use pillarbox::store::TableName;
 use pillarbox::write::insert;
@@ -13,10 +13,10 @@ use pillarbox::{Envelope, MysqlStore, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, Gauge, Kind, Lab, Rows};
+use super::{About, BATCH, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot};
 use crate::failure::Failure;
 use crate::report::per_second;
-use crate::service::mysql_pool;
+use crate::service::mysql_options;
 use crate::store;
 
 const YARDSTICK: &str = "
@@ -54,11 +54,25 @@ const ADD: &str = "
     FROM number WHERE n < :rows ORDER BY n
 ";
 
+/// The version comes with the name of the product on MariaDB, and alone on MySQL.
+const DESCRIBE: &str = "
+    SHOW GLOBAL VARIABLES WHERE Variable_name IN
+        ('version', 'innodb_buffer_pool_size', 'innodb_doublewrite', 'innodb_flush_log_at_trx_commit',
+         'innodb_log_file_size', 'log_bin', 'sync_binlog', 'transaction_isolation', 'tx_isolation')
+";
+
+/// Rows that are due at once are those of queue 0, in the index that begins with it.
+const PENDING: &str = "
+    SELECT seq, event_id, event_type, payload FROM pillarbox_bench_event
+    WHERE queue = 0 AND due_at IS NULL ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED
+";
+
 /// MySQL and MariaDB: the writers' pool is separate from the outbox's.
 pub(crate) struct MysqlLab {
     url: String,
     table: TableName,
     store: MysqlStore,
+    options: Opts,
     pool: Pool,
 }
 
@@ -72,8 +86,9 @@ impl fmt::Debug for MysqlLab {
 impl MysqlLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
         // One more for the meter, which must not wait for a writer.
-        let (store, pool) = (store::mysql(url, table).await?, mysql_pool(url, connections + 1)?);
-        Ok(Self { url: url.to_owned(), table: table.clone(), store, pool })
+        let (store, options) = (store::mysql(url, table).await?, mysql_options(url, connections + 1)?);
+        let pool = Pool::new(options.clone());
+        Ok(Self { url: url.to_owned(), table: table.clone(), store, options, pool })
     }
 
     async fn connection(&self) -> Result<Conn, Failure> {
@@ -98,7 +113,7 @@ impl Lab for MysqlLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",
-            statements: "statements per event, of the whole server",
+            statements: "statements of the whole server",
             wal: "of redo log, of the whole server",
         }
     }
@@ -114,7 +129,7 @@ impl Lab for MysqlLab {
     async fn create_yardstick(&self) -> Result<(), Failure> {
         const DOING: &str = "create the yardstick";
         self.execute(YARDSTICK, DOING).await?;
-        for ids in ids().take(usize::try_from(ROWS).unwrap_or_default() / super::BATCH) {
+        for ids in ids().take(usize::try_from(ROWS).unwrap_or_default() / BATCH) {
             let rows = format!("INSERT INTO pillarbox_bench_yardstick (id, s) VALUES {}", list(&ids, "(", ", 0)"));
             self.execute(&rows, DOING).await?;
         }
@@ -206,11 +221,48 @@ impl Lab for MysqlLab {
         Ok(())
     }
 
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure> {
+        const DOING: &str = "hold a snapshot";
+        // Without a pool, which would end the transaction when it gets the connection back.
+        let mut connection = Conn::new(self.options.clone()).await.map_err(Failure::during(DOING))?;
+        let begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT";
+        connection.query_drop(begin).await.map_err(Failure::during(DOING))?;
+        Ok(Box::new(connection))
+    }
+
+    async fn drain_by_hand(&self) -> Result<u64, Failure> {
+        const DOING: &str = "drain by hand";
+        const DONE: &str = "UPDATE pillarbox_bench_event SET status = 1, done_at = UTC_TIMESTAMP(6) WHERE seq = ?";
+        let mut connection = self.connection().await?;
+        let mut options = TxOpts::default();
+        // At the default level it locks the gaps between the rows, and SKIP LOCKED skips more than is locked.
+        options.with_isolation_level(IsolationLevel::ReadCommitted);
+        let mut drained = 0;
+        loop {
+            let mut tx = connection.start_transaction(options.clone()).await.map_err(Failure::during(DOING))?;
+            let rows: Vec<(i64, String, String, String)> =
+                tx.exec(PENDING, (BY_HAND,)).await.map_err(Failure::during(DOING))?;
+            if rows.is_empty() {
+                return Ok(drained);
+            }
+            for (seq, ..) in rows {
+                tx.exec_drop(DONE, (seq,)).await.map_err(Failure::during(DOING))?;
+                drained += tx.affected_rows();
+            }
+            tx.commit().await.map_err(Failure::during(DOING))?;
+        }
+    }
+
     async fn count(&self) -> Result<Rows, Failure> {
         const DOING: &str = "count the rows";
         let row: Option<(i64, i64, i64, i64, i64)> =
             self.connection().await?.query_first(COUNT).await.map_err(Failure::during(DOING))?;
         Ok(Rows::from_columns(row.unwrap_or_default().into()))
+    }
+
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        let facts = self.connection().await?.query(DESCRIBE).await;
+        facts.map_err(Failure::during("read the database's settings"))
     }
 
     async fn gauge(&self) -> Result<Gauge, Failure> {

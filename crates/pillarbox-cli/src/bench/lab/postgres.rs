@@ -11,7 +11,7 @@ use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, Gauge, Kind, Lab, Rows, count};
+use super::{About, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot, count};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::postgres_pool;
@@ -43,6 +43,11 @@ const ADD: &str = "
     FROM generate_series(0, $5::bigint - 1) AS n
 ";
 
+const PENDING: &str = "
+    SELECT seq, event_id, event_type, payload::text FROM pillarbox_bench_event
+    WHERE status = 0 AND available_at IS NULL ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED
+";
+
 const GAUGE: &str = "
     SELECT (SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass('pillarbox_bench_event')),
            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint
@@ -56,6 +61,17 @@ const STATEMENTS: &str = "
 
 const TRANSACTIONS: &str =
     "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+
+const DESCRIBE: &str = "
+    SELECT 'PostgreSQL', current_setting('server_version')
+    UNION ALL
+    SELECT * FROM (
+        SELECT name, current_setting(name) FROM pg_settings
+        WHERE name IN ('autovacuum', 'checkpoint_timeout', 'fsync', 'full_page_writes', 'jit', 'max_wal_size',
+                       'shared_buffers', 'synchronous_commit', 'wal_compression', 'wal_level')
+        ORDER BY name
+    ) AS settings
+";
 
 /// PostgreSQL: the writers' pool is separate from the outbox's.
 pub(crate) struct PostgresLab {
@@ -76,8 +92,8 @@ impl fmt::Debug for PostgresLab {
 
 impl PostgresLab {
     pub(crate) async fn open(url: &str, table: &TableName, connections: usize) -> Result<Self, Failure> {
-        // One more for the meter, which must not wait for a writer.
-        let (store, pool) = (store::postgres(url, table).await?, postgres_pool(url, connections + 1)?);
+        // One more for the meter, which must not wait for a writer, and one for a transaction that is held.
+        let (store, pool) = (store::postgres(url, table).await?, postgres_pool(url, connections + 2)?);
         let mut lab = Self { url: url.to_owned(), table: table.clone(), store, pool, has_statements: false };
         // The extension may be missing, not loaded or not for this user; all of that is an error.
         lab.has_statements = lab.client().await?.query_one(STATEMENTS, &[]).await.is_ok();
@@ -103,9 +119,9 @@ impl Lab for PostgresLab {
         About {
             yardstick: "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",
             statements: if self.has_statements {
-                "statements per event in this database, by pg_stat_statements"
+                "statements in this database, by pg_stat_statements"
             } else {
-                "transactions per event in this database; statements need pg_stat_statements"
+                "transactions in this database; statements need pg_stat_statements"
             },
             wal: "of write-ahead log, of the whole server",
         }
@@ -201,6 +217,35 @@ impl Lab for PostgresLab {
         Ok(())
     }
 
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure> {
+        // The pool must not get it back with its transaction.
+        let client = Client::take(self.client().await?);
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pillarbox_bench_business";
+        client.batch_execute(begin).await.map_err(Failure::during("hold a snapshot"))?;
+        Ok(Box::new(client))
+    }
+
+    async fn drain_by_hand(&self) -> Result<u64, Failure> {
+        const DOING: &str = "drain by hand";
+        const DONE: &str = "UPDATE pillarbox_bench_event SET status = 1, done_at = clock_timestamp() WHERE seq = $1";
+        let mut client = self.client().await?;
+        let pending = client.prepare(PENDING).await.map_err(Failure::during(DOING))?;
+        let done = client.prepare(DONE).await.map_err(Failure::during(DOING))?;
+        let mut drained = 0;
+        loop {
+            let tx = client.transaction().await.map_err(Failure::during(DOING))?;
+            let rows = tx.query(&pending, &[&(BY_HAND as i64)]).await.map_err(Failure::during(DOING))?;
+            if rows.is_empty() {
+                return Ok(drained);
+            }
+            for row in rows {
+                let seq: i64 = row.try_get(0).map_err(Failure::during(DOING))?;
+                drained += tx.execute(&done, &[&seq]).await.map_err(Failure::during(DOING))?;
+            }
+            tx.commit().await.map_err(Failure::during(DOING))?;
+        }
+    }
+
     async fn count(&self) -> Result<Rows, Failure> {
         const DOING: &str = "count the rows";
         let row = self.client().await?.query_one(COUNT, &[]).await.map_err(Failure::during(DOING))?;
@@ -209,6 +254,13 @@ impl Lab for PostgresLab {
             *column = row.try_get(index).map_err(Failure::during(DOING))?;
         }
         Ok(Rows::from_columns(columns))
+    }
+
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        const DOING: &str = "read the database's settings";
+        let rows = self.client().await?.query(DESCRIBE, &[]).await.map_err(Failure::during(DOING))?;
+        let facts = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        facts.collect::<Result<_, tokio_postgres::Error>>().map_err(Failure::during(DOING))
     }
 
     async fn gauge(&self) -> Result<Gauge, Failure> {

@@ -11,7 +11,7 @@ use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, Gauge, Kind, Lab, Rows};
+use super::{About, BATCH, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
@@ -45,6 +45,13 @@ const ADD: &str = "
     SELECT ?1 || '-' || n, ?2, CASE WHEN ?1 = 'Due' THEN n END, ?3, ?4,
            CASE WHEN ?1 = 'Delayed' THEN ?6 + 86400000000 END, CASE WHEN ?4 IN (1, 3) THEN ?6 END
     FROM numbers
+";
+
+const DESCRIBE: &str = "
+    SELECT 'SQLite', sqlite_version()
+    UNION ALL SELECT 'journal_mode', journal_mode FROM pragma_journal_mode
+    UNION ALL SELECT 'page_size', CAST(page_size AS TEXT) FROM pragma_page_size
+    UNION ALL SELECT 'synchronous', CAST(synchronous AS TEXT) FROM pragma_synchronous
 ";
 
 /// SQLite: everything is written through the store's one writing connection.
@@ -176,6 +183,36 @@ impl Lab for SqliteLab {
         Ok(())
     }
 
+    /// SQLite removes no row versions, so none can be held: `--idle-transaction` is refused before it comes to this.
+    async fn hold_snapshot(&self) -> Result<Snapshot, Failure> {
+        Err(Failure::Service("names a SQLite file, where no snapshot is in the way of anything"))
+    }
+
+    async fn drain_by_hand(&self) -> Result<u64, Failure> {
+        const DOING: &str = "drain by hand";
+        const PENDING: &str = "SELECT seq, event_id, event_type, payload FROM pillarbox_bench_event
+                               WHERE status IN (0, 2) AND available_at IS NULL ORDER BY seq LIMIT ?1";
+        const DONE: &str = "UPDATE pillarbox_bench_event SET status = 1, done_at = ?2 WHERE seq = ?1";
+        let mut drained = 0;
+        loop {
+            let now = self.now().await?;
+            let mut tx = begin_immediate(&self.pool).await.map_err(Failure::during(DOING))?;
+            let rows: Vec<(i64, String, String, String)> = sqlx::query_as(PENDING)
+                .bind(BY_HAND as i64)
+                .fetch_all(&mut *tx)
+                .await
+                .map_err(Failure::during(DOING))?;
+            if rows.is_empty() {
+                return Ok(drained);
+            }
+            for (seq, ..) in rows {
+                let done = sqlx::query(DONE).bind(seq).bind(now).execute(&mut *tx).await;
+                drained += done.map_err(Failure::during(DOING))?.rows_affected();
+            }
+            tx.commit().await.map_err(Failure::during(DOING))?;
+        }
+    }
+
     async fn count(&self) -> Result<Rows, Failure> {
         let row: (i64, i64, i64, i64, i64) =
             sqlx::query_as(COUNT).fetch_one(&self.pool).await.map_err(Failure::during("count the rows"))?;
@@ -183,6 +220,11 @@ impl Lab for SqliteLab {
     }
 
     /// SQLite counts nothing of this.
+    async fn describe(&self) -> Result<Vec<(String, String)>, Failure> {
+        let facts = sqlx::query_as(DESCRIBE).fetch_all(&self.pool).await;
+        facts.map_err(Failure::during("read the database's settings"))
+    }
+
     async fn gauge(&self) -> Result<Gauge, Failure> {
         Ok(Gauge::default())
     }

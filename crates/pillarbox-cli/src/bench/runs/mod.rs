@@ -1,5 +1,13 @@
-//! The benches: one file each.
+//! The benches: one file each. What several of them do is in [`beside`].
+
+mod beside;
 
 pub(crate) mod drain;
 pub(crate) mod hot;
+pub(crate) mod idle;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod mixed;
+pub(crate) mod overhead;
+pub(crate) mod steady;
 pub(crate) mod write;

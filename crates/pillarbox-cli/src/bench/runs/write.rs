@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,6 +7,7 @@ use crate::bench::lab::{Lab, Yardstick};
 use crate::bench::load::Load;
 use crate::bench::meter::{Goal, Meter, Progress};
 use crate::failure::Failure;
+use crate::progress::bar;
 use crate::report::{per_second, rounded};
 
 /// Transactions of each kind, at most, and in how many turns they are measured.
@@ -21,13 +21,13 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> 
     lab.clear().await?;
     let write = one_by_one(lab, load).await?;
     lab.clear().await?;
-    let yardstick = Yardstick::before(lab).await?;
+    let yardstick = Yardstick::before(lab, load.events).await?;
     lab.rest().await?;
-    let written = AtomicU64::new(0);
-    let progress = || Progress { written: written.load(Ordering::Relaxed), done: 0 };
+    let bar = bar(load.events.into(), "written");
+    let progress = || Progress { written: bar.position(), done: 0 };
     let mut meter = Meter::start(lab, Goal::Write(load.events)).await?;
     let started = Instant::now();
-    meter.watch(progress, load.fill(lab, &written)).await?;
+    meter.watch(progress, load.fill(lab, &bar)).await?;
     let seconds = started.elapsed().as_secs_f64();
     let measured = meter.finish().await?;
     let rows = lab.count().await?;

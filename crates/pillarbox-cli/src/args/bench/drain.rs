@@ -1,57 +1,20 @@
-use clap::{Args, Subcommand};
+use clap::{Args, ValueEnum};
 use pillarbox::error::ConfigError;
 
-use super::{ModeArg, STORE_HELP};
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    pub(crate) bench: Bench,
-}
-
-/// The tables are the bench's own: `pillarbox_bench_*` is dropped and created anew.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// Write events without delivering any: a thousand at once, and one beside a business row.
-    Write {
-        #[command(flatten)]
-        common: Measure,
-        /// Events to write.
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-        events: u32,
-    },
-    /// Write one event per transaction, flat out, while they are delivered from memory.
-    Hot {
-        #[command(flatten)]
-        common: Measure,
-        /// Events to write.
-        #[arg(long, value_name = "N", default_value_t = 50_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-        events: u32,
-        /// Tasks that write at once, each over a connection of its own where the database allows it.
-        #[arg(long, value_name = "N", default_value_t = 8)]
-        #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
-        writers: u16,
-    },
-    /// Deliver a backlog from the table with default settings and a handler that does nothing.
-    Drain {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        drain: DrainArgs,
-    },
-}
+use super::MOST_EVENTS;
+use crate::address::Address;
+use crate::args::ModeArg;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox bench drain --store postgres://app@db/test --mode multi_node --nodes 2
-  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000
-  pillarbox bench drain --store postgres://app@db/test --mode partitioned --keys 1000 --blocked 10000 --delete-done")]
+  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000 --idle-transaction
+  pillarbox bench drain --store postgres://app@db/test --mode partitioned --keys 1000 --blocked 10000 --delete-done
+  pillarbox bench drain --store mysql://app@db/test --compare naive")]
 pub(crate) struct DrainArgs {
     /// Events in the backlog.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
     pub(crate) events: u32,
     /// Who may deliver an event.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
@@ -61,6 +24,12 @@ pub(crate) struct DrainArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: u8,
+    /// Handlers that run at once on each node. [default: the outbox's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) workers: Option<u16>,
+    /// Rows read at once, and verdicts recorded at once. [default: the outbox's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) batch: Option<u16>,
     /// Delivered events that the table keeps besides.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
@@ -84,6 +53,25 @@ pub(crate) struct DrainArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub(crate) blocked: u32,
+    /// Keep a transaction open from before the first delivery until after the last, so that the database has to keep every old
+    /// version of a row; not on SQLite.
+    #[arg(long)]
+    pub(crate) idle_transaction: bool,
+    /// Tasks that write other events meanwhile, one per transaction, flat out. Theirs are delivered too, and not measured.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub(crate) writers: u16,
+    /// Drain the same backlog by something else too.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["writers", "blocked"])]
+    pub(crate) compare: Option<Compare>,
+}
+
+/// What a drain is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Compare {
+    /// The loop that is written by hand: one connection locks 100 rows, skipping locked ones, and updates one after the other.
+    Naive,
 }
 
 impl DrainArgs {
@@ -106,21 +94,20 @@ impl DrainArgs {
             (None, _) => refuse("--blocked"),
         }
     }
-}
 
-/// What all benches have in common.
-#[derive(Debug, Args)]
-pub(crate) struct Measure {
-    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
-    pub(crate) store: String,
-    /// Size of each event's JSON payload.
-    #[arg(long, value_name = "BYTES", default_value_t = 200)]
-    #[arg(value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
-    pub(crate) payload: u32,
-    /// Print one line of JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// With `--json`, add how the run went: what was written, delivered and waiting, every tenth of a second at most.
-    #[arg(long, requires = "json")]
-    pub(crate) samples: bool,
+    /// Checks what only some modes and databases have.
+    ///
+    /// # Errors
+    /// An option that does not apply.
+    pub(crate) fn check(&self, address: &Address) -> Result<(), ConfigError> {
+        if self.workers.is_some() && self.mode == ModeArg::Ordered {
+            let remedy = "leave it out, or choose another mode";
+            return Err(ConfigError::new("--workers", "does not apply to mode ordered, which has one", remedy));
+        }
+        if self.idle_transaction && matches!(address, Address::Sqlite(_)) {
+            let problem = "does not apply to SQLite, where readers keep no row from being removed";
+            return Err(ConfigError::new("--idle-transaction", problem, "leave it out, or name another database"));
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,51 @@
+//! Benches of the outbox alone: at rest, in memory, and of the memory that it takes.
+
+use clap::Args;
+
+use super::{MOST_EVENTS, Shown};
+use crate::args::{ModeArg, STORE_HELP};
+
+#[derive(Debug, Args)]
+pub(crate) struct IdleArgs {
+    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
+    pub(crate) store: String,
+    /// For how long to count, once the outbox was left alone for as long.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
+    /// Who may deliver an event; all modes in turn if it is left out.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<ModeArg>,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Events in the largest backlog.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=MOST_EVENTS))]
+    pub(crate) events: u32,
+    /// Who may deliver an event.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
+    pub(crate) mode: ModeArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OverheadArgs {
+    /// Events to deliver; they stay in memory.
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
+    pub(crate) events: u32,
+    /// Size of each event's JSON payload.
+    #[arg(long, value_name = "BYTES", default_value_t = 200)]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
+    pub(crate) payload: u32,
+    /// Handlers that run at once.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: u16,
+    #[command(flatten)]
+    pub(crate) shown: Shown,
+}

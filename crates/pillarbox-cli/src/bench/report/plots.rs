@@ -1,0 +1,144 @@
+//! Which pictures a report has.
+
+use super::plot::{self, Frame, Line};
+use super::run::Run;
+use crate::bench::figures::Sample;
+use crate::failure::Failure;
+
+/// The pictures' files and titles.
+pub(crate) const FILES: [(&str, &str); 6] = [
+    ("throughput.svg", "Delivered over time"),
+    ("backlog.svg", "Backlog over time"),
+    ("latency.svg", "From commit to handler"),
+    ("wal.svg", "Log written per event"),
+    ("dead_tuples.svg", "Dead rows over time"),
+    ("statements.svg", "Statements per event"),
+];
+
+/// Over the whole run a line has so many points of throughput at most: with more it shows the batches.
+const WINDOWS: usize = 40;
+/// A picture of more lines is not legible.
+const MOST_LINES: usize = 7;
+
+/// Of a backlog that was there before the run, the others would not be seen beside it.
+const BESIDE_WRITERS: [&str; 3] = ["hot", "steady", "mixed"];
+
+pub(crate) const PERCENTILES: [&str; 4] = ["p50", "p95", "p99", "max"];
+
+/// Where benches print how long events took from commit to handler, in microseconds.
+pub(crate) const LATENCIES: [(&str, &str); 3] =
+    [("/commit_to_handler_us", ""), ("/hot_us", ", same process"), ("/other_node_us", ", another node")];
+
+/// All pictures, in the order of [`FILES`].
+pub(crate) fn all(runs: &[Run]) -> Result<[String; 6], Failure> {
+    let titled = |index: usize, x, y| Frame { title: FILES[index].1, x, y };
+    Ok([
+        plot::lines(titled(0, "seconds", "events/s"), &over_time(runs, &["drain", "hot"], throughput))?,
+        plot::lines(titled(1, "seconds", "events"), &over_time(runs, &BESIDE_WRITERS, backlog))?,
+        plot::steps(titled(2, "", "milliseconds"), &PERCENTILES, &latencies(runs))?,
+        plot::bars(titled(3, "bytes", ""), &per_event(runs, "/wal_bytes_per_event"))?,
+        plot::lines(titled(4, "seconds", "rows"), &over_time(runs, &["drain", "mixed"], dead_rows))?,
+        plot::bars(titled(5, "statements", ""), &per_event(runs, "/statements_per_event"))?,
+    ])
+}
+
+type Points = Vec<(f64, f64)>;
+
+/// A line for each run whose name begins as one of `names`.
+fn over_time(runs: &[Run], names: &[&str], points: fn(&[Sample]) -> Points) -> Vec<Line> {
+    let runs = runs.iter().filter(|run| names.iter().any(|name| run.name.starts_with(name)));
+    let line = |run: &Run| Line { name: run.name.to_owned(), points: points(&run.samples()) };
+    runs.map(line).filter(|line| line.points.len() > 1).take(MOST_LINES).collect()
+}
+
+fn throughput(samples: &[Sample]) -> Points {
+    let windows = samples.chunks(samples.len().div_ceil(WINDOWS).max(1));
+    let ends: Vec<_> = windows.filter_map(<[Sample]>::last).collect();
+    let between = ends.windows(2).filter_map(|pair| {
+        let [from, to] = pair else { return None };
+        let seconds = to.seconds - from.seconds;
+        (seconds > 0.0).then(|| (to.seconds, number(to.done.saturating_sub(from.done)) / seconds))
+    });
+    between.collect()
+}
+
+fn backlog(samples: &[Sample]) -> Points {
+    samples.iter().map(|sample| (sample.seconds, number(sample.backlog))).collect()
+}
+
+fn dead_rows(samples: &[Sample]) -> Points {
+    samples.iter().filter_map(|sample| Some((sample.seconds, number(sample.dead_tuples?)))).collect()
+}
+
+fn latencies(runs: &[Run]) -> Vec<Line> {
+    let of_run = |run: &'_ Run| {
+        LATENCIES.map(|(path, of)| Line { name: format!("{}{of}", run.name), points: percentiles(run, path) })
+    };
+    runs.iter().flat_map(of_run).filter(|line| !line.points.is_empty()).take(MOST_LINES).collect()
+}
+
+fn percentiles(run: &Run, path: &str) -> Points {
+    // The axis has no zero: what took less than a microsecond is drawn as one.
+    let millis = |name: &str| Some(run.figure(&format!("{path}/{name}"))?.max(1.0) / 1e3);
+    let steps = PERCENTILES.iter().zip(0_u32..);
+    steps.filter_map(|(name, step)| Some((step.into(), millis(name)?))).collect()
+}
+
+fn per_event(runs: &[Run], path: &str) -> Vec<(String, f64)> {
+    runs.iter().filter_map(|run| Some((run.name.to_owned(), run.figure(path)?))).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a picture shows three digits")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::run::tests::{failed, run};
+    use super::*;
+
+    fn samples() -> serde_json::Value {
+        let sample = |tenth: u32| {
+            json!({"seconds": f64::from(tenth) / 10.0, "written": 100, "done": tenth * 10, "backlog": 100 - tenth * 10,
+                   "dead_tuples": (tenth > 4).then_some(tenth), "wal_bytes": null})
+        };
+        json!({"samples": (0..=10).map(sample).collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn a_run_is_drawn_as_it_went() {
+        let runs = [
+            run("drain", samples()),
+            failed("drain x", "no server"),
+            run("drain y", json!({})),
+            run("idle", samples()),
+        ];
+        let drawn = over_time(&runs, &["drain"], throughput);
+        assert_eq!((drawn.len(), drawn[0].name.as_str(), drawn[0].points.len()), (1, "drain", 10));
+        assert!(drawn[0].points.iter().all(|(_, per_s)| (per_s - 100.0).abs() < 1e-6), "{drawn:?}");
+        assert_eq!(over_time(&runs, &["idle"], backlog)[0].points.last(), Some(&(1.0, 0.0)));
+        assert_eq!(
+            over_time(&runs, &["drain"], dead_rows)[0].points.first(),
+            Some(&(0.5, 5.0)),
+            "from where it was known"
+        );
+    }
+
+    #[test]
+    fn latencies_are_drawn_in_milliseconds_and_never_as_nothing() {
+        let latency = json!({"p50": 0, "p95": 500, "p99": 2000, "max": 30_000});
+        let runs = [run("hot", json!({"commit_to_handler_us": latency})), run("write", json!({}))];
+        let expected = Line { name: "hot".to_owned(), points: vec![(0.0, 0.001), (1.0, 0.5), (2.0, 2.0), (3.0, 30.0)] };
+        assert_eq!(latencies(&runs), [expected]);
+    }
+
+    #[test]
+    fn no_picture_has_more_lines_than_can_be_told_apart() {
+        let runs = vec![run("drain", samples()); 20];
+        assert_eq!(over_time(&runs, &["drain"], backlog).len(), MOST_LINES);
+        assert_eq!(all(&runs).unwrap().len(), FILES.len());
+    }
+}
