@@ -1,5 +1,7 @@
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use foldhash::HashSet;
 
 use crate::clock::Timestamp;
 use crate::store::Fetch;
