@@ -9,10 +9,15 @@ use crate::args::{ModeArg, STORE_HELP};
 pub(crate) struct IdleArgs {
     #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
     pub(crate) store: String,
-    /// For how long to count, once the outbox was left alone for as long.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    /// For how many seconds to count.
+    #[arg(long, value_name = "N", default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
+    /// How many seconds the outbox has had nothing to do by then. For a minute after its last event it looks more often, to share
+    /// work with nodes that come.
+    #[arg(long, value_name = "N", default_value_t = 65)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=3600))]
+    pub(crate) after: u32,
     /// Who may deliver an event; all modes in turn if it is left out.
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,

@@ -29,7 +29,7 @@ pub(crate) fn benches(size: Size) -> Vec<Entry> {
     let (events, seconds) = size.pick(("100000", "20"), ("300", "1"));
     let rate = size.pick("1000", "100");
     let pace = format!("--rate {rate} --seconds {seconds}");
-    let idle = size.pick("idle", "idle --seconds 1 --mode single_node");
+    let idle = size.pick("idle", "idle --after 0 --seconds 1 --mode single_node");
     named([
         ("write", format!("write --events {events}")),
         ("hot", format!("hot --events {events}")),

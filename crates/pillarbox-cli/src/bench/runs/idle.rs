@@ -16,7 +16,7 @@ use crate::report::{per_second, rounded};
 
 /// An outbox without events: what it asks of the database and of the processor, mode by mode.
 pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failure> {
-    let time = Duration::from_secs(args.seconds.into());
+    let (after, time) = (Duration::from_secs(args.after.into()), Duration::from_secs(args.seconds.into()));
     let chosen = args.mode.as_ref().map_or(ModeArg::value_variants(), std::slice::from_ref);
     let (bar, mut modes) = (bar(chosen.len() as u64, "modes"), Vec::new());
     for mode in chosen {
@@ -25,7 +25,7 @@ pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failu
         let mut nodes = Nodes::open(lab, 1).await?;
         let started = nodes.start(&Calls::sum_only(), &(*mode).into()).await;
         let counted = match started {
-            Ok(()) => count(lab, *mode, time).await,
+            Ok(()) => count(lab, *mode, after, time).await,
             Err(failure) => Err(failure),
         };
         nodes.stop().await;
@@ -37,9 +37,9 @@ pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failu
     Ok(Figures::new("idle", lab, seconds, Measured::default(), idle))
 }
 
-async fn count(lab: &dyn Lab, mode: ModeArg, time: Duration) -> Result<IdleMode, Failure> {
+async fn count(lab: &dyn Lab, mode: ModeArg, after: Duration, time: Duration) -> Result<IdleMode, Failure> {
     // It looks less and less often when it finds nothing.
-    sleep(time).await;
+    sleep(after).await;
     // Asking the database is counted by it, too.
     let (first, before) = (lab.statements().await?, lab.statements().await?);
     let (started, cpu) = (Instant::now(), process::cpu_time());

@@ -19,7 +19,7 @@ async fn an_idle_outbox_is_counted_mode_by_mode() {
         }
     };
     fn idle(url: &str) -> Vec<&str> {
-        vec!["bench", "idle", "--json", "--seconds", "1", "--store", url]
+        vec!["bench", "idle", "--json", "--after", "0", "--seconds", "1", "--store", url]
     }
     fn one(url: &str) -> Vec<&str> {
         [idle(url).as_slice(), &["--mode", "partitioned"]].concat()
