@@ -24,7 +24,7 @@ fn assert_clean(ended: &Ended, store: &str) -> Value {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report = ended.json();
     assert_eq!(keys(&report), KEYS);
-    assert_eq!(keys(&report["commit_to_handler_us"]), ["p50", "p99"]);
+    assert_eq!(keys(&report["commit_to_handler_us"]), ["max", "p50", "p95", "p99"]);
     assert_eq!(report["orders"], 300);
     assert_eq!(report["rolled_back"], 15);
     assert_eq!(report["events_committed"], 285);

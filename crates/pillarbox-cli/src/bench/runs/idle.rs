@@ -11,13 +11,15 @@ use crate::bench::meter::Measured;
 use crate::bench::nodes::Nodes;
 use crate::bench::process;
 use crate::failure::Failure;
+use crate::progress::bar;
 use crate::report::{per_second, rounded};
 
 /// An outbox without events: what it asks of the database and of the processor, mode by mode.
 pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failure> {
     let time = Duration::from_secs(args.seconds.into());
-    let mut modes = Vec::new();
-    for mode in args.mode.as_ref().map_or(ModeArg::value_variants(), std::slice::from_ref) {
+    let chosen = args.mode.as_ref().map_or(ModeArg::value_variants(), std::slice::from_ref);
+    let (bar, mut modes) = (bar(chosen.len() as u64, "modes"), Vec::new());
+    for mode in chosen {
         lab.clear().await?;
         lab.rest().await?;
         let mut nodes = Nodes::open(lab, 1).await?;
@@ -28,7 +30,9 @@ pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failu
         };
         nodes.stop().await;
         modes.push(counted?);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     let (seconds, idle) = (time.as_secs_f64(), Own::Idle(IdleFigures { modes }));
     Ok(Figures::new("idle", lab, seconds, Measured::default(), idle))
 }
