@@ -6,7 +6,7 @@ use crate::args::STORE_HELP;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  pillarbox bench all --store postgres://app@db/test --report report    # takes a while
+  pillarbox bench all --store postgres://app@db/test --report report    # takes about ten minutes
   pillarbox bench all --store bench.db --report report --quick          # half a minute, and no measurement")]
 pub(crate) struct AllArgs {
     #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]

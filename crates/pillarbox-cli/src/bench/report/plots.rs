@@ -1,13 +1,13 @@
 //! Which pictures a report has.
 
 use super::plot::{self, Frame, Line};
-use super::run::Run;
+use super::run::{Run, speed};
 use crate::bench::figures::Sample;
 use crate::failure::Failure;
 
 /// The pictures' files and titles.
 pub(crate) const FILES: [(&str, &str); 6] = [
-    ("throughput.svg", "Delivered over time"),
+    ("throughput.svg", "Backlogs delivered, over time"),
     ("backlog.svg", "Backlog over time"),
     ("latency.svg", "From commit to handler"),
     ("wal.svg", "Log written per event"),
@@ -15,11 +15,13 @@ pub(crate) const FILES: [(&str, &str); 6] = [
     ("statements.svg", "Statements per event"),
 ];
 
-/// Over the whole run a line has so many points of throughput at most: with more it shows the batches.
-const WINDOWS: usize = 40;
+/// Of shorter ones it shows the batches rather than the speed.
+const PARTS: f64 = 20.0;
 /// A picture of more lines is not legible.
 const MOST_LINES: usize = 7;
 
+/// What was there before the run, delivered.
+const BACKLOGS: [&str; 4] = ["drain single_node", "drain partitioned", "drain multi_node", "memory"];
 /// Of a backlog that was there before the run, the others would not be seen beside it.
 const BESIDE_WRITERS: [&str; 3] = ["hot", "steady", "mixed"];
 
@@ -33,11 +35,11 @@ pub(crate) const LATENCIES: [(&str, &str); 3] =
 pub(crate) fn all(runs: &[Run]) -> Result<[String; 6], Failure> {
     let titled = |index: usize, x, y| Frame { title: FILES[index].1, x, y };
     Ok([
-        plot::lines(titled(0, "seconds", "events/s"), &over_time(runs, &["drain", "hot"], throughput))?,
+        plot::lines(titled(0, "% of the run's time", "events/s"), &over_time(runs, &BACKLOGS, throughput))?,
         plot::lines(titled(1, "seconds", "events"), &over_time(runs, &BESIDE_WRITERS, backlog))?,
         plot::steps(titled(2, "", "milliseconds"), &PERCENTILES, &latencies(runs))?,
         plot::bars(titled(3, "bytes", ""), &per_event(runs, "/wal_bytes_per_event"))?,
-        plot::lines(titled(4, "seconds", "rows"), &over_time(runs, &["drain", "mixed"], dead_rows))?,
+        plot::lines(titled(4, "seconds", "rows"), &over_time(runs, &BACKLOGS, dead_rows))?,
         plot::bars(titled(5, "statements", ""), &per_event(runs, "/statements_per_event"))?,
     ])
 }
@@ -51,15 +53,18 @@ fn over_time(runs: &[Run], names: &[&str], points: fn(&[Sample]) -> Points) -> V
     runs.map(line).filter(|line| line.points.len() > 1).take(MOST_LINES).collect()
 }
 
+/// In parts of a run that take the same time, so that runs of different lengths lie over each other.
 fn throughput(samples: &[Sample]) -> Points {
-    let windows = samples.chunks(samples.len().div_ceil(WINDOWS).max(1));
-    let ends: Vec<_> = windows.filter_map(<[Sample]>::last).collect();
-    let between = ends.windows(2).filter_map(|pair| {
-        let [from, to] = pair else { return None };
-        let seconds = to.seconds - from.seconds;
-        (seconds > 0.0).then(|| (to.seconds, number(to.done.saturating_sub(from.done)) / seconds))
-    });
-    between.collect()
+    let [first, .., end] = samples else { return Points::new() };
+    let whole = end.seconds - first.seconds;
+    let (mut from, mut points) = (*first, Points::new());
+    for to in samples {
+        if to.seconds - from.seconds >= whole / PARTS {
+            points.extend(speed(&from, to).map(|per_s| (to.seconds / end.seconds * 100.0, per_s)));
+            from = *to;
+        }
+    }
+    points
 }
 
 fn backlog(samples: &[Sample]) -> Points {
@@ -118,6 +123,7 @@ mod tests {
         ];
         let drawn = over_time(&runs, &["drain"], throughput);
         assert_eq!((drawn.len(), drawn[0].name.as_str(), drawn[0].points.len()), (1, "drain", 10));
+        assert_eq!(drawn[0].points.last().map(|(part, _)| *part), Some(100.0));
         assert!(drawn[0].points.iter().all(|(_, per_s)| (per_s - 100.0).abs() < 1e-6), "{drawn:?}");
         assert_eq!(over_time(&runs, &["idle"], backlog)[0].points.last(), Some(&(1.0, 0.0)));
         assert_eq!(

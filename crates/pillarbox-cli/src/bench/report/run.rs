@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bench::figures::Sample;
-use crate::report::counted;
+use crate::report::{counted, per_second};
 
 /// A bench that was run, and how it ended.
 #[derive(Debug, Clone, Serialize)]
@@ -55,11 +55,12 @@ impl Run {
     pub(crate) fn steadiness(&self) -> Option<f64> {
         const WORTH_IT: usize = 12;
         let samples = self.samples();
-        let total = samples.last().filter(|_| samples.len() >= WORTH_IT)?.done;
-        let reached = |part: u64| samples.iter().find(|sample| sample.done >= part).map(|sample| sample.seconds);
-        let first = reached(total.div_ceil(3))? - samples.iter().take_while(|sample| sample.done == 0).last()?.seconds;
-        let last = reached(total)? - reached((total * 2).div_ceil(3))?;
-        (first > 0.0 && last > 0.0).then(|| first / last)
+        let end = samples.last().filter(|_| samples.len() >= WORTH_IT)?;
+        let reached = |part: u64| samples.iter().find(|sample| sample.done >= part);
+        let begun = samples.iter().take_while(|sample| sample.done == 0).last().or(samples.first())?;
+        let first = speed(begun, reached(end.done.div_ceil(3))?)?;
+        let last = speed(reached((end.done * 2).div_ceil(3))?, reached(end.done)?)?;
+        (first > 0.0).then(|| last / first)
     }
 
     /// What was wrong with it, if anything was.
@@ -77,6 +78,12 @@ impl Run {
         problems.extend(verdicts.filter(|verdict| verdict["held"] == false).map(broken));
         (!problems.is_empty()).then(|| problems.join("; "))
     }
+}
+
+/// Events per second between two samples.
+pub(crate) fn speed(from: &Sample, to: &Sample) -> Option<f64> {
+    let seconds = to.seconds - from.seconds;
+    (seconds > 0.0).then(|| per_second(to.done.saturating_sub(from.done), seconds))
 }
 
 fn broken(verdict: &Value) -> String {
@@ -132,6 +139,11 @@ pub(crate) mod tests {
         let sample = |(second, done): (usize, &u64)| json!({"seconds": second, "written": 90, "done": done, "backlog": 90 - done});
         let samples: Vec<_> = done.iter().enumerate().map(sample).collect();
         assert_eq!(run("drain", json!({"samples": samples})).steadiness(), Some(0.5));
+        assert_eq!(
+            run("drain", json!({"samples": samples[2..]})).steadiness(),
+            Some(0.5),
+            "begun before it was looked at"
+        );
         assert_eq!(run("drain", json!({"samples": samples[..5]})).steadiness(), None, "too few to say");
         assert_eq!(run("drain", json!({})).steadiness(), None);
     }
