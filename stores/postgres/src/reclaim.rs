@@ -27,7 +27,9 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     let cleared = transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
     transaction.query_typed(&store.sql.free_partitions, &[]).await?;
     let freed: i64 = if thorough || !cleared.is_empty() {
-        transaction.batch_execute(BY_INDEX).await?;
+        if store.sessions.is_pooled() {
+            transaction.batch_execute(BY_INDEX).await?;
+        }
         transaction.query_typed_one(&store.sql.free_rows, &[]).await?.try_get(0)?
     } else {
         0

@@ -14,6 +14,8 @@ use crate::store::Store;
 const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// The same on a node that has had nothing to do for a while.
 const LOOK_EVERY_IDLE: Duration = Duration::from_millis(1600);
+/// The same if there is no other node: whoever comes waits for its share that long, and this one delivers meanwhile.
+const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
 /// The same right after partitions came or went, and then twice as long each time: nodes that start together find each other.
 const LOOK_SOON: Duration = Duration::from_millis(100);
 /// For how long after the last event there is work.
@@ -61,9 +63,13 @@ impl Sharer {
                     let (before, _) = self.lanes.assignment();
                     give = self.hold(&holding).await;
                     let (after, _) = self.lanes.assignment();
-                    soon = if before == after { (soon * 2).min(LOOK_EVERY_IDLE) } else { LOOK_SOON };
+                    soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
                     if give.is_empty() {
-                        let every = if work.is_recent(&self.intake) { LOOK_EVERY } else { LOOK_EVERY_IDLE };
+                        let every = match (work.is_recent(&self.intake), holding.next_expiry) {
+                            (true, _) => LOOK_EVERY,
+                            (false, Some(_)) => LOOK_EVERY_IDLE,
+                            (false, None) => LOOK_EVERY_ALONE,
+                        };
                         let look = jittered(every.min(soon), &*self.random);
                         beat.sleep(holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET))).await;
                     }

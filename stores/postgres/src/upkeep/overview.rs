@@ -3,10 +3,9 @@ use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::Status;
 use pillarbox_core::store::{Backlog, Counts, NodeStatus};
 
-use crate::error::Failure;
+use crate::error::{Failure, no_row};
 use crate::fetch::wait;
 use crate::row::Micros;
-use crate::session::BY_INDEX;
 use crate::store::Inner;
 
 /// Counts rows by state.
@@ -35,11 +34,9 @@ pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
 /// What still has to be delivered, and what was given up.
 pub(super) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
     let mut session = store.sessions.session().await?;
-    let transaction = session.transaction().await?;
-    transaction.batch_execute(BY_INDEX).await?;
-    let row = transaction.query_typed_one(&store.sql.backlog, &[]).await?;
-    transaction.commit().await?;
+    let rows = session.query_by_index(&store.sql.backlog, &[]).await?;
     session.finish();
+    let row = rows.first().ok_or_else(no_row)?;
     let (oldest, now): (Option<Micros>, Micros) = (row.try_get(3)?, row.try_get(4)?);
     Ok(Backlog {
         due: count(row.try_get(0)?),
