@@ -73,8 +73,9 @@ impl Finish<Sqlx> for PgTransaction<'_> {
     /// Commits, or fails if the transaction cannot be committed because a statement in it has failed.
     async fn commit(mut self) -> Result<(), sqlx::Error> {
         // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, which sqlx takes for success: the outbox
-        // would deliver events that do not exist. Any statement fails in such a transaction, so one is tried first.
-        self.execute("SELECT 1").await?;
+        // would deliver events that do not exist. Any statement fails in such a transaction, so one is tried first; this one
+        // fails as well where somebody has ended the transaction by a statement of their own.
+        self.execute("SAVEPOINT pillarbox").await?;
         PgTransaction::commit(self).await
     }
 

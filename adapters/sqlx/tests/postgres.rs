@@ -179,6 +179,15 @@ async fn the_commit_of_a_failed_transaction_is_an_error() {
 }
 
 #[tokio::test]
+async fn the_commit_of_a_transaction_that_was_ended_by_hand_is_an_error() {
+    let pool = pool().await;
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    tx.execute("ROLLBACK").await.expect("rolls back");
+    Finish::commit(tx).await.expect_err("there is nothing to commit");
+    assert!(!is_inside_a_transaction(&pool).await);
+}
+
+#[tokio::test]
 async fn rolling_back_and_dropping_undo() {
     let pool = pool().await;
     pool.execute("CREATE TEMP TABLE undone (seq bigint)").await.expect("creates");

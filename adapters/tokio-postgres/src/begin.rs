@@ -24,11 +24,12 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
     }
 }
 
-/// Fails in a transaction in which a statement has failed, even if its error was ignored.
+/// Fails in a transaction in which a statement has failed, even if its error was ignored, and where none is open any more,
+/// because somebody has ended it by a statement of their own.
 ///
-/// PostgreSQL answers the COMMIT of such a transaction with ROLLBACK, which the driver takes for success: the outbox
-/// would deliver events that do not exist. A savepoint's release fails by itself.
-pub(crate) const PROBE: &str = "SELECT 1";
+/// PostgreSQL answers the COMMIT of either with no error that the driver would tell: the outbox would deliver events that do
+/// not exist.
+pub(crate) const PROBE: &str = "SAVEPOINT pillarbox";
 
 /// Commits in one round trip with the probe: both are sent before either is answered, in this order.
 async fn probe_and_commit(

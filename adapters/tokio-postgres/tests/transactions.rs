@@ -100,6 +100,22 @@ async fn a_failed_transaction_does_not_seem_to_commit() {
     assert!(!is_inside_a_transaction(&client).await);
 }
 
+/// Nor may what was rolled back by a statement.
+#[tokio::test]
+async fn a_transaction_that_was_ended_by_hand_does_not_seem_to_commit() {
+    let pool = pool();
+    let pooled = (&pool).begin().await.expect("begins");
+    pooled.batch_execute("ROLLBACK").await.expect("rolls back");
+    Finish::commit(pooled).await.expect_err("there is nothing to commit");
+
+    let mut client = pool.get().await.expect("connects");
+    assert!(!is_inside_a_transaction(&client).await);
+    let ended = (&mut client).begin().await.expect("begins");
+    ended.batch_execute("ROLLBACK").await.expect("rolls back");
+    Finish::commit(ended).await.expect_err("there is nothing to commit");
+    assert!(!is_inside_a_transaction(&client).await);
+}
+
 /// The pool's one connection is outside any transaction after each of these, and what was not committed is not there.
 #[tokio::test]
 async fn a_transaction_of_the_pool_gives_its_connection_back_clean() {

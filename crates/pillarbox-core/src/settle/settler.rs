@@ -300,7 +300,8 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
                 .filter(|(_, partition)| partition % 2 == 1)
                 .map(|(seq, _)| seq)
                 .collect();
-            batch.sort_unstable_by_key(|verdict| odd.contains(&verdict.seq));
+            // Stable: should the database refuse a part, it is recorded piece by piece, and a key's events in their order.
+            batch.sort_by_key(|verdict| odd.contains(&verdict.seq));
             batch.len() - odd.len()
         }
         // Each part on pages of its own.
@@ -371,6 +372,8 @@ mod tests {
         let (one, other) = parts.split_at(middle);
         assert!(one.iter().all(|verdict| partition(verdict.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
         assert!(other.iter().all(|verdict| partition(verdict.seq) % 2 == 1) && other.len() > 200, "{}", other.len());
+        let place = |verdict: &Verdict| whole.iter().position(|other| other.seq == verdict.seq);
+        assert!(one.is_sorted_by_key(place) && other.is_sorted_by_key(place), "each in the order in which they came");
 
         let middle = divide(&mut parts, Mode::SingleNode, partitions);
         let (one, other) = parts.split_at(middle);

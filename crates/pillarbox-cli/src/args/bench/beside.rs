@@ -73,7 +73,7 @@ pub(crate) struct Pace {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) rate: u32,
-    /// For how long to write.
+    /// For how many seconds events are written at that rate; writers that cannot keep it take longer.
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,

@@ -250,7 +250,7 @@ impl Own {
                 "from the first write to the last done_at, by the database's clock"
             }
             Self::Latency(_) => "of both runs, from the first write to the last done_at",
-            Self::Idle(_) => "for which each mode was counted, after it was left alone for as long",
+            Self::Idle(_) => "for which each mode was counted, after it was left alone for a while",
             Self::Memory(_) => "for the largest backlog, from start() to the last done_at, by the database's clock",
             Self::Overhead(_) => "from start() until all were recorded as DONE",
         }

@@ -28,6 +28,8 @@ use run::Run;
 pub(crate) struct Report {
     machine: Machine,
     quick: bool,
+    /// How many benches there are to run: more than were, until the last.
+    planned: usize,
     benches: Vec<Run>,
     cliffs: Vec<Run>,
 }
@@ -39,10 +41,11 @@ pub(crate) async fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     let lab = lab::open(&args.store, 1).await?;
     let machine = Machine::look(&*lab).await;
     lab.store().close().await;
-    let mut report = Report { machine: machine?, quick: args.quick, benches: Vec::new(), cliffs: Vec::new() };
     std::fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
     let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
     let mut left = benches.len() + cliffs.len();
+    let mut report =
+        Report { machine: machine?, quick: args.quick, planned: left, benches: Vec::new(), cliffs: Vec::new() };
     // It takes long, and whoever ends it early has what was measured until then: so all is written after every bench.
     for entry in &benches {
         left -= 1;
@@ -78,9 +81,8 @@ impl Report {
             let path = folder.join(file);
             std::fs::write(&path, text).map_err(unwritable(&path))
         };
-        let pictures = plots::all(&self.benches)?;
-        for ((file, _), picture) in plots::FILES.iter().zip(&pictures) {
-            write(file, picture)?;
+        for picture in plots::all(&self.benches)? {
+            write(picture.file, &picture.svg)?;
         }
         write("report.json", &serde_json::to_string_pretty(self)?)?;
         write("report.md", &markdown::page(self))

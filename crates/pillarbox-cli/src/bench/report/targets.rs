@@ -89,6 +89,15 @@ impl Target {
         Self { given: Some(path), ..self }
     }
 
+    /// What is wanted where the yardstick is not PostgreSQL's; `None` if nothing is.
+    pub(crate) fn elsewhere(&self) -> Option<Bound> {
+        const OF_ITS_YARDSTICK: f64 = 0.25;
+        match self.unit {
+            OF_YARDSTICK => self.run.starts_with("drain").then_some(AtLeast(OF_ITS_YARDSTICK)),
+            _ => Some(self.bound),
+        }
+    }
+
     /// The figure that is held against the bound; `None` if it was not measured.
     pub(crate) fn measured(&self, runs: &[Run]) -> Option<f64> {
         let find = |name| runs.iter().find(|run| run.name == name);
