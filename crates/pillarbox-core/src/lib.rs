@@ -6,7 +6,7 @@
 //! event ─▶ write ─▶ queue │ claim ─▶ dispatch ─▶ handle ─▶ settle
 //! ```
 //!
-//! `ownership` says who may deliver, `retry` when again, `run` starts and stops it all; [`store`] and [`clock`] are the
+//! `ownership` says who may deliver, `retry` when again, `run` starts and stops it all; [`store`], [`publisher`] and [`clock`] are the
 //! ports to the outside.
 
 pub mod clock;
@@ -17,6 +17,7 @@ pub mod handle;
 pub mod maintain;
 pub mod observe;
 pub mod ownership;
+pub mod publisher;
 pub mod retry;
 pub mod run;
 pub mod settle;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, HandlerError, Outcome};
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome, on_any_batch};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::run::{Outbox, SingleNode};
 use pillarbox_core::store::Upkeep as _;
@@ -115,4 +115,63 @@ async fn a_limit_out_of_range_is_refused_at_start() {
             outbox(&MemoryStore::new()).handle_batch("counted", max, handler).start().await.expect_err("refused");
         assert!(error.to_string().contains("handle_batch.max"), "{error}");
     }
+}
+
+/// Passes events on: the odd ones and the even ones go to different places.
+#[derive(Default)]
+struct OddAndEven(Arc<Mutex<Vec<Vec<u32>>>>);
+
+impl BatchHandler for OddAndEven {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Answer>> {
+        let numbers = deliveries.iter().map(|delivery| delivery.parse().expect("a number")).collect();
+        self.0.lock().expect("not poisoned").push(numbers);
+        Box::pin(async move { deliveries.iter().map(|_| Ok(Outcome::Done)).collect() })
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        delivery.parse::<u64>().expect("a number") % 2
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_belong_together_is_not_mixed_and_keeps_its_order() {
+    let store = backlog(40).await;
+    let handler = OddAndEven::default();
+    let batches = Arc::clone(&handler.0);
+    let outbox = outbox(&store).handler(on_any_batch(8, handler)).start().await.expect("starts");
+    drained(&outbox, 40).await;
+    outbox.shutdown().await;
+    let batches = batches.lock().expect("not poisoned");
+    assert!(batches.iter().all(|batch| batch.iter().all(|number| number % 2 == batch[0] % 2)), "{batches:?}");
+    let of = |rest: u32| batches.concat().into_iter().filter(|number| number % 2 == rest).collect::<Vec<_>>();
+    assert_eq!(of(0), (0..40).step_by(2).collect::<Vec<_>>());
+    assert_eq!(of(1), (1..40).step_by(2).collect::<Vec<_>>());
+    assert_eq!(
+        batches.iter().map(Vec::len).collect::<Vec<_>>(),
+        [8, 8, 8, 8, 4, 4],
+        "whole batches, though mixed in the table"
+    );
+}
+
+#[tokio::test]
+async fn what_is_deferred_counts_no_attempt_and_says_why() {
+    let store = backlog(1).await;
+    let calls = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&calls);
+    let handler = move |deliveries: Vec<Delivery>| {
+        let mut calls = seen.lock().expect("not poisoned");
+        *calls += 1;
+        let answer = if *calls < 5 {
+            Err(HandlerError::deferred(Duration::from_millis(1), "the broker is away"))
+        } else {
+            assert_eq!(deliveries[0].attempt(), 1);
+            Ok(Outcome::Dead("enough".to_owned()))
+        };
+        async move { vec![answer] }
+    };
+    let outbox = outbox(&store).handler(on_any_batch(8, handler)).start().await.expect("starts");
+    drained(&outbox, 1).await;
+    outbox.shutdown().await;
+    let rows = store.inspect().rows();
+    assert_eq!((rows[0].attempts, *calls.lock().expect("not poisoned")), (0, 5), "more than max_attempts, which is 2");
 }

@@ -101,12 +101,17 @@ impl Worker {
         let found = self.router.find(&item.row);
         match found.map(|registered| &registered.target) {
             Ok(Target::Batch { handler, max }) if !alone => {
-                let row = Arc::clone(&item.row);
+                let own = found.ok();
+                let lane = handler.lane(&self.delivery(&item));
                 let same = |other: &Item| {
                     other.past == Past::Clean
-                        && other.row.event_type == row.event_type
-                        && other.row.aggregate_type == row.aggregate_type
-                        && other.row.handler == row.handler
+                        && self
+                            .router
+                            .find(&other.row)
+                            .ok()
+                            .zip(own)
+                            .is_some_and(|(other, own)| std::ptr::eq(other, own))
+                        && handler.lane(&self.delivery(other)) == lane
                 };
                 let mut items = vec![item];
                 items.extend(self.feed.pop_more(max - 1, same));

@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome};
+use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome, shape};
 
 /// A handler of many events at once, as the engine calls it. Async functions from `Vec<Delivery>` to a vector of answers
 /// become one by themselves.
@@ -9,9 +9,19 @@ pub trait BatchHandler: Send + Sync + 'static {
     /// Handles events and answers for each, in the order of the deliveries. An event without an answer counts as failed;
     /// a panic counts as a failure of all of them.
     fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>>;
+
+    /// What may share a batch: events of the same number. A handler that passes events on to several places gives each
+    /// place a number, so that one that is slow holds up no event that goes elsewhere.
+    ///
+    /// It is asked while the queue is locked, so it has to be quick.
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        let _ = delivery;
+        0
+    }
 }
 
-/// What can handle events in batches: `async fn(Vec<Delivery>) -> Vec<R>`, with one answer for each delivery, in order.
+/// What can handle events in batches: `async fn(Vec<Delivery>) -> Vec<R>`, with one answer for each delivery, in order; or an
+/// object that implements [`BatchHandler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a batch handler",
     label = "expected `async fn(Vec<Delivery>) -> Vec<R>`",
@@ -45,5 +55,21 @@ where
 {
     fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
         Arc::new(BatchFn(self))
+    }
+}
+
+impl<H: BatchHandler> IntoBatchHandler<shape::Object> for H {
+    fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
+        Arc::new(self)
+    }
+}
+
+impl BatchHandler for Arc<dyn BatchHandler> {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
+        (**self).handle(deliveries)
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        (**self).lane(delivery)
     }
 }

@@ -32,6 +32,7 @@ pub(crate) enum HandlerErrorKind {
     Interrupted,
     Retryable,
     RetryAfter(Duration),
+    Deferred(Duration),
     Unrecoverable,
 }
 
@@ -44,6 +45,12 @@ impl HandlerError {
     /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::RetryAfter(delay), source: error.into() }
+    }
+
+    /// A failure that is not the event's, such as a broker that cannot be reached: the event is tried again after `delay`,
+    /// and no attempt is counted, however long it lasts.
+    pub fn deferred(delay: Duration, error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::Deferred(delay), source: error.into() }
     }
 
     /// A failure that no repetition will mend: the event goes DEAD at once and the attempt is not counted.

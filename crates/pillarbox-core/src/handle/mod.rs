@@ -23,7 +23,7 @@ pub(crate) use interceptor::Interceptors;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
 pub(crate) use registration::check_id;
-pub use registration::{Register, Registration, on, on_all, on_any, on_batch, on_type};
+pub use registration::{Register, Registration, on, on_all, on_any, on_any_batch, on_batch, on_type};
 pub use router::{DuplicateHandler, Route, Unroutable};
 pub(crate) use router::{Homeless, Registered, Router, Target};
 

@@ -8,7 +8,7 @@ use crate::retry::Retry;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
 ///
-/// Made by [`on`], [`on_type`], [`on_batch`], [`on_all`] and [`on_any`], and given to
+/// Made by [`on`], [`on_type`], [`on_batch`], [`on_all`], [`on_any`] and [`on_any_batch`], and given to
 /// [`OutboxBuilder::handler`](crate::run::OutboxBuilder::handler).
 ///
 /// ```
@@ -56,8 +56,18 @@ pub fn on_type<S>(route: impl Into<Route>, handler: impl IntoHandler<S>) -> Regi
 /// A handler that takes the events that are waiting for it, 1 to `max` (at most 10,000) at once:
 /// `async fn(Vec<Delivery>) -> Vec<R>`, with an answer for each, in order.
 pub fn on_batch<R>(route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+    batch(Some(route.into()), max, handler)
+}
+
+/// The batch handler of every event that has no handler of its own, rows for named handlers included: [`on_any`], 1 to `max`
+/// (at most 10,000) at once. A batch mixes events of all types, unless the handler [says otherwise](super::BatchHandler::lane).
+pub fn on_any_batch<R>(max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+    Registration { any: true, ..batch(None, max, handler) }
+}
+
+fn batch<R>(route: Option<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
     let target = Target::Batch { handler: handler.into_batch_handler(), max };
-    let mut registration = Registration::new(Some(route.into()), target);
+    let mut registration = Registration::new(route, target);
     if !(1..=10_000).contains(&max) {
         registration.failure =
             Some(ConfigError::new("handle_batch.max", format!("is {max}"), "set a number from 1 to 10000"));

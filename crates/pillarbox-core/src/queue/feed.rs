@@ -22,7 +22,7 @@ impl Feed {
         }
     }
 
-    /// The events that would be next, as long as they are `wanted` and up to `max` of them.
+    /// Up to `max` of the events that would be next and are `wanted`.
     pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         match self {
             Self::Lanes(lanes) => lanes.pop_more(max, wanted),

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Item;
+use super::lanes::PASSED_OVER;
 use crate::handle::Path;
 use crate::ownership::{Partitions, Past};
 use crate::run::FailingKey;
@@ -322,12 +323,20 @@ impl KeyLanes {
         }
     }
 
-    /// Further events that are ready, as long as they are `wanted` and up to `max` of them: of each key one.
+    /// Up to `max` of the events that are ready and are `wanted`, of each key one. Others stay where they are, as in
+    /// [`Lanes::pop_more`](super::Lanes::pop_more).
     pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
-        let mut items = Vec::new();
-        while items.len() < max && state.peek().is_some_and(&wanted) {
-            items.extend(state.next());
+        let (mut items, mut passed) = (Vec::new(), Vec::new());
+        while items.len() < max && passed.len() < PASSED_OVER {
+            match state.peek().map(&wanted) {
+                Some(true) => items.extend(state.next()),
+                Some(false) => passed.extend(state.ready.pop_front()),
+                None => break,
+            }
+        }
+        for ready in passed.into_iter().rev() {
+            state.ready.push_front(ready);
         }
         let hungry = items.iter().any(|item| self.wants(&state, item));
         drop(state);
@@ -831,5 +840,16 @@ mod tests {
         read(&lanes, &[(1, "a"), (2, "b")]);
         let items = lanes.pop_more(2, |_| true);
         assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [Past::Suspect, Past::Clean]);
+    }
+
+    #[test]
+    fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
+        let lanes = lanes(FailingKey::Wait);
+        read(&lanes, &[(1, "a"), (2, "b"), (3, "a"), (4, "c"), (5, "d")]);
+        let odd = lanes.pop_more(usize::MAX, |item| item.row.seq % 2 == 1);
+        assert_eq!(odd.iter().map(|item| item.row.seq).collect::<Vec<_>>(), [1, 5], "3 waits for 1");
+        assert_eq!(running(&lanes), [2, 4]);
+        lanes.ended(1, Some(&Change::Done));
+        assert_eq!(running(&lanes), [3]);
     }
 }

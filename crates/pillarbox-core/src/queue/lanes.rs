@@ -8,6 +8,9 @@ use crate::handle::Path;
 use crate::ownership::Past;
 use crate::store::Row;
 
+/// How many events that go elsewhere a search for those of a batch passes over.
+pub(super) const PASSED_OVER: usize = 1000;
+
 /// An event waiting for a worker.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -125,15 +128,24 @@ impl Lanes {
         }
     }
 
-    /// The events at the heads of the lanes, as long as they are `wanted` and up to `max` of them.
+    /// Up to `max` of the events that would be next and are `wanted`. Others stay where they are; after a number of them that
+    /// is no more worth the time than the rest of a batch would be, the search ends.
     pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
         let state = &mut *state;
         let queued = state.cold.len();
         let mut items = Vec::new();
         for lane in [&mut state.hot, &mut state.cold] {
-            while items.len() < max && lane.front().is_some_and(&wanted) {
-                items.extend(lane.pop_front());
+            let mut passed = Vec::new();
+            while items.len() < max && passed.len() < PASSED_OVER {
+                match lane.pop_front() {
+                    Some(item) if wanted(&item) => items.push(item),
+                    Some(item) => passed.push(item),
+                    None => break,
+                }
+            }
+            for item in passed.into_iter().rev() {
+                lane.push_front(item);
             }
         }
         let half = self.cold_capacity / 2;

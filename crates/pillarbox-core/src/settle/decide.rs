@@ -56,6 +56,10 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
         Attempt::Ended(Err(error)) => match error.kind() {
             HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
+            HandlerErrorKind::Deferred(delay) => {
+                let error = Some(clean_error(&error.text()));
+                Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
+            }
             HandlerErrorKind::Retryable if !rules.errors.passes(error.causes()) => {
                 given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
             }
@@ -176,6 +180,8 @@ mod tests {
             (7, err(HandlerError::retryable("x")), dead(8, "x")),
             (0, err(HandlerError::retry_after(minute, "x")), retry(1, 60, Some("x"))),
             (2, err(HandlerError::retry_after(minute, "x")), dead(3, "x")),
+            (2, err(HandlerError::deferred(minute, "x")), retry(2, 60, Some("x"))),
+            (9, err(HandlerError::deferred(minute, "never")), retry(9, 60, Some("never"))),
             (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
             (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
             // A filter speaks of errors that do not say themselves what should follow.

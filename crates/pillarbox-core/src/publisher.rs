@@ -1,0 +1,91 @@
+//! The port to a broker: what passing events on asks of a message broker, a queue or an HTTP endpoint, and what a publisher
+//! must keep to.
+//!
+//! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
+
+mod error;
+mod message;
+mod plaintext;
+mod secret;
+
+pub use error::{PublishError, PublishErrorKind};
+pub use message::{Message, header};
+pub use plaintext::is_this_host;
+pub use secret::Secret;
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+/// What became of one message: confirmed by the broker, or the reason why not.
+pub type Receipt = Result<(), PublishError>;
+
+/// A broker that messages are sent to.
+///
+/// A publisher is made without the broker being there: its options are checked, and it connects when it is first needed, and
+/// again whenever the connection is lost. All methods may be called concurrently, and each may be dropped at any await: what
+/// was sent by then may arrive or not, and nothing is left locked.
+#[async_trait]
+pub trait Publisher: fmt::Debug + Send + Sync + 'static {
+    /// What this publisher is and where its broker is.
+    fn info(&self) -> &PublisherInfo;
+
+    /// Connects, and verifies that each of `targets` (streams, exchanges, topics, …) is there and may be published to, as far
+    /// as the broker can tell. Nothing is published and nothing is created.
+    ///
+    /// # Errors
+    /// [`Misconfigured`](PublishErrorKind::Misconfigured) where the broker answered and refuses: credentials, a target that
+    /// is missing, which the error names; [`Unavailable`](PublishErrorKind::Unavailable) where it does not answer.
+    ///
+    /// # Behavior
+    /// - `check_accepts_what_is_there`
+    /// - `check_names_a_missing_target`
+    /// - `check_refuses_wrong_credentials_and_shows_none`
+    /// - `check_says_unavailable_when_nobody_answers`
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError>;
+
+    /// Sends messages and waits for the broker's confirmation of each; returns one receipt for each, in their order. It
+    /// returns within the publisher's time limit, whatever the broker does: a message that was not confirmed by then is
+    /// [`Unavailable`](PublishErrorKind::Unavailable), and may have arrived.
+    ///
+    /// Messages are sent all at once, not one after the other: the confirmations are what takes time. Messages with one key
+    /// reach the broker in the order of the vector, as far as the broker keeps any.
+    ///
+    /// # Behavior
+    /// - `publish_confirms_each_message`
+    /// - `publish_keeps_bytes_headers_and_key`
+    /// - `publish_keeps_the_order_within_a_key`
+    /// - `publish_answers_for_each_message_of_a_mixed_batch`
+    /// - `publish_to_a_missing_target_is_refused_for_that_message_alone`
+    /// - `publish_the_same_message_again_is_confirmed_again`
+    /// - `publish_concurrently_confirms_each_message`
+    /// - `publish_goes_on_after_the_connection_was_cut`
+    /// - `publish_while_the_broker_is_away_is_unavailable`
+    /// - `publish_waits_for_a_silent_broker_no_longer_than_its_limit`
+    /// - `publish_dropped_half_way_spoils_nothing`
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt>;
+
+    /// Closes the connection. What is published after that is [`Unavailable`](PublishErrorKind::Unavailable). Closing twice is fine.
+    ///
+    /// # Behavior
+    /// - `close_twice_is_fine`
+    async fn close(&self);
+}
+
+/// What a publisher is and where its broker is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PublisherInfo {
+    /// The kind of broker, such as `nats`: what a configuration says.
+    pub kind: &'static str,
+    /// Where the broker is, for people, and without credentials: `nats://broker:4222`.
+    pub address: String,
+}
+
+impl PublisherInfo {
+    /// Describes a publisher. `address` holds no secret.
+    #[must_use]
+    pub fn new(kind: &'static str, address: impl Into<String>) -> Self {
+        Self { kind, address: address.into() }
+    }
+}

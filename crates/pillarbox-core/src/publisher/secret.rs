@@ -1,0 +1,129 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// Text that is never shown: a password, a token, a URL that may hold either.
+///
+/// In a configuration file it is written as text, or, better, as where to find it: `{ env = "NATS_TOKEN" }` or
+/// `{ file = "/run/secrets/nats-token" }`, of which a line end at the end is no part.
+///
+/// ```
+/// use pillarbox_core::publisher::Secret;
+///
+/// let secret = Secret::new("hunter2");
+/// assert_eq!(format!("{secret:?}"), "(hidden)");
+/// assert_eq!(secret.expose(), "hunter2");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Box<str>);
+
+impl Secret {
+    /// Hides a text.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Shows it, to those who need it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+/// How a configuration says it. By hand and not `untagged`, since that shows the text in its errors.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    env: Option<String>,
+    file: Option<PathBuf>,
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, { env = \"NAME\" } or { file = \"PATH\" }")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret::new(text))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
+                let source = Source::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                find(source).map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+fn find(source: Source) -> Result<Secret, String> {
+    match source {
+        Source { env: Some(name), file: None } => std::env::var(&name)
+            .map(Secret::from)
+            .map_err(|_| format!("the environment variable {name} is not set, or is not text; set it")),
+        Source { env: None, file: Some(path) } => std::fs::read_to_string(&path)
+            .map(|text| {
+                Secret::new(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text)))
+            })
+            .map_err(|error| format!("the file {} cannot be read: {error}", path.display())),
+        _ => Err("a secret is text, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Secret, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn it_is_read_as_text_or_from_where_it_is() {
+        let folder = std::env::temp_dir().join(format!("pillarbox-secret-{}", std::process::id()));
+        std::fs::write(&folder, "from a file\r\n").expect("writes");
+        let path = folder.display();
+        assert_eq!(read("\"plain\"").as_ref().map(Secret::expose), Ok("plain"));
+        assert_eq!(read(&format!("{{\"file\":\"{path}\"}}")).as_ref().map(Secret::expose), Ok("from a file"));
+        std::fs::remove_file(&folder).expect("removes");
+        assert!(
+            read("{\"env\":\"CARGO_MANIFEST_DIR\"}").is_ok_and(|secret| secret.expose().ends_with("pillarbox-core"))
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_and_nothing_else() {
+        let error = |json| read(json).expect_err("refused");
+        assert!(error("{\"env\":\"PILLARBOX_NO_SUCH\"}").contains("PILLARBOX_NO_SUCH is not set"));
+        assert!(error("{\"file\":\"/no/such\"}").contains("/no/such cannot be read"));
+        assert!(error("{\"env\":\"A\",\"file\":\"B\"}").contains("a secret is text"));
+        assert!(!error("{\"password\":\"hunter2\"}").contains("hunter2"));
+        assert!(!error("[\"hunter2\"]").contains("hunter2"));
+    }
+}
