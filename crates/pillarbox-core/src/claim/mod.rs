@@ -1,6 +1,7 @@
 //! From the table to the queue: when to look, where to begin, how much to take.
 
 mod claimer;
+mod gate;
 mod horizon;
 mod listener;
 mod lookout;
@@ -10,6 +11,7 @@ mod sweep;
 pub(crate) use claimer::Claimer;
 use claimer::condemn;
 use horizon::Horizon;
+pub use gate::Gate;
 pub(crate) use listener::listen;
 pub(crate) use lookout::Lookout;
 pub(crate) use reader::{Place, Reader};

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
 use super::outbox::Writing;
 use super::supervisor::{Handling, Membership, Supervisor};
-use super::{Config, FailingHead, FailingKey, Outbox, Shared};
+use super::{Config, FailingHead, FailingKey, Gate, Outbox, Shared};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::context::ContextProvider;
 use crate::error::{ConfigError, StartError};
@@ -392,6 +392,12 @@ impl<K: Deliverer> OutboxBuilder<K> {
 }
 
 impl<K: Parallel> OutboxBuilder<K> {
+    /// Holds back events of some types for a while, as a handler says that passes events on.
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.handling.gate = gate;
+        self
+    }
+
     /// Handlers running at once. Default 4.
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.dispatch.workers = workers;
@@ -465,7 +471,7 @@ impl<K> OutboxBuilder<K> {
     async fn start_writer(self) -> Result<Outbox, StartError> {
         self.store.check().await?;
         let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let Handling { router, interceptors } = self.handling;
+        let Handling { router, interceptors, .. } = self.handling;
         let (store, config) = (Arc::clone(&self.store), &self.config);
         let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
         let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router));

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::term::{Ended, Term};
-use super::{Config, Role, Shared};
+use super::{Config, Gate, Role, Shared};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::handle::{Interceptors, Router};
@@ -37,6 +37,7 @@ pub(super) struct Supervisor {
 pub(super) struct Handling {
     pub(super) router: Router,
     pub(super) interceptors: Interceptors,
+    pub(super) gate: Gate,
 }
 
 /// A registration in the database.

@@ -1,0 +1,347 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use pillarbox_core::clock::Random;
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
+use pillarbox_core::publisher::{Publisher, PublishError};
+use pillarbox_core::run::Gate;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::{RouteStatus, Way, answer, verdict};
+use crate::guard::{Admission, Turn};
+use crate::route::{CheckError, Line, Sending, Unrouted};
+
+/// How long an event may wait for its turn beside others that go elsewhere.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Passes the events of an outbox on, by [`Routes`](crate::Routes): what to give
+/// [`on_any_batch`](pillarbox_core::handle::on_any_batch). Cheap to clone.
+///
+/// A batch holds events of one route only. It is answered when the destination has confirmed, or declined, each of them. While
+/// a route is paused its events are put off, without an attempt being counted, and types of which all events take that route are
+/// not even read from the table: see [`gate`](Self::gate).
+#[derive(Debug, Clone)]
+pub struct Forwarder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    lines: Vec<Line>,
+    unrouted: Unrouted,
+    random: Arc<dyn Random>,
+    gate: Gate,
+    /// Whether there is more than one place to go, so that who waits is in somebody's way.
+    shared: bool,
+}
+
+/// Where an event would go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// To a broker.
+    Sent {
+        /// The route.
+        route: String,
+        /// The broker's kind and address.
+        broker: String,
+        /// The target there.
+        target: String,
+        /// The key of the message.
+        key: Option<String>,
+    },
+    /// Nowhere: the route drops it.
+    Dropped {
+        /// The route.
+        route: String,
+    },
+    /// Its route cannot make a message of it.
+    Unsendable {
+        /// The route.
+        route: String,
+        /// Why.
+        problem: String,
+    },
+    /// No route takes it.
+    Unrouted,
+}
+
+impl Forwarder {
+    pub(crate) fn new(lines: Vec<Line>, unrouted: Unrouted, random: Arc<dyn Random>, gate: Gate) -> Self {
+        let shared = lines.len() > 1;
+        Self(Arc::new(Inner { lines, unrouted, random, gate, shared }))
+    }
+
+    /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        self.0.gate.clone()
+    }
+
+    /// Connects to every destination and verifies that what its routes name is there. Targets that depend on the event are not
+    /// asked for.
+    ///
+    /// # Errors
+    /// What each destination that is not as it has to be said; destinations that merely do not answer are among them, with an
+    /// error of kind [`Unavailable`](pillarbox_core::publisher::PublishErrorKind::Unavailable).
+    pub async fn check(&self) -> Result<(), Vec<CheckError>> {
+        let mut asked: Vec<(&Arc<dyn Publisher>, Vec<String>, Vec<&str>)> = Vec::new();
+        for line in &self.0.lines {
+            let Some(sending) = &line.sending else { continue };
+            let found = asked.iter().position(|(publisher, ..)| Arc::ptr_eq(publisher, &sending.publisher));
+            let index = found.unwrap_or_else(|| {
+                asked.push((&sending.publisher, Vec::new(), Vec::new()));
+                asked.len() - 1
+            });
+            if let Some((_, targets, routes)) = asked.get_mut(index) {
+                targets.extend(sending.target.fixed().map(str::to_owned));
+                routes.push(&line.name);
+            }
+        }
+        let checks = asked.into_iter().map(|(publisher, targets, routes)| async move {
+            let checked = publisher.check(&targets).await;
+            checked.map_err(|source| CheckError {
+                kind: publisher.info().kind,
+                address: publisher.info().address.clone(),
+                routes: routes.iter().map(|route| format!("`{route}`")).collect::<Vec<_>>().join(", "),
+                source,
+            })
+        });
+        let errors: Vec<CheckError> = join_all(checks).await.into_iter().filter_map(Result::err).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Where an event would go now, if every destination were well.
+    #[must_use]
+    pub fn destination(&self, event: &Delivery) -> Destination {
+        let Some((_, line)) = self.0.line(event) else { return Destination::Unrouted };
+        let route = line.name.to_string();
+        let Some(sending) = &line.sending else { return Destination::Dropped { route } };
+        match sending.message(event) {
+            Ok(None) => Destination::Dropped { route },
+            Err(problem) => Destination::Unsendable { route, problem },
+            Ok(Some(message)) => Destination::Sent {
+                route,
+                broker: format!("{} at {}", sending.publisher.info().kind, sending.publisher.info().address),
+                target: message.target.to_string(),
+                key: message.key.map(String::from),
+            },
+        }
+    }
+
+    /// How each route is doing, in their order.
+    #[must_use]
+    pub fn status(&self) -> Vec<RouteStatus> {
+        let now = Instant::now();
+        let status = |line: &Line| {
+            let info = line.sending.as_ref().map(|sending| sending.publisher.info());
+            let paused = line.sending.as_ref().and_then(|sending| sending.circuit().paused());
+            RouteStatus {
+                route: line.name.to_string(),
+                publisher: info.map_or("none", |info| info.kind),
+                address: info.map(|info| info.address.clone()).unwrap_or_default(),
+                way: paused.map_or(Way::Open, |(until, problem)| Way::Paused {
+                    next_probe: until.saturating_duration_since(now),
+                    problem: problem.to_string(),
+                }),
+            }
+        };
+        self.0.lines.iter().map(status).collect()
+    }
+
+    /// Closes every connection. What is handed over after that is put off.
+    pub async fn close(&self) {
+        join_all(self.0.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close())).await;
+    }
+}
+
+impl BatchHandler for Forwarder {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Answer>> {
+        Box::pin(self.0.forward(deliveries))
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        self.0.line(delivery).map_or(u64::MAX, |(index, _)| index as u64)
+    }
+}
+
+impl Inner {
+    fn line(&self, event: &Delivery) -> Option<(usize, &Line)> {
+        self.lines.iter().enumerate().find(|(_, line)| line.selector.takes(event))
+    }
+
+    /// Whether all events of a type take this route, so that they can be left in the table while it is paused.
+    fn is_alone_with(&self, index: usize, event_type: &str) -> bool {
+        let mut taking = self.lines.iter().enumerate().filter(|(_, line)| line.selector.takes_type(event_type));
+        taking.next().is_some_and(|(first, line)| first == index && line.selector.asks_for_the_type_alone())
+    }
+
+    async fn forward(&self, deliveries: Vec<Delivery>) -> Vec<Answer> {
+        // Nearly always one: what is called together has one lane. An event that is called alone has too.
+        let mut answers: Vec<Option<Answer>> = deliveries.iter().map(|_| None).collect();
+        let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
+        for (place, delivery) in deliveries.iter().enumerate() {
+            let line = self.line(delivery).map(|(index, _)| index);
+            match groups.iter_mut().find(|(other, _)| *other == line) {
+                Some((_, places)) => places.push(place),
+                None => groups.push((line, vec![place])),
+            }
+        }
+        let calls = groups.iter().map(|(line, places)| {
+            let events: Vec<&Delivery> = places.iter().filter_map(|place| deliveries.get(*place)).collect();
+            async move {
+                match line.and_then(|index| self.lines.get(index).map(|line| (index, line))) {
+                    Some((index, line)) => self.through(index, line, &events).await,
+                    None => events.iter().map(|event| self.unrouted(event)).collect(),
+                }
+            }
+        });
+        for ((_, places), answered) in groups.iter().zip(join_all(calls).await) {
+            for (place, answer) in places.iter().zip(answered) {
+                if let Some(slot) = answers.get_mut(*place) {
+                    *slot = Some(answer);
+                }
+            }
+        }
+        let unanswered = || Err(HandlerError::deferred(PATIENCE, "the publisher gave no receipt for it"));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+    }
+
+    fn unrouted(&self, event: &Delivery) -> Answer {
+        let problem = || {
+            let (event_type, aggregate_type) = (event.event_type(), event.aggregate_type());
+            format!("no route takes event type `{event_type}` of aggregate type `{aggregate_type}`")
+        };
+        match self.unrouted {
+            Unrouted::Dead => Err(HandlerError::unrecoverable(problem())),
+            Unrouted::Park(delay) => Err(HandlerError::deferred(delay, problem())),
+            Unrouted::Drop => Ok(Outcome::Done),
+        }
+    }
+
+    /// Takes events of one route; an answer for each.
+    async fn through(&self, index: usize, line: &Line, events: &[&Delivery]) -> Vec<Answer> {
+        let Some(sending) = &line.sending else {
+            line.meters.dropped.increment(events.len() as u64);
+            return events.iter().map(|_| Ok(Outcome::Done)).collect();
+        };
+        let admission = sending.circuit().admit(Instant::now());
+        let _probing = match admission {
+            Admission::Wait { until, problem } => {
+                return self.put_off(index, line, events, until, &format!("is paused: {problem}"));
+            }
+            Admission::Probe => Some(Probing(sending)),
+            Admission::Go => None,
+        };
+        let leave = match sending.limits.leave(events.len(), self.shared.then_some(PATIENCE)).await {
+            Ok(leave) => leave,
+            Err(not_now) => {
+                return self.put_off(index, line, events, Instant::now() + not_now.0, "has reached its limits");
+            }
+        };
+        let mut places = Vec::with_capacity(events.len());
+        let mut messages = Vec::with_capacity(events.len());
+        let mut answers: Vec<Option<Answer>> = Vec::with_capacity(events.len());
+        for (place, event) in events.iter().enumerate() {
+            answers.push(match sending.message(event) {
+                Ok(Some(message)) => {
+                    places.push(place);
+                    messages.push(message);
+                    None
+                }
+                Ok(None) => {
+                    line.meters.dropped.increment(1);
+                    Some(Ok(Outcome::Done))
+                }
+                Err(problem) => {
+                    line.meters.failed.increment(1);
+                    Some(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
+                }
+            });
+        }
+        let sent = messages.len();
+        let began = Instant::now();
+        let mut receipts = if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await };
+        drop(leave);
+        // A publisher that forgets one has not confirmed it.
+        receipts.resize_with(sent, || Err(PublishError::temporary("the publisher gave no receipt for it")));
+        let now = Instant::now();
+        if sent > 0 {
+            line.meters.duration.record(now - began);
+            line.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
+        }
+        let paused = self.learn(line, sending, now, verdict(&receipts));
+        for (place, receipt) in places.into_iter().zip(receipts) {
+            match &receipt {
+                Ok(()) => line.meters.confirmed.increment(1),
+                Err(error) if error.blames_the_destination() => line.meters.deferred.increment(1),
+                Err(_) => line.meters.failed.increment(1),
+            }
+            let pause = paused.map(|until| self.spread(until.saturating_duration_since(now)));
+            if let (Some(until), Some(event), Err(_)) = (paused, events.get(place), &receipt) {
+                self.hold(index, event, until);
+            }
+            if let Some(slot) = answers.get_mut(place) {
+                *slot = Some(answer(&line.name, receipt, pause));
+            }
+        }
+        let unanswered = || Err(HandlerError::deferred(PATIENCE, "the publisher gave no receipt for it"));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+    }
+
+    /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
+    fn learn(&self, line: &Line, sending: &Sending, now: Instant, called: crate::guard::Called) -> Option<Instant> {
+        let (turn, paused) = {
+            let mut circuit = sending.circuit();
+            (circuit.ended(now, called), circuit.paused())
+        };
+        let info = sending.publisher.info();
+        match turn {
+            Turn::None => {}
+            Turn::Paused { pause } => {
+                line.meters.paused.set(1.0);
+                let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
+                tracing::warn!(
+                    route = &*line.name, publisher = info.kind, address = info.address, ?pause, problem,
+                    "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
+                );
+            }
+            Turn::Resumed => {
+                line.meters.paused.set(0.0);
+                tracing::info!(route = &*line.name, publisher = info.kind, "a route goes on: its destination takes events again");
+            }
+        }
+        paused.map(|(until, _)| until)
+    }
+
+    /// Puts events off until a route may go on, without an attempt.
+    fn put_off(&self, index: usize, line: &Line, events: &[&Delivery], until: Instant, why: &str) -> Vec<Answer> {
+        line.meters.deferred.increment(events.len() as u64);
+        let delay = until.saturating_duration_since(Instant::now());
+        let answer = |event: &&Delivery| {
+            self.hold(index, event, until);
+            Err(HandlerError::deferred(self.spread(delay), format!("route `{}` {why}", line.name)))
+        };
+        events.iter().map(answer).collect()
+    }
+
+    /// Leaves what is like this event in the table, if all of it takes this route.
+    fn hold(&self, index: usize, event: &Delivery, until: Instant) {
+        if self.is_alone_with(index, event.event_type()) {
+            self.gate.hold(event.event_type(), until);
+        }
+    }
+
+    /// A tenth more at random, so that what was put off together does not come back at once.
+    fn spread(&self, delay: Duration) -> Duration {
+        delay.mul_f64(1.0 + self.random.next_f64() / 10.0)
+    }
+}
+
+/// One that tries a destination out. Given up, it lets the next one.
+struct Probing<'a>(&'a Sending);
+
+impl Drop for Probing<'_> {
+    fn drop(&mut self) {
+        self.0.circuit().withdraw();
+    }
+}

@@ -1,0 +1,222 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+/// When a route is paused, and for how long.
+///
+/// A route is paused as soon as its destination cannot be reached, does not answer in time or refuses everything, and after
+/// `failures` calls in a row of which no message was taken. Then nothing is sent but, at the end of each pause, one batch, to
+/// see whether it is taken again. Pauses begin with `pause` and double up to `max_pause`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Breaker {
+    /// Calls in a row that fail, all of whose messages the destination declined one by one. Default: 5.
+    pub failures: u32,
+    /// The first pause. Default: 500 ms.
+    pub pause: Duration,
+    /// The longest pause. Default: 30 s.
+    pub max_pause: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { failures: 5, pause: Duration::from_millis(500), max_pause: Duration::from_secs(30) }
+    }
+}
+
+/// The state of a route's breaker. Pure: it is told the time, and what happened.
+#[derive(Debug)]
+pub(crate) struct Circuit {
+    breaker: Breaker,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Instant, pause: Duration, problem: Arc<str>, probing: bool },
+}
+
+/// Whether a batch may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Go,
+    /// As the one that tries it out. Whoever is told this says how it [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
+    Probe,
+    /// Not before.
+    Wait { until: Instant, problem: Arc<str> },
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// At least one message was taken, or none was to blame.
+    Well,
+    /// Every message was declined, each for itself.
+    Declined { problem: Arc<str> },
+    /// The destination is to blame, which may have said when to come back.
+    Refused { problem: Arc<str>, after: Option<Duration> },
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Turn {
+    None,
+    Paused { pause: Duration },
+    Resumed,
+}
+
+impl Circuit {
+    pub(crate) fn new(breaker: Breaker) -> Self {
+        Self { breaker, state: State::Closed { failures: 0 } }
+    }
+
+    pub(crate) fn admit(&mut self, now: Instant) -> Admission {
+        match &mut self.state {
+            State::Closed { .. } => Admission::Go,
+            State::Open { until, probing, .. } if now >= *until && !*probing => {
+                *probing = true;
+                Admission::Probe
+            }
+            State::Open { until, pause, problem, .. } => {
+                // While it is being tried out, what comes waits for the outcome.
+                let until = if now >= *until { now + (*pause).min(Breaker::default().pause) } else { *until };
+                Admission::Wait { until, problem: Arc::clone(problem) }
+            }
+        }
+    }
+
+    /// A call has ended that was admitted.
+    pub(crate) fn ended(&mut self, now: Instant, called: Called) -> Turn {
+        match (&mut self.state, called) {
+            (State::Closed { failures }, Called::Well) => {
+                *failures = 0;
+                Turn::None
+            }
+            (State::Open { probing: true, .. }, Called::Well) => {
+                self.state = State::Closed { failures: 0 };
+                Turn::Resumed
+            }
+            // One that began before the pause says nothing about what is now.
+            (State::Open { probing: false, .. }, _) => Turn::None,
+            (State::Closed { failures }, Called::Declined { problem }) => {
+                *failures += 1;
+                if *failures < self.breaker.failures { Turn::None } else { self.pause(now, None, problem, None) }
+            }
+            (State::Closed { .. }, Called::Refused { problem, after }) => self.pause(now, None, problem, after),
+            (State::Open { pause, .. }, Called::Declined { problem }) => {
+                let last = *pause;
+                self.pause(now, Some(last), problem, None)
+            }
+            (State::Open { pause, .. }, Called::Refused { problem, after }) => {
+                let last = *pause;
+                self.pause(now, Some(last), problem, after)
+            }
+        }
+    }
+
+    /// The one that was to try it out was given up before it ended.
+    pub(crate) fn withdraw(&mut self) {
+        if let State::Open { probing, .. } = &mut self.state {
+            *probing = false;
+        }
+    }
+
+    fn pause(&mut self, now: Instant, last: Option<Duration>, problem: Arc<str>, after: Option<Duration>) -> Turn {
+        let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
+        // What the destination asks for holds, within an hour.
+        let asked = after.unwrap_or_default().min(Duration::from_secs(3600));
+        let turn = if last.is_none() { Turn::Paused { pause: pause.max(asked) } } else { Turn::None };
+        self.state = State::Open { until: now + pause.max(asked), pause, problem, probing: false };
+        turn
+    }
+
+    /// Until when it is paused, and why.
+    pub(crate) fn paused(&self) -> Option<(Instant, Arc<str>)> {
+        match &self.state {
+            State::Closed { .. } => None,
+            State::Open { until, problem, .. } => Some((*until, Arc::clone(problem))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BREAKER: Breaker =
+        Breaker { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
+
+    fn refused(after: Option<u64>) -> Called {
+        Called::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
+    }
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn a_destination_that_refuses_is_tried_out_after_ever_longer_pauses() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        assert_eq!(circuit.admit(start), Admission::Go);
+        assert_eq!(circuit.ended(start, refused(None)), Turn::Paused { pause: seconds(1) });
+        let mut now = start;
+        for pause in [1, 2, 4, 4] {
+            let wait = Admission::Wait { until: now + seconds(pause), problem: "away".into() };
+            assert_eq!(circuit.admit(now), wait);
+            now += seconds(pause);
+            assert_eq!(circuit.admit(now), Admission::Probe);
+            assert!(matches!(circuit.admit(now), Admission::Wait { .. }), "only one tries it out");
+            assert_eq!(circuit.ended(now, refused(None)), Turn::None);
+        }
+        now += seconds(4);
+        assert_eq!(circuit.admit(now), Admission::Probe);
+        assert_eq!(circuit.ended(now, Called::Well), Turn::Resumed);
+        assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
+        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(1) }, "pauses begin anew");
+    }
+
+    #[test]
+    fn what_the_destination_asks_for_holds() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        assert_eq!(circuit.ended(start, refused(Some(60))), Turn::Paused { pause: seconds(60) });
+        assert!(matches!(circuit.admit(start + seconds(59)), Admission::Wait { .. }));
+        assert_eq!(circuit.admit(start + seconds(60)), Admission::Probe);
+    }
+
+    #[test]
+    fn declined_messages_pause_only_in_a_row() {
+        let now = Instant::now();
+        let declined = || Called::Declined { problem: "500".into() };
+        let mut circuit = Circuit::new(BREAKER);
+        for called in [declined(), declined(), Called::Well, declined(), declined()] {
+            assert_eq!(circuit.ended(now, called), Turn::None);
+        }
+        assert_eq!(circuit.ended(now, declined()), Turn::Paused { pause: seconds(1) });
+    }
+
+    #[test]
+    fn what_was_sent_before_the_pause_neither_ends_nor_prolongs_it() {
+        let now = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        circuit.ended(now, refused(None));
+        for late in [Called::Well, refused(None)] {
+            assert_eq!(circuit.ended(now, late), Turn::None);
+            assert_eq!(circuit.paused().map(|(until, _)| until), Some(now + seconds(1)));
+        }
+    }
+
+    #[test]
+    fn one_that_is_given_up_lets_the_next_try() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        circuit.ended(start, refused(None));
+        let now = start + seconds(1);
+        assert_eq!(circuit.admit(now), Admission::Probe);
+        circuit.withdraw();
+        assert_eq!(circuit.admit(now), Admission::Probe);
+    }
+}

@@ -1,0 +1,130 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until};
+
+/// How much may be on its way to a destination at once, and how much in a second.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    calls: Option<(Semaphore, usize)>,
+    /// Calls that wait for another to end.
+    waiting: AtomicUsize,
+    rate: Option<Rate>,
+}
+
+/// Messages in a second, as the moment from which on the next may be sent.
+#[derive(Debug)]
+struct Rate {
+    each: Duration,
+    next: Mutex<Option<Instant>>,
+}
+
+/// It is not its turn for at least this long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotNow(pub(crate) Duration);
+
+/// Leave to send, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Leave<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+/// How long what finds all calls taken and others waiting stays away.
+const CROWDED: Duration = Duration::from_secs(1);
+
+impl Limits {
+    /// `calls` at once and `rate` messages in a second, if given; neither is zero.
+    pub(crate) fn new(calls: Option<usize>, rate: Option<u32>) -> Self {
+        let rate = rate.map(|rate| Rate { each: Duration::from_secs(1) / rate.max(1), next: Mutex::default() });
+        Self { calls: calls.map(|calls| (Semaphore::new(calls), calls)), waiting: AtomicUsize::new(0), rate }
+    }
+
+    /// Waits until `messages` may be sent. With `patience`, it says so where that takes longer, or where as many wait already as
+    /// may send, so that those who wait do not become more and more.
+    pub(crate) async fn leave(&self, messages: usize, patience: Option<Duration>) -> Result<Leave<'_>, NotNow> {
+        let permit = match &self.calls {
+            None => None,
+            Some((semaphore, calls)) => match semaphore.try_acquire() {
+                Ok(permit) => Some(permit),
+                Err(_) => {
+                    let waiting = Waiting::begin(&self.waiting);
+                    if patience.is_some() && waiting.before >= *calls {
+                        return Err(NotNow(CROWDED));
+                    }
+                    // It is never closed.
+                    semaphore.acquire().await.ok()
+                }
+            },
+        };
+        if let Some(rate) = &self.rate {
+            let at = rate.reserve(messages, Instant::now(), patience).map_err(NotNow)?;
+            sleep_until(at).await;
+        }
+        Ok(Leave { _permit: permit })
+    }
+}
+
+impl Rate {
+    /// When these messages may be sent, or how long that is away if it is too long.
+    fn reserve(&self, messages: usize, now: Instant, patience: Option<Duration>) -> Result<Instant, Duration> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = next.map_or(now, |next| next.max(now));
+        if patience.is_some_and(|patience| at - now > patience) {
+            return Err(at - now);
+        }
+        *next = Some(at + self.each.saturating_mul(u32::try_from(messages).unwrap_or(u32::MAX)));
+        Ok(at)
+    }
+}
+
+/// One that waits, for as long as it is there.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_messages_go_in_a_second() {
+        let limits = Limits::new(None, Some(100));
+        let start = Instant::now();
+        for (messages, at) in [(50, 0), (100, 500), (1, 1500), (1, 1510)] {
+            limits.leave(messages, None).await.expect("waits");
+            assert_eq!((Instant::now() - start).as_millis(), at, "{messages}");
+        }
+        assert_eq!(limits.leave(300, Some(Duration::from_secs(1))).await.err(), None, "10 ms are not too long");
+        let refused = limits.leave(1, Some(Duration::from_secs(1))).await.err();
+        assert_eq!(refused, Some(NotNow(Duration::from_secs(3))), "what is refused has reserved nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_calls_go_at_once_and_as_many_wait() {
+        let limits = Limits::new(Some(1), None);
+        let patience = Some(Duration::from_secs(1));
+        let first = limits.leave(1, patience).await.expect("free");
+        let second = limits.leave(1, patience);
+        tokio::pin!(second);
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert_eq!(limits.leave(1, patience).await.err(), Some(NotNow(CROWDED)));
+        drop(first);
+        drop(second.await.expect("the next"));
+        assert!(limits.leave(1, patience).await.is_ok(), "who waited waits no more");
+    }
+}

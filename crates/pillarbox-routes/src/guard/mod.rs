@@ -1,0 +1,8 @@
+//! What keeps a destination in trouble from being anybody else's trouble.
+
+mod breaker;
+mod limits;
+
+pub use breaker::Breaker;
+pub(crate) use breaker::{Admission, Called, Circuit, Turn};
+pub(crate) use limits::Limits;

@@ -1,0 +1,23 @@
+//! Passes the events of an outbox on to brokers: which event goes where, in which shape, and what happens when a broker is in
+//! trouble.
+//!
+//! ```text
+//! outbox ──▶ Forwarder: select ─▶ guard ─▶ shape ─▶ publisher ──▶ broker
+//!    ◀── done · tried again · put off · DEAD ◀── one receipt for each ──┘
+//! ```
+//!
+//! [`Routes`] say which event goes where; the first [`Route`] that takes an event has it. A route whose destination is in
+//! trouble is paused by itself: the others go on.
+
+mod forward;
+mod guard;
+mod observe;
+mod route;
+mod select;
+mod shape;
+
+pub use forward::{Destination, Forwarder, RouteStatus, Way};
+pub use guard::Breaker;
+pub use route::{CheckError, Route, RouteError, Routes, Unrouted};
+pub use select::Pattern;
+pub use shape::Format;

@@ -1,0 +1,47 @@
+//! What is measured of each route.
+
+use metrics::{Counter, Gauge, Histogram, Unit};
+
+/// What the names of metrics begin with, unless it is set.
+pub(crate) const PREFIX: &str = "pillarbox";
+
+/// The metrics of one route. The events of an outbox as a whole are in its own.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    pub(crate) confirmed: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) deferred: Counter,
+    pub(crate) dropped: Counter,
+    pub(crate) paused: Gauge,
+    pub(crate) duration: Histogram,
+    pub(crate) messages: Histogram,
+}
+
+impl Meters {
+    pub(crate) fn new(prefix: &str, route: &str, kind: &'static str) -> Self {
+        let labels = || vec![metrics::Label::new("route", route.to_owned()), metrics::Label::new("publisher", kind)];
+        let counter = |name, help: &'static str| {
+            let name = format!("{prefix}.route.{name}");
+            metrics::describe_counter!(name.clone(), Unit::Count, help);
+            metrics::counter!(name, labels())
+        };
+        let histogram = |name, unit, help: &'static str| {
+            let name = format!("{prefix}.route.{name}");
+            metrics::describe_histogram!(name.clone(), unit, help);
+            metrics::histogram!(name, labels())
+        };
+        let paused = format!("{prefix}.route.paused");
+        metrics::describe_gauge!(paused.clone(), Unit::Count, "1 while the route is paused, else 0.");
+        let meters = Self {
+            confirmed: counter("confirmed", "Messages that the destination has confirmed."),
+            failed: counter("failed", "Messages that the destination has declined, or that could not be made."),
+            deferred: counter("deferred", "Events put off, without an attempt, since the destination takes nothing."),
+            dropped: counter("dropped", "Events that were done without being sent."),
+            paused: metrics::gauge!(paused, labels()),
+            duration: histogram("publish.duration", Unit::Seconds, "From sending a batch to its last confirmation."),
+            messages: histogram("publish.messages", Unit::Count, "Messages sent by one call."),
+        };
+        meters.paused.set(0.0);
+        meters
+    }
+}

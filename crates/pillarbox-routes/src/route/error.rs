@@ -1,0 +1,42 @@
+use pillarbox_core::publisher::PublishError;
+
+/// A route that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("route `{route}`: setting `{field}` {problem}; {remedy}")]
+pub struct RouteError {
+    route: String,
+    field: &'static str,
+    problem: String,
+    remedy: String,
+}
+
+impl RouteError {
+    pub(crate) fn new(
+        route: &str,
+        field: &'static str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { route: route.to_owned(), field, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// Which setting of it.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+/// A destination that does not accept what its routes would send.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at {address}, which {routes} send to: {source}")]
+pub struct CheckError {
+    /// The kind of broker.
+    pub kind: &'static str,
+    /// Where it is, without credentials.
+    pub address: String,
+    /// The routes that need it.
+    pub routes: String,
+    /// What it says, or does not.
+    pub source: PublishError,
+}

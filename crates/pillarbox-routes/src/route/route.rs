@@ -1,0 +1,235 @@
+use std::fmt;
+use std::sync::Arc;
+
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::publisher::{Message, Publisher};
+
+use super::RouteError;
+use crate::guard::Breaker;
+use crate::select::{Pattern, Selector};
+use crate::shape::{Format, HeaderRules, Template};
+
+pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
+pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
+
+/// Which events go where, and in which shape.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pillarbox_core::publisher::Publisher;
+/// use pillarbox_routes::{Format, Route};
+///
+/// fn orders(broker: Arc<dyn Publisher>) -> Route {
+///     Route::to(broker, "orders.{event_type}")
+///         .named("orders")
+///         .types(["order.*"])
+///         .header("region", "eu-*")
+///         .key("{aggregate_id}")
+///         .format(Format::CloudeventsBinary)
+///         .source("/shop")
+/// }
+/// ```
+#[derive(Clone)]
+#[must_use = "it takes nothing until it is among Routes"]
+pub struct Route {
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) selector: Selector,
+    /// `None`: what it takes goes nowhere.
+    pub(crate) publisher: Option<Arc<dyn Publisher>>,
+    pub(crate) target: Box<str>,
+    pub(crate) key: Option<Box<str>>,
+    pub(crate) format: Format,
+    pub(crate) source: Box<str>,
+    pub(crate) without: Vec<Pattern>,
+    pub(crate) with: Vec<(Box<str>, Box<str>)>,
+    pub(crate) only: Option<Filter>,
+    pub(crate) remake: Option<Remake>,
+    pub(crate) breaker: Breaker,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) rate: Option<u32>,
+}
+
+impl Route {
+    /// Sends what it takes to `target`: what that means is the publisher's, such as a subject or a topic. It may hold places for
+    /// what the event says of itself: `{event_id}`, `{event_type}`, `{aggregate_type}`, `{aggregate_id}`, `{tenant_id}`, `{key}`,
+    /// `{header:NAME}`, each with `|` and what to say where the event has no such thing: `{tenant_id|none}`.
+    pub fn to(publisher: Arc<dyn Publisher>, target: impl Into<Box<str>>) -> Self {
+        Self::new(Some(publisher), target.into())
+    }
+
+    /// Drops what it takes: the event is done, and nothing is sent.
+    pub fn drop() -> Self {
+        Self::new(None, "".into())
+    }
+
+    fn new(publisher: Option<Arc<dyn Publisher>>, target: Box<str>) -> Self {
+        Self {
+            name: None,
+            selector: Selector::default(),
+            publisher,
+            target,
+            key: None,
+            format: Format::Raw,
+            source: "pillarbox".into(),
+            without: Vec::new(),
+            with: Vec::new(),
+            only: None,
+            remake: None,
+            breaker: Breaker::default(),
+            concurrency: None,
+            rate: None,
+        }
+    }
+
+    /// Its name in logs, metrics and errors. Default: its number among the routes.
+    pub fn named(mut self, name: impl Into<Box<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Takes events whose type matches one of these.
+    pub fn types<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.selector.types.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Takes events whose aggregate type matches one of these.
+    pub fn aggregates<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.selector.aggregates.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Takes events of a tenant that matches one of these. An event without a tenant matches none.
+    pub fn tenants<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.selector.tenants.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Takes events that have this header with a value that matches. Of several, all have to.
+    pub fn header(mut self, name: impl Into<Box<str>>, value: impl Into<Pattern>) -> Self {
+        self.selector.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Takes events of which this is true as well. It has to be quick, and to say the same of the same event each time.
+    pub fn when(mut self, predicate: impl Fn(&Delivery) -> bool + Send + Sync + 'static) -> Self {
+        self.selector.when = Some(Arc::new(predicate));
+        self
+    }
+
+    /// The key of the message, with places as in the target. Default: the key of the event.
+    pub fn key(mut self, key: impl Into<Box<str>>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// What the body is. Default: [`Format::Raw`].
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// The `source` of CloudEvents: a URI reference that names the service, such as `/shop`. Default: `pillarbox`.
+    pub fn source(mut self, source: impl Into<Box<str>>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// Adds a header, with places in its value as in the target, in place of one of the event's of that name.
+    pub fn with_header(mut self, name: impl Into<Box<str>>, value: impl Into<Box<str>>) -> Self {
+        self.with.push((name.into(), value.into()));
+        self
+    }
+
+    /// Leaves out the event's headers whose names match one of these.
+    pub fn without_headers<P: Into<Pattern>>(mut self, names: impl IntoIterator<Item = P>) -> Self {
+        self.without.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sends only those of its events of which this is true. The others are done; no other route takes them.
+    pub fn only(mut self, filter: impl Fn(&Delivery) -> bool + Send + Sync + 'static) -> Self {
+        self.only = Some(Arc::new(filter));
+        self
+    }
+
+    /// Changes each message before it is sent: its body, its headers, its key. An error makes the event DEAD and stands in its
+    /// row.
+    pub fn map(
+        mut self,
+        remake: impl Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.remake = Some(Arc::new(remake));
+        self
+    }
+
+    /// When it is paused. Default: [`Breaker::default`].
+    pub fn breaker(mut self, breaker: Breaker) -> Self {
+        self.breaker = breaker;
+        self
+    }
+
+    /// At most so many batches of it are on their way at once. Default: as many as there are workers.
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// At most so many messages of it are sent in a second. Default: no limit.
+    pub fn rate(mut self, messages: u32) -> Self {
+        self.rate = Some(messages);
+        self
+    }
+
+    /// What can be said wrongly, said.
+    pub(crate) fn check(&self, name: &str) -> Result<(Template, Option<Template>, HeaderRules), RouteError> {
+        let error = |field, problem: String, remedy: &str| RouteError::new(name, field, problem, remedy);
+        let template = |field, text: &str| {
+            let remedy = "write places as in `orders.{event_type}`";
+            text.parse::<Template>().map_err(|problem| error(field, problem, remedy))
+        };
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err(error("name", "is empty or holds a control character".into(), "give it a name people can read"));
+        }
+        if self.publisher.is_some() && self.target.is_empty() {
+            return Err(error("to", "is empty".into(), "say where the events go"));
+        }
+        let target = template("to", &self.target)?;
+        let key = self.key.as_deref().map(|key| template("key", key)).transpose()?;
+        let mut with = Vec::new();
+        for (header, value) in &self.with {
+            if header.is_empty() || header.chars().any(char::is_control) {
+                return Err(error("with_headers", "has an empty name, or one with a control character".into(), "name it"));
+            }
+            with.push((header.clone(), template("with_headers", value)?));
+        }
+        if self.source.is_empty() {
+            return Err(error("source", "is empty".into(), "name your service, such as `/shop`"));
+        }
+        let number = "set 1 or more, or leave it out";
+        if self.concurrency == Some(0) {
+            return Err(error("concurrency", "is 0".into(), number));
+        }
+        if self.rate == Some(0) {
+            return Err(error("rate", "is 0".into(), number));
+        }
+        let Breaker { failures, pause, max_pause } = self.breaker;
+        if failures == 0 || pause.is_zero() || max_pause < pause {
+            let problem = "has no failures, no pause, or a longest pause below the first".into();
+            return Err(error("breaker", problem, "set failures of 1 or more, a pause, and max_pause of at least pause"));
+        }
+        Ok((target, key, HeaderRules { without: self.without.clone(), with }))
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route")
+            .field("name", &self.name)
+            .field("selector", &self.selector)
+            .field("publisher", &self.publisher.as_ref().map(|publisher| publisher.info()))
+            .field("target", &self.target)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}

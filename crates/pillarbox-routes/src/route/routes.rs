@@ -1,0 +1,147 @@
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pillarbox_core::clock::{Random, SystemRandom};
+use pillarbox_core::run::Gate;
+
+use super::{Line, Route, RouteError, Sending};
+use crate::forward::Forwarder;
+use crate::guard::{Circuit, Limits};
+use crate::observe::{Meters, PREFIX};
+
+/// What becomes of an event that no route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unrouted {
+    /// It goes DEAD, with an error that names its type.
+    #[default]
+    Dead,
+    /// It stays pending and is looked at again after this long, without counting an attempt.
+    Park(Duration),
+    /// It is done.
+    Drop,
+}
+
+/// All routes: an event goes where the first route that takes it says.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pillarbox_core::handle::on_any_batch;
+/// use pillarbox_core::publisher::Publisher;
+/// use pillarbox_core::run::Outbox;
+/// use pillarbox_core::stores::memory::MemoryStore;
+/// use pillarbox_routes::{Route, RouteError, Routes};
+///
+/// # fn start(broker: Arc<dyn Publisher>) -> Result<(), RouteError> {
+/// let forwarder = Routes::new()
+///     .route(Route::to(Arc::clone(&broker), "orders.{event_type}").types(["order.*"]))
+///     .route(Route::drop().types(["debug.*"]))
+///     .otherwise(Route::to(broker, "events"))
+///     .build()?;
+/// let outbox = Outbox::partitioned(MemoryStore::new()).gate(forwarder.gate()).handler(on_any_batch(256, forwarder));
+/// # drop(outbox);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "nothing is passed on before an outbox is given what build() returns"]
+pub struct Routes {
+    routes: Vec<Route>,
+    otherwise: Option<Route>,
+    unrouted: Unrouted,
+    random: Option<Arc<dyn Random>>,
+    prefix: Option<String>,
+}
+
+impl Routes {
+    /// No routes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a route. Of several that take an event, the first has it.
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Where events go that no other route takes.
+    pub fn otherwise(mut self, route: Route) -> Self {
+        self.otherwise = Some(route);
+        self
+    }
+
+    /// What becomes of events that no route takes. Default: [`Unrouted::Dead`].
+    pub fn unrouted(mut self, unrouted: Unrouted) -> Self {
+        self.unrouted = unrouted;
+        self
+    }
+
+    /// Where the spread of pauses comes from. Default: the operating system.
+    pub fn random(mut self, random: impl Random) -> Self {
+        self.random = Some(Arc::new(random));
+        self
+    }
+
+    /// What the names of metrics begin with. Default: `pillarbox`.
+    pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Checks all of it, and makes what an outbox hands its events to.
+    ///
+    /// # Errors
+    /// When there is no route, a setting cannot be, two routes have one name, or a route stands behind one that takes
+    /// everything.
+    pub fn build(self) -> Result<Forwarder, RouteError> {
+        let Self { mut routes, otherwise, unrouted, random, prefix } = self;
+        if let Some(otherwise) = otherwise {
+            if !otherwise.selector.takes_all() {
+                let name = otherwise.name.as_deref().unwrap_or("default");
+                let problem = "asks for certain events, and it is for all that no other route takes";
+                return Err(RouteError::new(name, "otherwise", problem, "add it with route(), or ask for nothing"));
+            }
+            let name = otherwise.name.clone().unwrap_or_else(|| "default".into());
+            routes.push(otherwise.named(name));
+        }
+        if routes.is_empty() {
+            return Err(RouteError::new("", "route", "is missing: there is no route at all", "add one, or a default"));
+        }
+        let prefix = prefix.as_deref().unwrap_or(PREFIX);
+        let mut lines: Vec<Line> = Vec::with_capacity(routes.len());
+        let mut names = BTreeSet::new();
+        for (index, route) in routes.into_iter().enumerate() {
+            let name: Arc<str> = route.name.as_deref().map_or_else(|| format!("route-{}", index + 1).into(), Arc::from);
+            if !names.insert(Arc::clone(&name)) {
+                return Err(RouteError::new(&name, "name", "is the name of two routes", "give each one of its own"));
+            }
+            if let Some(all) = lines.iter().find(|line| line.selector.takes_all()) {
+                let problem = format!("cannot be reached: route `{}` before it takes every event", all.name);
+                return Err(RouteError::new(&name, "types", problem, "move it up, or let that one ask for less"));
+            }
+            lines.push(line(route, name, prefix)?);
+        }
+        let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
+        Ok(Forwarder::new(lines, unrouted, random, Gate::new()))
+    }
+}
+
+fn line(route: Route, name: Arc<str>, prefix: &str) -> Result<Line, RouteError> {
+    let (target, key, headers) = route.check(&name)?;
+    let kind = route.publisher.as_ref().map_or("none", |publisher| publisher.info().kind);
+    let meters = Meters::new(prefix, &name, kind);
+    let sending = route.publisher.map(|publisher| Sending {
+        publisher,
+        target,
+        key,
+        format: route.format,
+        source: route.source,
+        headers,
+        only: route.only,
+        remake: route.remake,
+        limits: Limits::new(route.concurrency, route.rate),
+        circuit: Mutex::new(Circuit::new(route.breaker)),
+    });
+    Ok(Line { name, selector: route.selector, sending, meters })
+}

@@ -1,0 +1,68 @@
+use std::fmt;
+use std::sync::Arc;
+
+use pillarbox_core::handle::Delivery;
+
+use super::Pattern;
+
+type Predicate = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
+
+/// What an event has to be like: each condition that was given holds. Of several patterns for one thing, one has to match.
+#[derive(Clone, Default)]
+pub(crate) struct Selector {
+    pub(crate) types: Vec<Pattern>,
+    pub(crate) aggregates: Vec<Pattern>,
+    pub(crate) tenants: Vec<Pattern>,
+    /// The header has to be there and to match.
+    pub(crate) headers: Vec<(Box<str>, Pattern)>,
+    pub(crate) when: Option<Predicate>,
+}
+
+impl Selector {
+    pub(crate) fn takes(&self, delivery: &Delivery) -> bool {
+        self.takes_type(delivery.event_type())
+            && any(&self.aggregates, Some(delivery.aggregate_type()))
+            && any(&self.tenants, delivery.tenant_id())
+            && self.headers.iter().all(|(name, pattern)| {
+                delivery.headers().get(name).is_some_and(|value| pattern.matches(value))
+            })
+            && self.when.as_ref().is_none_or(|when| when(delivery))
+    }
+
+    /// Whether events of this type may be taken, as far as the type decides.
+    pub(crate) fn takes_type(&self, event_type: &str) -> bool {
+        any(&self.types, Some(event_type))
+    }
+
+    /// Whether nothing but the type decides.
+    pub(crate) fn asks_for_the_type_alone(&self) -> bool {
+        let Self { types: _, aggregates, tenants, headers, when } = self;
+        all_match(aggregates) && tenants.is_empty() && headers.is_empty() && when.is_none()
+    }
+
+    /// Whether it takes every event.
+    pub(crate) fn takes_all(&self) -> bool {
+        all_match(&self.types) && self.asks_for_the_type_alone()
+    }
+}
+
+/// Without patterns nothing is asked for.
+fn any(patterns: &[Pattern], text: Option<&str>) -> bool {
+    patterns.is_empty() || text.is_some_and(|text| patterns.iter().any(|pattern| pattern.matches(text)))
+}
+
+fn all_match(patterns: &[Pattern]) -> bool {
+    patterns.is_empty() || patterns.iter().any(Pattern::is_any)
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selector")
+            .field("types", &self.types)
+            .field("aggregates", &self.aggregates)
+            .field("tenants", &self.tenants)
+            .field("headers", &self.headers)
+            .field("when", &self.when.is_some())
+            .finish()
+    }
+}

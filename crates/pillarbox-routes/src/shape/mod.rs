@@ -1,0 +1,11 @@
+//! What a message looks like: where it goes, its key, its headers, its body.
+
+mod cloud_events;
+mod format;
+mod headers;
+mod template;
+
+pub use format::Format;
+pub(crate) use headers::HeaderRules;
+pub(crate) use format::Outline;
+pub(crate) use template::Template;
