@@ -72,8 +72,11 @@ impl Settings {
         }
     }
 
-    /// Opens the store that the URL names.
-    pub(crate) async fn connect(&self) -> Result<Arc<dyn Store>, Error> {
+    /// Opens the store that the URL names. [`Setup::start`](crate::Setup::start) does so by itself.
+    ///
+    /// # Errors
+    /// When there is no URL, or the database cannot be opened.
+    pub async fn connect(&self) -> Result<Arc<dyn Store>, Error> {
         let url = self.database_url()?;
         let given = if self.store.url.is_some() { "store.url" } else { "store.url_file" };
         let kind = url.kind().map_err(|(problem, remedy)| Error::invalid(given, &self.origins, problem, remedy))?;

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
+use toml::de::DeTable;
 
 use crate::keys::{Keys, tree};
 use crate::origin::Origins;
-use crate::read::{Given, PREFIX, environment, file};
+use crate::read::{self, Given, PREFIX, environment, file};
 use crate::{Error, Origin, Settings};
 
 /// Reads settings from several sources. What the program sets wins over the environment, the environment over files, a
@@ -30,6 +31,19 @@ pub struct Loader {
     variables: Option<Vec<(OsString, OsString)>>,
     /// Not shown by `Debug` of errors: a value may be a URL.
     set: Vec<(String, Hidden)>,
+    /// What holds unless a file or the environment says otherwise.
+    unless_set: Vec<(String, Hidden)>,
+    tables: Vec<Table>,
+}
+
+/// A table of a file, read.
+#[derive(Clone)]
+struct Table(Vec<Given>);
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|given| &given.key)).finish()
+    }
 }
 
 /// Text that may be a secret.
@@ -86,6 +100,22 @@ impl Loader {
         self
     }
 
+    /// Sets one key, as text, unless any other source does: what a program takes for a better default than the library.
+    pub fn unless_set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.unless_set.push((key.into(), Hidden(value.into())));
+        self
+    }
+
+    /// Takes settings from a table of a TOML file that has other things in it as well, as if they were a file of their own.
+    /// `text` is the whole of `path`, from which `table` was read.
+    ///
+    /// # Errors
+    /// A key that does not exist, or a value that it cannot have, with its line in the file.
+    pub fn table(mut self, path: &Path, text: &str, table: &DeTable<'_>) -> Result<Self, Error> {
+        self.tables.push(Table(read::table(&Keys::known(), path, text, table)?));
+        Ok(self)
+    }
+
     /// Reads all sources and checks what they say.
     ///
     /// # Errors
@@ -93,16 +123,19 @@ impl Loader {
     /// a setting that the mode or the database would ignore.
     pub fn load(self) -> Result<Settings, Error> {
         let keys = Keys::known();
+        let by_program = |(key, value): (String, Hidden)| set(&keys, key, &value.0);
+        let unless_set: Vec<Given> = self.unless_set.into_iter().map(by_program).collect::<Result<_, _>>()?;
         let mut layers = Vec::new();
         for (path, required) in &self.files {
             layers.push(file(&keys, path, *required)?);
         }
+        layers.extend(self.tables.into_iter().map(|table| table.0));
         if let Some(prefix) = &self.prefix {
             let variables = self.variables.unwrap_or_else(|| std::env::vars_os().collect());
             layers.push(environment(&keys, prefix, variables)?);
         }
-        layers.push(self.set.into_iter().map(|(key, value)| set(&keys, key, &value.0)).collect::<Result<_, _>>()?);
-        let settings = merge(layers)?;
+        layers.push(self.set.into_iter().map(by_program).collect::<Result<_, _>>()?);
+        let settings = merge(layers, unless_set)?;
         settings.check()?;
         Ok(settings)
     }
@@ -117,8 +150,8 @@ fn set(keys: &Keys, key: String, value: &str) -> Result<Given, Error> {
     Err(Error::Unknown { what: "key", name: key, origin: Some(Origin::Program), remedy })
 }
 
-/// Later layers win.
-fn merge(layers: Vec<Vec<Given>>) -> Result<Settings, Error> {
+/// Later layers win. What holds unless it is set counts as not given: it is no mistake where the mode ignores it.
+fn merge(layers: Vec<Vec<Given>>, unless_set: Vec<Given>) -> Result<Settings, Error> {
     const URL: [&str; 2] = ["store.url", "store.url_file"];
     let mut merged = BTreeMap::new();
     for layer in layers {
@@ -130,7 +163,9 @@ fn merge(layers: Vec<Vec<Given>>) -> Result<Settings, Error> {
         }
         merged.extend(layer.into_iter().map(|given| (given.key, (given.value, given.origin))));
     }
-    let values = tree(merged.iter().map(|(key, (value, _))| (&**key, value)));
+    let others = unless_set.iter().filter(|given| !merged.contains_key(&given.key));
+    let others = others.map(|given| (&*given.key, &given.value));
+    let values = tree(merged.iter().map(|(key, (value, _))| (&**key, value)).chain(others));
     // Each value was tried alone, so that this finds nothing new.
     let settings = Settings::deserialize(values)
         .map_err(|error| Error::invalid("", &Origins::default(), "is inconsistent", error.to_string()))?;

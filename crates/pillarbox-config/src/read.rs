@@ -4,7 +4,7 @@ mod environment;
 mod file;
 
 pub(crate) use environment::{PREFIX, environment};
-pub(crate) use file::file;
+pub(crate) use file::{file, table};
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::keys::{Keys, Kind, tree};
 use crate::{Error, Origin, Settings};
 
 /// One setting as it was given.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub(crate) key: String,
     pub(crate) value: Value,

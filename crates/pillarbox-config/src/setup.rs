@@ -8,7 +8,7 @@ use pillarbox_core::handle::{
     EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, Register, Route, on, on_all, on_batch, on_type,
 };
 use pillarbox_core::retry::{Retry, RetryPolicy};
-use pillarbox_core::run::{Config, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
+use pillarbox_core::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
 
@@ -156,6 +156,17 @@ impl Setup {
     /// Adds a hook that sees every batch of events being written.
     pub fn writer_hook(self, hook: impl WriterHook) -> Self {
         self.step(move |builder| in_any_mode!(builder, it => it.writer_hook(hook)))
+    }
+
+    /// Holds back events of some types for a while, as a handler says that passes events on; in every mode but `ordered` and
+    /// `writer_only`.
+    pub fn gate(self, gate: Gate) -> Self {
+        self.step(move |builder| match builder {
+            Builder::SingleNode(builder) => Builder::SingleNode(builder.gate(gate)),
+            Builder::MultiNode(builder) => Builder::MultiNode(builder.gate(gate)),
+            Builder::Partitioned(builder) => Builder::Partitioned(builder.gate(gate)),
+            other @ (Builder::Ordered(_) | Builder::WriterOnly(_)) => other,
+        })
     }
 
     /// Where the time of events comes from. Default: the operating system.

@@ -21,9 +21,12 @@ pub(crate) fn file(keys: &Keys, path: &Path, required: bool) -> Result<Vec<Given
         line: reader.line(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let mut given = Vec::new();
-    reader.section("", root.get_ref(), &mut given)?;
-    Ok(given)
+    reader.all(root.get_ref())
+}
+
+/// Reads a table of a TOML file that has other things in it as well; `text` is the whole file.
+pub(crate) fn table(keys: &Keys, path: &Path, text: &str, table: &DeTable<'_>) -> Result<Vec<Given>, Error> {
+    Reader { keys, path, text }.all(table)
 }
 
 struct Reader<'a> {
@@ -35,6 +38,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+    }
+
+    fn all(&self, root: &DeTable<'_>) -> Result<Vec<Given>, Error> {
+        let mut given = Vec::new();
+        self.section("", root, &mut given)?;
+        Ok(given)
     }
 
     fn section(&self, section: &str, table: &DeTable<'_>, given: &mut Vec<Given>) -> Result<(), Error> {

@@ -10,8 +10,8 @@ mod sweep;
 
 pub(crate) use claimer::Claimer;
 use claimer::condemn;
-use horizon::Horizon;
 pub use gate::Gate;
+use horizon::Horizon;
 pub(crate) use listener::listen;
 pub(crate) use lookout::Lookout;
 pub(crate) use reader::{Place, Reader};

@@ -46,6 +46,14 @@ pub(crate) struct Deliverer {
 }
 
 impl Delivery {
+    /// A delivery of a row that no node has taken and whose outcome nobody records: to see what a handler does with an event, or
+    /// where it would go. It counts as read from the table, by a node named `nobody`.
+    #[must_use]
+    pub fn detached(row: Row) -> Self {
+        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost: CancellationToken::new() };
+        Self::new(Arc::new(row), Path::Cold, Arc::new(deliverer))
+    }
+
     pub(crate) fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
         Self { row, path, deliverer }
     }

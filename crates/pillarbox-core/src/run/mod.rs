@@ -8,12 +8,12 @@ mod role;
 mod supervisor;
 mod term;
 
+pub use crate::claim::Gate;
 pub use builder::OutboxBuilder;
 pub use config::{
     ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
     RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig,
 };
-pub use crate::claim::Gate;
 pub use outbox::Outbox;
 pub(crate) use outbox::Shared;
 pub use role::Role;

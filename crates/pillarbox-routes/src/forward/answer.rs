@@ -38,7 +38,8 @@ pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> 
     let text = format!("route `{route}`: {error}");
     Err(match (kind, asked) {
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
-            let delay = pause.unwrap_or(if kind == PublishErrorKind::Misconfigured { STRANDED } else { Duration::ZERO });
+            let delay =
+                pause.unwrap_or(if kind == PublishErrorKind::Misconfigured { STRANDED } else { Duration::ZERO });
             HandlerError::deferred(delay.max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),

@@ -4,7 +4,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
-use pillarbox_core::publisher::{Publisher, PublishError};
+use pillarbox_core::publisher::{PublishError, Publisher};
 use pillarbox_core::run::Gate;
 use tokio::time::Instant;
 
@@ -150,7 +150,8 @@ impl Forwarder {
 
     /// Closes every connection. What is handed over after that is put off.
     pub async fn close(&self) {
-        join_all(self.0.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close())).await;
+        join_all(self.0.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close()))
+            .await;
     }
 }
 
@@ -301,13 +302,21 @@ impl Inner {
                 line.meters.paused.set(1.0);
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
                 tracing::warn!(
-                    route = &*line.name, publisher = info.kind, address = info.address, ?pause, problem,
+                    route = &*line.name,
+                    publisher = info.kind,
+                    address = info.address,
+                    ?pause,
+                    problem,
                     "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
                 );
             }
             Turn::Resumed => {
                 line.meters.paused.set(0.0);
-                tracing::info!(route = &*line.name, publisher = info.kind, "a route goes on: its destination takes events again");
+                tracing::info!(
+                    route = &*line.name,
+                    publisher = info.kind,
+                    "a route goes on: its destination takes events again"
+                );
             }
         }
         paused.map(|(until, _)| until)

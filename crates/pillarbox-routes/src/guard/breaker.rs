@@ -45,7 +45,10 @@ pub(crate) enum Admission {
     /// As the one that tries it out. Whoever is told this says how it [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
     Probe,
     /// Not before.
-    Wait { until: Instant, problem: Arc<str> },
+    Wait {
+        until: Instant,
+        problem: Arc<str>,
+    },
 }
 
 /// How a call ended.
@@ -145,8 +148,7 @@ impl Circuit {
 mod tests {
     use super::*;
 
-    const BREAKER: Breaker =
-        Breaker { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
+    const BREAKER: Breaker = Breaker { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
 
     fn refused(after: Option<u64>) -> Called {
         Called::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }

@@ -11,12 +11,7 @@ pub struct RouteError {
 }
 
 impl RouteError {
-    pub(crate) fn new(
-        route: &str,
-        field: &'static str,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn new(route: &str, field: &'static str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { route: route.to_owned(), field, problem: problem.into(), remedy: remedy.into() }
     }
 

@@ -60,6 +60,9 @@ impl Sending {
 
 impl fmt::Debug for Sending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sending").field("publisher", self.publisher.info()).field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("Sending")
+            .field("publisher", self.publisher.info())
+            .field("target", &self.target)
+            .finish_non_exhaustive()
     }
 }

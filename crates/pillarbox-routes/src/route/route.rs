@@ -189,7 +189,11 @@ impl Route {
             text.parse::<Template>().map_err(|problem| error(field, problem, remedy))
         };
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(error("name", "is empty or holds a control character".into(), "give it a name people can read"));
+            return Err(error(
+                "name",
+                "is empty or holds a control character".into(),
+                "give it a name people can read",
+            ));
         }
         if self.publisher.is_some() && self.target.is_empty() {
             return Err(error("to", "is empty".into(), "say where the events go"));
@@ -199,7 +203,11 @@ impl Route {
         let mut with = Vec::new();
         for (header, value) in &self.with {
             if header.is_empty() || header.chars().any(char::is_control) {
-                return Err(error("with_headers", "has an empty name, or one with a control character".into(), "name it"));
+                return Err(error(
+                    "with_headers",
+                    "has an empty name, or one with a control character".into(),
+                    "name it",
+                ));
             }
             with.push((header.clone(), template("with_headers", value)?));
         }
@@ -216,7 +224,11 @@ impl Route {
         let Breaker { failures, pause, max_pause } = self.breaker;
         if failures == 0 || pause.is_zero() || max_pause < pause {
             let problem = "has no failures, no pause, or a longest pause below the first".into();
-            return Err(error("breaker", problem, "set failures of 1 or more, a pause, and max_pause of at least pause"));
+            return Err(error(
+                "breaker",
+                problem,
+                "set failures of 1 or more, a pause, and max_pause of at least pause",
+            ));
         }
         Ok((target, key, HeaderRules { without: self.without.clone(), with }))
     }

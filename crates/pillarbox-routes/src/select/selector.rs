@@ -23,9 +23,10 @@ impl Selector {
         self.takes_type(delivery.event_type())
             && any(&self.aggregates, Some(delivery.aggregate_type()))
             && any(&self.tenants, delivery.tenant_id())
-            && self.headers.iter().all(|(name, pattern)| {
-                delivery.headers().get(name).is_some_and(|value| pattern.matches(value))
-            })
+            && self
+                .headers
+                .iter()
+                .all(|(name, pattern)| delivery.headers().get(name).is_some_and(|value| pattern.matches(value)))
             && self.when.as_ref().is_none_or(|when| when(delivery))
     }
 

@@ -126,10 +126,9 @@ struct Envelope<'a> {
 /// The body of structured mode. A JSON payload stands in it as it was written.
 pub(super) fn structured(event: &Delivery, key: Option<&str>, source: &str) -> Result<Bytes, String> {
     let (data, data_base64) = match event.payload() {
-        Payload::Json(text) => (
-            Some(serde_json::from_str(text).map_err(|error| format!("the payload is not JSON: {error}"))?),
-            None,
-        ),
+        Payload::Json(text) => {
+            (Some(serde_json::from_str(text).map_err(|error| format!("the payload is not JSON: {error}"))?), None)
+        }
         other => (None, Some(BASE64_STANDARD.encode(other.as_bytes()))),
     };
     let envelope = Envelope {
@@ -146,5 +145,7 @@ pub(super) fn structured(event: &Delivery, key: Option<&str>, source: &str) -> R
         data,
         data_base64,
     };
-    serde_json::to_vec(&envelope).map(Bytes::from).map_err(|error| format!("the event cannot be written as JSON: {error}"))
+    serde_json::to_vec(&envelope)
+        .map(Bytes::from)
+        .map_err(|error| format!("the event cannot be written as JSON: {error}"))
 }

@@ -6,6 +6,6 @@ mod headers;
 mod template;
 
 pub use format::Format;
-pub(crate) use headers::HeaderRules;
 pub(crate) use format::Outline;
+pub(crate) use headers::HeaderRules;
 pub(crate) use template::Template;

@@ -1,0 +1,14 @@
+//! The configuration file, read.
+
+mod error;
+mod publisher;
+mod read;
+mod route;
+mod server;
+
+pub use error::FileError;
+pub(crate) use publisher::PublisherSection;
+pub use read::RelayFile;
+pub(crate) use read::Source;
+pub(crate) use route::RouteSection;
+pub use server::ServerSettings;

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::Publisher;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use super::FileError;
+use super::error::Places;
+
+/// A broker of the file.
+#[derive(Debug)]
+pub(crate) struct PublisherSection {
+    pub(crate) name: String,
+    pub(crate) publisher: Arc<dyn Publisher>,
+}
+
+/// The kinds there are, and the features that bring them.
+const KINDS: [&str; 8] = ["nats", "rabbitmq", "redis", "mqtt", "webhook", "kafka", "sns", "sqs"];
+
+type Table<'i> = DeTable<'i>;
+
+/// Reads section `[publisher.NAME]`, and makes the publisher. Nothing is connected to.
+pub(super) fn publisher(
+    places: Places<'_>,
+    name: &str,
+    at: usize,
+    mut table: Table<'_>,
+) -> Result<PublisherSection, FileError> {
+    let section = format!("[publisher.{name}]");
+    let kind = match table.remove("kind").map(|kind| kind.into_inner()) {
+        Some(DeValue::String(kind)) => kind.into_owned(),
+        Some(_) => {
+            return Err(places.wrong(at, &section, "`kind` is no text; name the kind of broker, such as \"nats\""));
+        }
+        None => {
+            let problem = format!("`kind` is missing; write one of {}", KINDS.join(", "));
+            return Err(places.wrong(at, &section, problem));
+        }
+    };
+    let reading = Reading { places, section: &section, at, table };
+    let publisher = reading.make(&kind)?;
+    Ok(PublisherSection { name: name.to_owned(), publisher })
+}
+
+struct Reading<'a, 'i> {
+    places: Places<'a>,
+    section: &'a str,
+    at: usize,
+    table: Table<'i>,
+}
+
+impl Reading<'_, '_> {
+    fn make(self, kind: &str) -> Result<Arc<dyn Publisher>, FileError> {
+        match kind {
+            kind if KINDS.contains(&kind) => {
+                let feature = if kind == "sns" || kind == "sqs" { "aws" } else { kind };
+                let problem = format!(
+                    "this build has no publisher of kind \"{kind}\"; take one that was built with `--features {feature}`"
+                );
+                Err(self.places.wrong(self.at, self.section, problem))
+            }
+            _ => {
+                let problem = format!("`kind` is \"{kind}\", which does not exist; write one of {}", KINDS.join(", "));
+                Err(self.places.wrong(self.at, self.section, problem))
+            }
+        }
+    }
+
+    /// Reads the options, and makes the publisher of them.
+    #[allow(dead_code, reason = "unused in a build without any publisher")]
+    fn with<O, P>(self, new: impl FnOnce(O) -> Result<P, ConfigError>) -> Result<Arc<dyn Publisher>, FileError>
+    where
+        O: for<'de> Deserialize<'de>,
+        P: Publisher,
+    {
+        let Self { places, section, at, table } = self;
+        let value = ValueDeserializer::from(Spanned::new(at..at, DeValue::Table(table)));
+        let options = O::deserialize(value).map_err(|error| places.refused(at, section, &error))?;
+        match new(options) {
+            Ok(publisher) => Ok(Arc::new(publisher)),
+            Err(error) => {
+                let problem = format!("`{}` {}; {}", error.field(), error.problem(), error.remedy());
+                Err(places.wrong(at, section, problem))
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::publisher::Publisher;
+use pillarbox_routes::{Breaker, Format, Pattern, Route};
+use serde::Deserialize;
+
+use super::server::span;
+
+/// A `[[route]]`: which events it takes, and where they go.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RouteSection {
+    pub(crate) name: String,
+    /// Only events of these sources.
+    #[serde(default)]
+    pub(crate) sources: Vec<String>,
+    #[serde(default)]
+    types: Vec<Pattern>,
+    #[serde(default)]
+    aggregates: Vec<Pattern>,
+    #[serde(default)]
+    tenants: Vec<Pattern>,
+    #[serde(default)]
+    headers: BTreeMap<String, Pattern>,
+    /// Whether what it takes is done without being sent.
+    #[serde(default)]
+    drop: bool,
+    pub(crate) publisher: Option<String>,
+    to: Option<String>,
+    key: Option<String>,
+    format: Option<Format>,
+    /// The `source` of CloudEvents.
+    source: Option<String>,
+    #[serde(default)]
+    with_headers: BTreeMap<String, String>,
+    #[serde(default)]
+    without_headers: Vec<Pattern>,
+    concurrency: Option<usize>,
+    rate: Option<u32>,
+    breaker: Option<BreakerSection>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BreakerSection {
+    failures: Option<u32>,
+    #[serde(deserialize_with = "span")]
+    pause: Option<Duration>,
+    #[serde(deserialize_with = "span")]
+    max_pause: Option<Duration>,
+}
+
+impl RouteSection {
+    /// What it says that contradicts itself.
+    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+        if self.drop {
+            let sends = self.publisher.is_some()
+                || self.to.is_some()
+                || self.key.is_some()
+                || self.format.is_some()
+                || self.source.is_some()
+                || !self.with_headers.is_empty()
+                || !self.without_headers.is_empty()
+                || self.concurrency.is_some()
+                || self.rate.is_some()
+                || self.breaker.is_some();
+            return sends.then_some("it drops what it takes, and says how to send it; leave out one or the other");
+        }
+        match (&self.publisher, &self.to) {
+            (None, _) => Some("`publisher` is missing; name a [publisher.NAME], or write `drop = true`"),
+            (_, None) => Some("`to` is missing; say where the events go, such as `to = \"orders.{event_type}\"`"),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes events of this source.
+    pub(crate) fn is_for(&self, source: &str) -> bool {
+        self.sources.is_empty() || self.sources.iter().any(|name| name == source)
+    }
+
+    /// The route, to a publisher unless it drops what it takes.
+    pub(crate) fn route(&self, publisher: Option<Arc<dyn Publisher>>) -> Route {
+        let mut route = match publisher {
+            Some(publisher) => Route::to(publisher, self.to.clone().unwrap_or_default()),
+            None => Route::drop(),
+        };
+        route = route
+            .named(&*self.name)
+            .types(self.types.clone())
+            .aggregates(self.aggregates.clone())
+            .tenants(self.tenants.clone())
+            .without_headers(self.without_headers.clone())
+            .format(self.format.unwrap_or_default());
+        for (name, pattern) in &self.headers {
+            route = route.header(&**name, pattern.clone());
+        }
+        for (name, value) in &self.with_headers {
+            route = route.with_header(&**name, &**value);
+        }
+        if let Some(key) = &self.key {
+            route = route.key(&**key);
+        }
+        if let Some(source) = &self.source {
+            route = route.source(&**source);
+        }
+        if let Some(concurrency) = self.concurrency {
+            route = route.concurrency(concurrency);
+        }
+        if let Some(rate) = self.rate {
+            route = route.rate(rate);
+        }
+        if let Some(BreakerSection { failures, pause, max_pause }) = &self.breaker {
+            let default = Breaker::default();
+            let pause = pause.unwrap_or(default.pause);
+            route = route.breaker(Breaker {
+                failures: failures.unwrap_or(default.failures),
+                pause,
+                max_pause: max_pause.unwrap_or(default.max_pause.max(pause)),
+            });
+        }
+        route
+    }
+}

@@ -1,0 +1,21 @@
+//! Passes the events of one or several outboxes on to brokers, as a configuration file says.
+//!
+//! ```text
+//! source: database ──▶ outbox ──▶ routes ──▶ publisher ──▶ broker
+//! source: database ──▶ outbox ──▶ routes ──┘
+//!                        │           │
+//!                        └─ /health ─┴─ /status, /metrics
+//! ```
+//!
+//! [`RelayFile::read`] reads and checks the file; [`Relay::new`] makes what it names; [`Relay::check`] asks the brokers and the
+//! databases; [`Relay::preview`] says where what is pending would go; [`Relay::run`] delivers.
+
+mod file;
+mod preview;
+mod relay;
+mod serve;
+
+pub use file::{FileError, RelayFile, ServerSettings};
+pub use preview::{Preview, PreviewLine};
+pub use relay::{Relay, RelayError};
+pub use serve::ServeError;

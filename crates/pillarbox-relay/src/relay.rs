@@ -1,0 +1,253 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::observe::Health;
+use pillarbox_core::publisher::PublishErrorKind;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::store::Store;
+use pillarbox_routes::{CheckError, Forwarder, RouteStatus};
+
+use crate::serve::{Endpoint, ServeError};
+use crate::{FileError, Preview, RelayFile};
+
+/// How long brokers are waited for at the start that do not answer; after that their routes begin paused.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Delivers from databases to brokers.
+#[derive(Debug)]
+pub struct Relay {
+    file: RelayFile,
+    forwarders: Vec<Forwarder>,
+}
+
+/// Why a relay cannot start, or what its check has found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// The configuration file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Routes that cannot be.
+    #[error("source `{source_name}`: {error}")]
+    Route {
+        /// Whose.
+        source_name: String,
+        /// Which, and what to do.
+        error: pillarbox_routes::RouteError,
+    },
+    /// A source whose database or tables are not as they have to be.
+    #[error("source `{source_name}`: {error}")]
+    Source {
+        /// Which.
+        source_name: String,
+        /// What is wrong.
+        error: pillarbox_config::Error,
+    },
+    /// A broker that refuses what its routes would send.
+    #[error(transparent)]
+    Destination(#[from] CheckError),
+    /// The endpoint for health, status and metrics.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// An outbox that delivers, and what it delivers through.
+#[derive(Debug)]
+struct Running {
+    name: String,
+    store: Arc<dyn Store>,
+    outbox: Outbox,
+    forwarder: Forwarder,
+}
+
+/// What there is to tell of a source.
+#[derive(Debug)]
+pub(crate) struct SourceReport {
+    pub(crate) name: String,
+    pub(crate) address: String,
+    pub(crate) table: String,
+    pub(crate) health: Health,
+    pub(crate) routes: Vec<RouteStatus>,
+}
+
+impl Relay {
+    /// Makes what a file names. Nobody is asked yet.
+    ///
+    /// # Errors
+    /// Routes that cannot be.
+    pub fn new(file: RelayFile) -> Result<Self, RelayError> {
+        let forwarder = |source: &crate::file::Source| {
+            let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
+            routes.build().map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
+        };
+        let forwarders = file.sources.iter().map(forwarder).collect::<Result<_, _>>()?;
+        Ok(Self { file, forwarders })
+    }
+
+    /// Asks every database whether its tables are there, and every broker whether it takes what is to be sent, as far as it can
+    /// tell. Nothing is sent and nothing is changed. Returns all that is wrong.
+    pub async fn check(&self) -> Vec<RelayError> {
+        let mut errors: Vec<RelayError> = Vec::new();
+        for source in &self.file.sources {
+            let failed = |error| RelayError::Source { source_name: source.name.clone(), error };
+            match source.settings.connect().await {
+                Err(error) => errors.push(failed(error)),
+                Ok(store) => {
+                    if let Err(error) = store.check().await {
+                        errors.push(failed(pillarbox_config::Error::Start(error.into())));
+                    }
+                    store.close().await;
+                }
+            }
+        }
+        errors.extend(self.check_destinations().await.into_iter().map(RelayError::from));
+        join_all(self.forwarders.iter().map(Forwarder::close)).await;
+        errors
+    }
+
+    async fn check_destinations(&self) -> Vec<CheckError> {
+        let checked = join_all(self.forwarders.iter().map(Forwarder::check)).await;
+        let mut errors: Vec<CheckError> = checked.into_iter().filter_map(Result::err).flatten().collect();
+        // Sources share their publishers.
+        errors.dedup();
+        errors
+    }
+
+    /// Where each pending event would go. Nothing is delivered, and no node joins.
+    ///
+    /// # Errors
+    /// A database that cannot be read.
+    pub async fn preview(&self, limit: usize) -> Result<Preview, RelayError> {
+        let mut preview = Preview::default();
+        for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
+            let failed = |error| RelayError::Source { source_name: source.name.clone(), error };
+            let store = source.settings.connect().await.map_err(failed)?;
+            let added = preview.add(&source.name, &*store, forwarder, limit).await;
+            store.close().await;
+            added.map_err(|error| failed(pillarbox_config::Error::Start(error.into())))?;
+        }
+        Ok(preview)
+    }
+
+    /// Delivers until `stop` is ready, then ends in order: what is on its way is waited for, as long as each source's
+    /// `shutdown.drain_timeout` says.
+    ///
+    /// A broker that refuses what its routes would send is an error at once; one that does not answer is waited for a while, and
+    /// then its routes begin paused.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting; nothing is left running then.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), RelayError> {
+        tokio::pin!(stop);
+        let endpoint = Endpoint::open(self.file.server.listen).await?;
+        let started = tokio::select! {
+            started = self.start() => started,
+            () = &mut stop => Ok(None),
+        };
+        let running = match started {
+            Ok(Some(running)) => Arc::new(running),
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                join_all(self.forwarders.iter().map(Forwarder::close)).await;
+                return Err(error);
+            }
+        };
+        let reports = {
+            let running = Arc::clone(&running);
+            Arc::new(move || running.iter().map(Running::report).collect())
+        };
+        let serving = endpoint.serve(reports);
+        tracing::info!(sources = running.len(), "the relay has started");
+        stop.await;
+        tracing::info!("the relay is stopping");
+        join_all(running.iter().map(|source| source.outbox.shutdown())).await;
+        join_all(running.iter().map(|source| source.forwarder.close())).await;
+        join_all(running.iter().map(|source| source.store.close())).await;
+        // To the last, so that a probe sees the relay stop.
+        serving.close().await;
+        Ok(())
+    }
+
+    async fn start(&self) -> Result<Option<Vec<Running>>, RelayError> {
+        self.await_destinations().await?;
+        let mut running = Vec::new();
+        for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
+            match self.start_source(source, forwarder).await {
+                Ok(started) => running.push(started),
+                Err(error) => {
+                    join_all(running.iter().map(|source: &Running| source.outbox.shutdown())).await;
+                    join_all(running.iter().map(|source| source.store.close())).await;
+                    return Err(RelayError::Source { source_name: source.name.clone(), error });
+                }
+            }
+        }
+        Ok(Some(running))
+    }
+
+    /// Waits until every broker has answered, or patience ends. What is refused is an error.
+    async fn await_destinations(&self) -> Result<(), RelayError> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let errors = self.check_destinations().await;
+            let (absent, refusing): (Vec<_>, Vec<_>) =
+                errors.into_iter().partition(|error| error.source.kind() == PublishErrorKind::Unavailable);
+            if let Some(error) = refusing.into_iter().next() {
+                return Err(error.into());
+            }
+            if absent.is_empty() {
+                return Ok(());
+            }
+            let over = begun.elapsed() >= PATIENCE;
+            for error in &absent {
+                let next = if over { "its routes begin paused" } else { "waiting for it" };
+                tracing::warn!(%error, next, "a broker does not answer");
+            }
+            if over {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn start_source(
+        &self,
+        source: &crate::file::Source,
+        forwarder: &Forwarder,
+    ) -> Result<Running, pillarbox_config::Error> {
+        let store = source.settings.connect().await?;
+        let handler = on_any_batch(self.file.server.batch, forwarder.clone());
+        let setup = source.settings.clone().outbox().store(Arc::clone(&store)).gate(forwarder.gate()).handler(handler);
+        match setup.start().await {
+            Ok(outbox) => {
+                let info = store.info();
+                tracing::info!(
+                    source = source.name,
+                    address = info.address,
+                    table = info.table,
+                    "delivers from a database"
+                );
+                Ok(Running { name: source.name.clone(), store, outbox, forwarder: forwarder.clone() })
+            }
+            Err(error) => {
+                store.close().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Running {
+    fn report(&self) -> SourceReport {
+        let info = self.store.info();
+        SourceReport {
+            name: self.name.clone(),
+            address: info.address.clone(),
+            table: info.table.clone(),
+            health: self.outbox.health(),
+            routes: self.forwarder.status(),
+        }
+    }
+}

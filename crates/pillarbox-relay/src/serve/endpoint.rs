@@ -1,0 +1,109 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use pillarbox_core::observe::Health;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{Reports, pages};
+
+/// Upper bounds of durations, in seconds.
+const SECONDS: [f64; 16] =
+    [5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Upper bounds of batches.
+const ROWS: [f64; 11] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2000.0, 5000.0, 10_000.0];
+/// The histograms of batches, by the end of their names.
+const OF_ROWS: [&str; 3] = ["claim.rows", "settle.batch", "publish.messages"];
+/// How often what was measured is put into its buckets, which bounds the memory it takes.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// The endpoint could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("`relay.listen`: cannot serve at http://{address}: {problem}; choose another address or port")]
+pub struct ServeError {
+    address: SocketAddr,
+    problem: String,
+}
+
+/// An address that is open, at which nobody is answered yet.
+#[derive(Debug)]
+pub(crate) struct Endpoint(Option<(TcpListener, PrometheusHandle)>);
+
+/// Answers until it is closed.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    stop: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Opens the address, if there is one, and begins to measure: an outbox makes the handles of its metrics when it starts.
+    pub(crate) async fn open(address: Option<SocketAddr>) -> Result<Self, ServeError> {
+        let Some(address) = address else { return Ok(Self(None)) };
+        let failed = |problem: String| ServeError { address, problem };
+        let listener = TcpListener::bind(address).await.map_err(|error| failed(error.to_string()))?;
+        let mut builder = PrometheusBuilder::new()
+            .with_recommended_naming(true)
+            .set_buckets(&SECONDS)
+            .map_err(|error| failed(error.to_string()))?;
+        for name in OF_ROWS {
+            let suffix = Matcher::Suffix(name.to_owned());
+            builder = builder.set_buckets_for_metric(suffix, &ROWS).map_err(|error| failed(error.to_string()))?;
+        }
+        let metrics = builder.install_recorder().map_err(|error| failed(error.to_string()))?;
+        Ok(Self(Some((listener, metrics))))
+    }
+
+    /// Answers from now on.
+    pub(crate) fn serve(self, reports: Reports) -> Serving {
+        let stop = CancellationToken::new();
+        let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: Vec::new() } };
+        let probe = |is_well: fn(&Health) -> bool| {
+            let reports = Arc::clone(&reports);
+            get(move || {
+                let answer = pages::probe(&reports(), is_well);
+                async move { answer }
+            })
+        };
+        let (live, ready) = (probe(Health::is_alive), probe(Health::is_ready));
+        let render = metrics.clone();
+        let router = Router::new()
+            .route("/health/live", live)
+            .route("/health/ready", ready)
+            .route("/status", get(move || std::future::ready(pages::status(reports()))))
+            .route("/metrics", get(move || std::future::ready(render.render())));
+        let closing = stop.clone();
+        let serve = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
+        let serving = tokio::spawn(async move {
+            if let Err(error) = serve.await {
+                tracing::error!(%error, "the endpoint for health and metrics has ended");
+            }
+        });
+        let upkeep = stop.clone();
+        let upkeep = tokio::spawn(async move {
+            let for_ever = async {
+                loop {
+                    tokio::time::sleep(UPKEEP).await;
+                    metrics.run_upkeep();
+                }
+            };
+            upkeep.run_until_cancelled(for_ever).await;
+        });
+        Serving { stop, tasks: vec![serving, upkeep] }
+    }
+}
+
+impl Serving {
+    /// Answers nobody any more. Who is being answered is waited for a moment only.
+    pub(crate) async fn close(self) {
+        self.stop.cancel();
+        for task in self.tasks {
+            let _ended = tokio::time::timeout(Duration::from_secs(1), task).await;
+        }
+    }
+}
