@@ -19,7 +19,7 @@ pub(crate) use bench::{
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use purge::PurgeArgs;
-pub(crate) use relay::{Destination, RelayArgs};
+pub(crate) use relay::{Destination, LogFormat, RelayArgs};
 pub(crate) use target::Target;
 
 /// A transactional outbox for Rust: see it work, measure it, look after its tables, deliver from them.

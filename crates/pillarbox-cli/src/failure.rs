@@ -85,6 +85,8 @@ pub(crate) enum Failure {
         #[source]
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Relay(#[from] pillarbox_relay::RelayError),
     #[error("--metrics: {0}")]
     Exporter(#[from] ExporterError),
     #[error("could not write the result")]
@@ -143,6 +145,7 @@ impl Failure {
         match self {
             Self::Address(_)
             | Self::Config(_)
+            | Self::Relay(pillarbox_relay::RelayError::File(_) | pillarbox_relay::RelayError::Route { .. })
             | Self::NoDatabase
             | Self::Service(_)
             | Self::Start(StartError::Config(_)) => ExitCode::from(2),

@@ -30,7 +30,7 @@ mod store;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return args::refuse(&error),
     };
-    start_logging();
+    start_logging(&cli.command);
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match cli.command {
@@ -65,11 +65,18 @@ async fn main() -> ExitCode {
 }
 
 /// Logs go to stderr, so that stdout can be piped; colours only where somebody sees them.
-fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .init();
+fn start_logging(command: &Command) {
+    let (level, json) = match command {
+        // A server says that it has started and that it is stopping.
+        Command::Relay(args) if args.config.is_some() => ("info", args.log == LogFormat::Json),
+        Command::Relay(args) => ("warn", args.log == LogFormat::Json),
+        _ => ("warn", false),
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        logs.json().flatten_event(true).init();
+    } else {
+        logs.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+    }
 }

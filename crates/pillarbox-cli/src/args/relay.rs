@@ -4,13 +4,19 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::ArgPredicate;
+use clap::{Args, ValueEnum};
 
 use super::{FailingKeyArg, ModeArg, Target};
 use crate::{duration, exporter};
 
 #[derive(Debug, Args)]
+#[command(mut_arg("store", |store| {
+    store.required_unless_present("config").default_value_if("config", ArgPredicate::IsPresent, "")
+}))]
 #[command(after_help = "Examples:
+  pillarbox relay --config relay.toml --check
+  pillarbox relay --config relay.toml
   pillarbox relay --store postgres://app@db/shop --mode multi_node | kcat -b kafka -t events -P
   pillarbox relay --store postgres://app@db/shop --mode partitioned --to file:events.jsonl
   pillarbox relay --store shop.db --mode ordered --to file:events.jsonl
@@ -18,6 +24,21 @@ use crate::{duration, exporter};
 pub(crate) struct RelayArgs {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Deliver to brokers, as this file says. Databases, modes and all else are in it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "mode", "failing_key", "delete_done", "to", "fsync", "limit", "workers", "node_name", "lease", "poll_interval",
+        "wake_up", "metrics", "table",
+    ])]
+    pub(crate) config: Option<PathBuf>,
+    /// How the log on stderr is written; `RUST_LOG` says how much of it.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log: LogFormat,
+    /// Deliver nothing: check the file, ask the databases and the brokers whether they have what it names, and say what is wrong.
+    #[arg(long, requires = "config")]
+    pub(crate) check: bool,
+    /// Deliver nothing: show where each pending event would go.
+    #[arg(long, requires = "config", conflicts_with = "check")]
+    pub(crate) dry_run: bool,
     /// Who may deliver an event. All nodes of an outbox have the same mode.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
     pub(crate) mode: ModeArg,
@@ -58,6 +79,15 @@ pub(crate) struct RelayArgs {
     /// For tests: wait so long between writing a line and calling its event delivered.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide = true)]
     pub(crate) delay: Option<Duration>,
+}
+
+/// How a log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for people.
+    Text,
+    /// An object of JSON in a line.
+    Json,
 }
 
 /// Where lines go.

@@ -1,4 +1,4 @@
-//! The simplest relay: one line of JSON per delivery.
+//! Passing events on: to brokers, as a file says, or, the simplest relay, as one line of JSON per delivery.
 //!
 //! ```text
 //! engine ──▶ Courier (one call per event) ──▶ Sink ──▶ writer thread ──▶ stdout, file
@@ -10,10 +10,23 @@
 //! away, the limit is reached or the relay is stopping, the call just never returns: shutting down drops it and gives the
 //! event back untouched.
 
+mod brokers;
+
 mod courier;
 mod line;
 mod output;
 mod run;
 mod sink;
 
-pub(crate) use run::run;
+use std::process::ExitCode;
+
+use crate::args::RelayArgs;
+use crate::failure::Failure;
+
+/// Delivers until it is told to stop.
+pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
+    match &args.config {
+        Some(file) => brokers::run(file, &args).await,
+        None => run::run(args).await,
+    }
+}

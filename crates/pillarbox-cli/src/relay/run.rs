@@ -32,7 +32,7 @@ const STANDBY: Duration = Duration::from_millis(500);
 const INTERRUPTED: u8 = 130;
 
 /// Delivers until it is told to stop, has written as many lines as it should, or cannot write any more.
-pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let config = config(&args)?;
     // Opening a pipe waits for its reader, and a signal may end that.
     let output = Output::open(&args.to, args.fsync)?;

@@ -1,0 +1,83 @@
+use std::path::Path;
+use std::process::ExitCode;
+
+use pillarbox_relay::{Preview, Relay, RelayFile};
+use serde::Serialize;
+
+use crate::args::RelayArgs;
+use crate::failure::Failure;
+use crate::report;
+use crate::signals::Signals;
+
+/// Pending events that a dry run looks at in each database.
+const PREVIEWED: usize = 1_000_000;
+/// What a second signal ends with.
+const INTERRUPTED: u8 = 130;
+
+/// The line of JSON of `--check`. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Checked {
+    ok: bool,
+    problems: Vec<String>,
+}
+
+/// Delivers to brokers as a file says; or checks it, or shows what it would do.
+pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failure> {
+    let relay = Relay::new(RelayFile::read(file).map_err(pillarbox_relay::RelayError::from)?)?;
+    if args.check {
+        return check(&relay, args.target.json).await;
+    }
+    if args.dry_run {
+        let preview = relay.preview(PREVIEWED).await?;
+        report::print_either(args.target.json, &preview, || text(&preview))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = relay.run(async {
+        // Dropped or used, it is time to stop.
+        let _asked = stopped.await;
+    });
+    tokio::pin!(running);
+    tokio::select! {
+        ended = &mut running => {
+            ended?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        () = signals.next() => drop(stop),
+    }
+    tokio::select! {
+        ended = &mut running => ended?,
+        () = signals.next() => {
+            report::note("stopped at once; the leases of this process end by themselves");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
+    let problems: Vec<String> = relay.check().await.iter().map(ToString::to_string).collect();
+    let checked = Checked { ok: problems.is_empty(), problems };
+    report::print_either(json, &checked, || {
+        if checked.ok { "everything is as the file says".to_owned() } else { checked.problems.join("\n") }
+    })?;
+    Ok(if checked.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A line for each kind of event and place to go.
+fn text(preview: &Preview) -> String {
+    let rows = preview.lines.iter().map(|line| {
+        [
+            report::plain(&line.source),
+            report::plain(&line.event_type),
+            report::grouped(line.events),
+            report::or_dash(line.route.as_deref()),
+            report::or_dash(line.broker.as_deref()),
+            report::plain(&line.target),
+        ]
+    });
+    let table = report::listing(["SOURCE", "EVENT TYPE", "EVENTS", "ROUTE", "BROKER", "TO"], rows);
+    let more = if preview.more { "; there are more" } else { "" };
+    format!("{table}\n\n{} events that are due now{more}. Delayed ones are not shown.", report::grouped(preview.events))
+}
