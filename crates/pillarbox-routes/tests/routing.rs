@@ -1,0 +1,301 @@
+//! Events on their way from an outbox to publishers.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::{Envelope, Headers};
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::publisher::{Message, PublishError, Publisher};
+use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::settle::Status;
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::insert;
+use pillarbox_routes::{Breaker, Format, Forwarder, Route, Routes, Unrouted, Way};
+use pillarbox_testkit::{Answer, MemoryPublisher};
+
+fn event(event_type: &str) -> Envelope {
+    Envelope::json(event_type, r#"{"a": 1}"#).expect("valid")
+}
+
+/// An order of a tenant in a region.
+fn order(event_type: &str, id: &str) -> Envelope {
+    let headers: Headers =
+        [("region", "eu-1"), ("event-id", "forged"), ("traceparent", "00-t-s-01")].into_iter().collect();
+    let builder = Envelope::builder(event_type).aggregate("order", id).tenant_id("acme").headers(headers);
+    builder.payload_json(r#"{"b":1,  "a":2}"#).build().expect("valid")
+}
+
+async fn store(events: Vec<Envelope>) -> MemoryStore {
+    let store = MemoryStore::new();
+    let mut tx = store.begin();
+    insert(&store, &mut tx, events).await.expect("inserts");
+    tx.commit();
+    store
+}
+
+/// An outbox that passes on what the store has.
+async fn outbox(store: &MemoryStore, forwarder: &Forwarder) -> Outbox {
+    let short = Duration::from_millis(1);
+    let backoff = ExponentialBackoff::new(short, short).expect("valid");
+    let builder = Outbox::single_node(store.clone()).workers(4).max_attempts(3).retry_policy(backoff);
+    let builder = builder.poll_interval(Duration::from_millis(5), Duration::from_millis(20));
+    builder.gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone())).start().await.expect("starts")
+}
+
+/// Runs until nothing is pending.
+async fn run(events: Vec<Envelope>, routes: Routes) -> MemoryStore {
+    let (count, store) = (events.len() as u64, store(events).await);
+    let outbox = outbox(&store, &routes.build().expect("valid")).await;
+    ended(&outbox, count).await;
+    outbox.shutdown().await;
+    store
+}
+
+/// Waits until so many events are over, at most twenty seconds.
+async fn ended(outbox: &Outbox, events: u64) {
+    let ended = async {
+        while outbox.stats().done + outbox.stats().dead < events {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("all events are over");
+}
+
+fn targets(publisher: &MemoryPublisher) -> Vec<String> {
+    let mut targets: Vec<String> = publisher.published().iter().map(|message| message.target.to_string()).collect();
+    targets.sort();
+    targets
+}
+
+fn errors(store: &MemoryStore) -> Vec<Option<String>> {
+    store.inspect().rows().iter().map(|row| row.last_error.clone()).collect()
+}
+
+fn headers(message: &Message) -> Vec<(&str, &str)> {
+    let mut headers: Vec<_> = message.headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+    headers.sort_unstable();
+    headers
+}
+
+#[tokio::test]
+async fn the_first_route_that_takes_an_event_has_it() {
+    let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());
+    let to = |publisher: &MemoryPublisher, target: &str| Route::to(Arc::new(publisher.clone()), target);
+    let routes = Routes::new()
+        .route(Route::drop().types(["debug.*"]))
+        .route(to(&one, "eu.{event_type}").types(["order.*"]).header("region", "eu-*").tenants(["acme"]))
+        .route(to(&one, "never").types(["order.*"]).header("region", "us-*"))
+        .route(to(&one, "{aggregate_type}s").aggregates(["order"]).when(|event| event.aggregate_id() == Some("o-2")))
+        .otherwise(to(&other, "{tenant_id|all}"));
+    let events = vec![
+        order("order.placed", "o-1"),
+        event("debug.noise"),
+        order("stock.moved", "o-2"),
+        order("stock.moved", "o-3"),
+        event("order.placed"),
+    ];
+    let store = run(events, routes).await;
+    assert_eq!(targets(&one), ["eu.order.placed", "orders"]);
+    assert_eq!(targets(&other), ["acme", "all"]);
+    assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done));
+}
+
+#[tokio::test]
+async fn an_event_that_no_route_takes_is_given_up_parked_or_dropped() {
+    let publisher = MemoryPublisher::new();
+    let routes = |unrouted| {
+        Routes::new().route(Route::to(Arc::new(publisher.clone()), "x").types(["a"])).unrouted(unrouted)
+    };
+    let store = run(vec![event("b")], routes(Unrouted::Dead)).await;
+    assert_eq!(errors(&store), [Some("no route takes event type `b` of aggregate type `__GLOBAL__`".to_owned())]);
+    let store = run(vec![event("b")], routes(Unrouted::Drop)).await;
+    assert_eq!(errors(&store), [None]);
+    let store = self::store(vec![event("b")]).await;
+    let outbox = outbox(&store, &routes(Unrouted::Park(Duration::from_secs(3600))).build().expect("valid")).await;
+    while errors(&store) == [None] {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    let row = &store.inspect().rows()[0];
+    assert_eq!((row.status, row.attempts), (Status::Retry, 0));
+    assert!(publisher.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_raw_message_is_the_payload_and_says_which_event_it_is() {
+    let publisher = MemoryPublisher::new();
+    let route = Route::to(Arc::new(publisher.clone()), "x").without_headers(["trace*"]).with_header("from", "{tenant_id}");
+    let event = order("order.placed", "o-1");
+    let (id, at) = (event.id().to_string(), event.occurred_at().to_string());
+    run(vec![event], Routes::new().route(route)).await;
+    let [message] = &publisher.published()[..] else { panic!("one message") };
+    assert_eq!((&*message.body, &*message.content_type), (&br#"{"b":1,  "a":2}"#[..], "application/json"));
+    assert_eq!(message.key.as_deref(), Some("o-1"));
+    let expected = [
+        ("aggregate-id", "o-1"),
+        ("aggregate-type", "order"),
+        ("event-id", &*id),
+        ("event-key", "o-1"),
+        ("event-time", &*at),
+        ("event-type", "order.placed"),
+        ("from", "acme"),
+        ("region", "eu-1"),
+        ("tenant-id", "acme"),
+    ];
+    assert_eq!(headers(message), expected);
+}
+
+#[tokio::test]
+async fn a_cloud_event_has_its_attributes_as_headers_or_around_its_data() {
+    let publisher = MemoryPublisher::new();
+    let to = |target| Route::to(Arc::new(publisher.clone()), target).source("/shop").without_headers(["*"]);
+    let event = || order("order.placed", "o-1");
+    let binary = to("x").format(Format::CloudeventsBinary);
+    run(vec![event()], Routes::new().route(binary)).await;
+    let structured = to("x").format(Format::CloudeventsStructured).key("{event_type}");
+    run(vec![event()], Routes::new().route(structured)).await;
+    let [binary, structured] = &publisher.published()[..] else { panic!("two messages") };
+
+    assert_eq!((&*binary.body, &*binary.content_type), (&br#"{"b":1,  "a":2}"#[..], "application/json"));
+    for (name, value) in [
+        ("ce-specversion", "1.0"),
+        ("ce-id", binary.id.as_str()),
+        ("ce-source", "/shop"),
+        ("ce-type", "order.placed"),
+        ("ce-subject", "o-1"),
+        ("ce-partitionkey", "o-1"),
+        ("ce-traceparent", "00-t-s-01"),
+    ] {
+        assert_eq!(binary.header(name), Some(value), "{name}");
+    }
+    assert_eq!(binary.headers.len(), 8, "those and the time: {:?}", binary.headers);
+
+    assert_eq!(structured.content_type, "application/cloudevents+json");
+    let body: serde_json::Value = serde_json::from_slice(&structured.body).expect("JSON");
+    assert_eq!(body["specversion"], "1.0");
+    assert_eq!(body["id"], structured.id.as_str());
+    assert_eq!(body["partitionkey"], "order.placed");
+    assert_eq!(body["data"]["b"], 1);
+    assert!(String::from_utf8_lossy(&structured.body).contains(r#""data":{"b":1,  "a":2}"#), "verbatim");
+}
+
+#[tokio::test]
+async fn bytes_stand_in_a_structured_cloud_event_as_base64() {
+    let publisher = MemoryPublisher::new();
+    let event = Envelope::builder("photo").payload_bytes("image/x", vec![0, 255]).build().expect("valid");
+    let route = Route::to(Arc::new(publisher.clone()), "x").format(Format::CloudeventsStructured);
+    run(vec![event], Routes::new().route(route)).await;
+    let body: serde_json::Value = serde_json::from_slice(&publisher.published()[0].body).expect("JSON");
+    assert_eq!((&body["data_base64"], &body["datacontenttype"]), (&"AP8=".into(), &"image/x".into()));
+    assert!(body.get("data").is_none() && body.get("subject").is_none());
+}
+
+#[tokio::test]
+async fn filters_and_mappings_are_asked_for_each_event() {
+    let publisher = MemoryPublisher::new();
+    let route = Route::to(Arc::new(publisher.clone()), "x").only(|event| event.event_type() != "noise").map(
+        |event, mut message| {
+            if event.event_type() == "odd" {
+                return Err("cannot be mapped".to_owned());
+            }
+            message.target = "mapped".into();
+            Ok(message)
+        },
+    );
+    let store = run(vec![event("noise"), event("odd"), event("fine")], Routes::new().route(route)).await;
+    assert_eq!(targets(&publisher), ["mapped"]);
+    assert_eq!(errors(&store), [None, Some("route `route-1`: cannot be mapped".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn each_message_has_its_own_receipt() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer_each(|message| match &*message.target {
+        "large" => Answer::Fail(PublishError::permanent("is too large")),
+        "odd" => Answer::Fail(PublishError::temporary("said 500")),
+        _ => Answer::Confirm,
+    });
+    let route = Route::to(Arc::new(publisher.clone()), "{event_type}");
+    let store = run(vec![event("fine"), event("large"), event("odd"), event("well")], Routes::new().route(route)).await;
+    assert_eq!(targets(&publisher), ["fine", "well"]);
+    let rows = store.inspect().rows();
+    assert_eq!(rows.iter().map(|row| row.attempts).collect::<Vec<_>>(), [0, 0, 3, 0]);
+    assert_eq!(rows[1].last_error.as_deref(), Some("route `route-1`: is too large"));
+    assert_eq!(rows[2].last_error.as_deref(), Some("route `route-1`: said 500"));
+}
+
+#[tokio::test]
+async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
+    let (ill, well) = (MemoryPublisher::new(), MemoryPublisher::new());
+    ill.answer(Answer::Fail(PublishError::unavailable("connection refused")));
+    let breaker =
+        Breaker { failures: 5, pause: Duration::from_millis(50), max_pause: Duration::from_millis(100) };
+    let forwarder = Routes::new()
+        .route(Route::to(Arc::new(ill.clone()), "x").named("ill").types(["a"]).breaker(breaker))
+        .route(Route::to(Arc::new(well.clone()), "x").named("well").types(["b"]))
+        .build()
+        .expect("valid");
+    // Far more of those that cannot go than memory holds, and all of them before the others.
+    let mut events: Vec<Envelope> = (0..3000).map(|_| event("a")).collect();
+    events.extend((0..100).map(|_| event("b")));
+    let store = store(events).await;
+    let outbox = outbox(&store, &forwarder).await;
+    ended(&outbox, 100).await;
+    assert_eq!(well.published().len(), 100);
+    let [ref status, _] = forwarder.status()[..] else { panic!("two routes") };
+    assert!(matches!(&status.way, Way::Paused { problem, .. } if problem == "connection refused"), "{status:?}");
+    let attempted = ill.calls().len();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let further = ill.calls().len() - attempted;
+    assert!((1..=8).contains(&further), "one batch at the end of each pause, which is up to 100 ms: {further}");
+
+    ill.answer(Answer::Confirm);
+    ended(&outbox, 3100).await;
+    outbox.shutdown().await;
+    assert_eq!(ill.published().len(), 3000, "each once");
+    assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done && row.attempts == 0));
+    assert!(forwarder.status().iter().all(|status| status.way == Way::Open));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_before_anything_runs() {
+    let to = |target: &str| Route::to(Arc::new(MemoryPublisher::new()), target);
+    let refused = |routes: Routes| routes.build().expect_err("refused").to_string();
+    for (routes, expected) in [
+        (Routes::new(), "there is no route at all"),
+        (Routes::new().route(to("")), "`route-1`: setting `to` is empty"),
+        (Routes::new().route(to("{evnt}")), "`{evnt}`, which does not exist"),
+        (Routes::new().route(to("x").key("{")), "setting `key` has a `{` that is not closed"),
+        (Routes::new().route(to("x").named("a").types(["t"])).route(to("y").named("a")), "the name of two routes"),
+        (
+            Routes::new().route(to("x")).route(to("y").types(["t"])),
+            "`route-2`: setting `types` cannot be reached: route `route-1`",
+        ),
+        (Routes::new().otherwise(to("x").types(["t"])), "`default`: setting `otherwise` asks for certain events"),
+        (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
+        (Routes::new().route(to("x").rate(0)), "setting `rate` is 0"),
+        (Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })), "setting `breaker`"),
+    ] {
+        let error = refused(routes);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_asks_each_broker_once_for_all_that_is_fixed() {
+    let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());
+    one.only_targets(["there"]);
+    let shared: Arc<dyn Publisher> = Arc::new(one);
+    let routes = Routes::new()
+        .route(Route::to(Arc::clone(&shared), "there").types(["a"]))
+        .route(Route::to(Arc::clone(&shared), "{event_type}").types(["b"]))
+        .route(Route::to(shared, "missing").named("lost").types(["c"]))
+        .route(Route::to(Arc::new(other), "there"));
+    let errors = routes.build().expect("valid").check().await.expect_err("one target is missing");
+    let [error] = &errors[..] else { panic!("one broker complains: {errors:?}") };
+    let text = error.to_string();
+    assert!(text.contains("missing") && text.contains("`route-1`, `route-2`, `lost`"), "{text}");
+}
