@@ -12,7 +12,7 @@ fn every_lesson_has_the_test_it_names() {
     let rows = lessons.lines().filter(|line| line.starts_with('|') && !line.starts_with("|---"));
     let lessons: Vec<&str> = rows.filter(|line| !line.contains("What happened")).collect();
     let mut source = String::new();
-    for folder in ["crates", "stores", "adapters"] {
+    for folder in ["crates", "stores", "adapters", "publishers"] {
         read(&root.join(folder), &mut source).expect("the sources can be read");
     }
     let mut missing = BTreeSet::new();

@@ -1,0 +1,78 @@
+use async_nats::jetstream::context::GetStreamByNameErrorKind;
+use pillarbox_core::publisher::PublishError;
+use tokio::time::{Instant, timeout_at};
+
+use crate::connect::Connector;
+use crate::connection::Connection;
+use crate::error::{Failure, sort};
+use crate::message;
+use crate::refusals::Refusal;
+
+/// Connects, and verifies that JetStream is on and that a stream takes each subject.
+pub(crate) async fn check(connector: &Connector, targets: &[String], deadline: Instant) -> Result<(), PublishError> {
+    for target in targets {
+        if let Some(problem) = message::complaint(target) {
+            let shown = target.escape_debug();
+            return Err(PublishError::misconfigured(format!("`{shown}` is no subject to publish to: it {problem}")));
+        }
+    }
+    let connection = connector.connection(deadline).await?;
+    let checking = async {
+        if targets.is_empty() {
+            return enabled(&connection).await;
+        }
+        for target in targets {
+            stream(connector, &connection, target).await?;
+        }
+        Ok(())
+    };
+    let outcome = timeout_at(deadline, checking).await;
+    outcome.unwrap_or_else(|_| {
+        Err(PublishError::unavailable(format!("{} did not answer in time", connector.servers.shown)))
+    })
+}
+
+const REQUEST: &str = "$JS.API.STREAM.NAMES";
+
+/// `None` if this user may not ask, which says nothing about publishing.
+async fn permitted<T>(
+    connection: &Connection,
+    answer: impl Future<Output = Result<T, PublishError>>,
+) -> Result<Option<T>, PublishError> {
+    let since = Instant::now();
+    tokio::select! {
+        biased;
+        answer = answer => answer.map(Some),
+        refusal = connection.refusals.wait(REQUEST, since) => match refusal {
+            Refusal::Publish => Ok(None),
+            Refusal::Confirmations => Err(sort(&Failure::Refused(refusal, REQUEST))),
+        },
+    }
+}
+
+/// Whether JetStream is on. What an account holds is said in words that change between versions of the server; this question is
+/// answered by all.
+async fn enabled(connection: &Connection) -> Result<(), PublishError> {
+    permitted(connection, stream_of(connection, "pillarbox.check")).await.map(drop)
+}
+
+/// Whether a stream takes the subject, and the right one.
+async fn stream(connector: &Connector, connection: &Connection, target: &str) -> Result<(), PublishError> {
+    let Some(name) = permitted(connection, stream_of(connection, target)).await? else { return Ok(()) };
+    match (name, &connector.options.expected_stream) {
+        (None, _) => Err(sort(&Failure::NoStream(target))),
+        (Some(name), Some(expected)) if *expected != name => Err(PublishError::misconfigured(format!(
+            "the subject `{target}` is taken by the stream `{name}`, and the option `expected_stream` says `{expected}`; \
+             change one of them"
+        ))),
+        (Some(_), _) => Ok(()),
+    }
+}
+
+async fn stream_of(connection: &Connection, subject: &str) -> Result<Option<String>, PublishError> {
+    match connection.context.stream_by_subject(subject).await {
+        Ok(name) => Ok(Some(name)),
+        Err(failure) if failure.kind() == GetStreamByNameErrorKind::NotFound => Ok(None),
+        Err(failure) => Err(sort(&Failure::Stream(&failure))),
+    }
+}

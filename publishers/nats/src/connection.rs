@@ -1,0 +1,101 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream;
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use pillarbox_core::publisher::PublishError;
+use tokio::time::Instant;
+
+use crate::error::{Failure, sort};
+use crate::refusals::Refusals;
+use crate::servers::{Login, Servers};
+use crate::{NatsOptions, tls};
+
+/// Messages of all calls that are under way on a connection.
+pub(crate) const IN_FLIGHT: usize = 8192;
+/// What a client's queue holds of them before they are written.
+const QUEUE: usize = 2048;
+
+/// One connection, which is never made again by itself: once it is lost, all that waits on it fails at once, and nothing that
+/// was kept back is sent behind the caller's back.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    pub(crate) context: jetstream::Context,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+impl Connection {
+    pub(crate) async fn open(options: &NatsOptions, servers: &Servers) -> Result<Self, PublishError> {
+        let refusals = Arc::new(Refusals::default());
+        let connect = connect_options(options, servers, &refusals).await?;
+        let client =
+            connect.connect(&*servers.addresses).await.map_err(|failure| sort(&Failure::Connect(&failure, servers)))?;
+        forget_the_servers(&client).await?;
+        let context = ContextBuilder::new()
+            .timeout(options.timeout)
+            .ack_timeout(options.timeout)
+            // The calls bound themselves; room for what dropped calls have left under way.
+            .max_ack_inflight(2 * IN_FLIGHT)
+            .backpressure_on_inflight(true)
+            .build(client.clone());
+        Ok(Self { client, context, refusals })
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+}
+
+/// Keeps the client from connecting again by itself, which it can only be told in this way: of the servers it would try, none
+/// is left but one that refuses at once, as nobody listens on port 0.
+async fn forget_the_servers(client: &Client) -> Result<(), PublishError> {
+    let unusable = |_| PublishError::unavailable("the connection was lost as soon as it was made");
+    let nobody: ServerAddr = "nats://127.0.0.1:0".parse().map_err(|failure: std::io::Error| {
+        PublishError::unavailable(format!("the connection cannot be kept from being made again: {failure}"))
+    })?;
+    client.set_server_pool(nobody).await.map_err(unusable)
+}
+
+async fn connect_options(
+    options: &NatsOptions,
+    servers: &Servers,
+    refusals: &Arc<Refusals>,
+) -> Result<ConnectOptions, PublishError> {
+    let refusals = Arc::clone(refusals);
+    let mut connect = ConnectOptions::new()
+        .name("pillarbox")
+        .connection_timeout(options.timeout)
+        .client_capacity(QUEUE)
+        // Each server once. As many again are those of a client that looks for its lost connection: none.
+        .max_reconnects(servers.addresses.len())
+        .reconnect_delay_callback(|_| Duration::ZERO)
+        .ignore_discovered_servers()
+        // A connection that nobody waits for any more ends when three of these went unanswered.
+        .ping_interval(options.timeout.max(Duration::from_secs(1)))
+        .event_callback(move |event| {
+            refusals.note(&event, Instant::now());
+            std::future::ready(())
+        });
+    if let Some(prefix) = &options.inbox_prefix {
+        connect = connect.custom_inbox_prefix(prefix);
+    }
+    // Beside `tls://`, since a server may ask for TLS whatever the address says.
+    if servers.addresses.iter().any(ServerAddr::tls_required) || options.ca_file.is_some() {
+        connect = connect.tls_client_config(tls::client_config(options.ca_file.as_deref())?);
+    }
+    match &servers.login {
+        Login::Nobody => Ok(connect),
+        Login::Token(token) => Ok(connect.token(token.expose().to_owned())),
+        Login::Password(username, password) => {
+            Ok(connect.user_and_password(username.clone(), password.expose().to_owned()))
+        }
+        Login::Nkey(seed) => Ok(connect.nkey(seed.expose().to_owned())),
+        Login::File(path) => connect.credentials_file(path).await.map_err(|failure| {
+            let file = path.display();
+            PublishError::misconfigured(format!("the credentials in {file} cannot be used: {failure}"))
+        }),
+    }
+}

@@ -1,0 +1,167 @@
+use std::sync::Arc;
+
+use async_nats::header::{HeaderMap, HeaderName, HeaderValue, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
+use async_nats::jetstream::message::PublishMessage;
+use pillarbox_core::publisher::{Message, PublishError};
+
+const CONTENT_TYPE: &str = "content-type";
+/// What begins so tells the server what to do: to delete what was stored before, for one.
+const COMMANDS: &str = "nats-";
+/// The server ends a connection that sends a line of more than 4096 bytes, on which the subject is not alone.
+const LONGEST_SUBJECT: usize = 1024;
+
+/// What is wrong with a subject to publish to; `None` if nothing is.
+pub(crate) fn complaint(subject: &str) -> Option<&'static str> {
+    if subject.is_empty() {
+        return Some("is empty");
+    }
+    if subject.len() > LONGEST_SUBJECT {
+        return Some("is longer than 1024 bytes");
+    }
+    if subject.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Some("has white space or control characters in it");
+    }
+    if subject.starts_with('$') {
+        return Some("begins with `$`, as the server's own do");
+    }
+    subject.split('.').find_map(|token| match token {
+        "" => Some("has an empty token: a dot at an end, or two together"),
+        "*" | ">" => Some("has a wildcard in it"),
+        _ => None,
+    })
+}
+
+/// What is sent for a message, or why it can never be.
+pub(crate) fn encode(message: &Message, expected_stream: Option<&str>) -> Result<PublishMessage, PublishError> {
+    let headers = headers(message, expected_stream)?;
+    Ok(PublishMessage::build().headers(headers).payload(message.body.clone()))
+}
+
+fn headers(message: &Message, expected_stream: Option<&str>) -> Result<HeaderMap, PublishError> {
+    if let Some(problem) = complaint(&message.target) {
+        // Shortened, since it may be as long as an event.
+        let shown: String = message.target.chars().take(100).collect();
+        let shown = shown.escape_debug();
+        return Err(PublishError::permanent(format!("`{shown}` is no subject to publish to: it {problem}")));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in &message.headers {
+        let of_ours = name.eq_ignore_ascii_case(CONTENT_TYPE);
+        let command = name.get(..COMMANDS.len()).is_some_and(|start| start.eq_ignore_ascii_case(COMMANDS));
+        if !of_ours && !command {
+            insert(&mut headers, name, value.clone())?;
+        }
+    }
+    insert(&mut headers, CONTENT_TYPE, message.content_type.clone().into_owned())?;
+    // A stream looks at the id alone: without the subject, what goes to two subjects of one stream would be a duplicate.
+    let id = format!("{}:{}", message.id, message.target);
+    let id: HeaderValue = id
+        .parse()
+        .map_err(|_| PublishError::permanent("the event's id has a line break in it, which NATS cannot carry"))?;
+    headers.insert(NATS_MESSAGE_ID, id);
+    if let Some(stream) = expected_stream {
+        let stream: HeaderValue = stream
+            .parse()
+            .map_err(|_| PublishError::misconfigured("the option `expected_stream` has a line break in it"))?;
+        headers.insert(NATS_EXPECTED_STREAM, stream);
+    }
+    Ok(headers)
+}
+
+fn insert(headers: &mut HeaderMap, name: &str, value: String) -> Result<(), PublishError> {
+    let shown = name.escape_debug();
+    let name: HeaderName = name.parse().map_err(|_| {
+        PublishError::permanent(format!(
+            "the header `{shown}` has a name that NATS cannot carry: visible ASCII without a colon"
+        ))
+    })?;
+    if value.contains(['\r', '\n']) {
+        return Err(PublishError::permanent(format!("the header `{shown}` has a line break, which NATS cannot carry")));
+    }
+    headers.insert(name, HeaderValue::from(value));
+    Ok(())
+}
+
+/// A subject as the client wants it, without copying it for each message of a batch.
+pub(crate) fn subject(target: &Arc<str>) -> async_nats::Subject {
+    async_nats::Subject::from(&**target)
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::event::EventId;
+
+    use super::*;
+
+    fn message(target: &str) -> Message {
+        Message::new(target, EventId::new("event-1").expect("an id"), "{}")
+    }
+
+    #[test]
+    fn subjects() {
+        for good in ["orders", "orders.placed", "orders.$x", "a-b_c/d.e:f.\u{e5}", "orders.*x", &"x".repeat(1024)] {
+            assert_eq!(complaint(good), None, "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "a b",
+            "a\tb",
+            "a\r\nPUB b 0",
+            "a\0",
+            "*",
+            "a.*.b",
+            "a.>",
+            ">",
+            "$JS.API.INFO",
+            &"x".repeat(1025),
+        ] {
+            let error = encode(&message(bad), None).map(drop).expect_err(bad);
+            assert_eq!(error.kind(), pillarbox_core::publisher::PublishErrorKind::Permanent);
+            assert!(!error.to_string().contains(['\r', '\n', '\0']), "{error}");
+        }
+    }
+
+    fn encoded(names: &[(&'static str, &str)]) -> Result<HeaderMap, PublishError> {
+        let mut message = message("orders");
+        message.headers = names.iter().map(|(name, value)| ((*name).into(), (*value).to_owned())).collect();
+        message.content_type = "text/plain".into();
+        headers(&message, Some("ORDERS"))
+    }
+
+    #[test]
+    fn an_event_gives_the_server_no_orders() {
+        let sent = encoded(&[
+            ("Nats-Rollup", "all"),
+            ("NATS-MSG-ID", "x"),
+            ("nats-expected-stream", "y"),
+            ("Content-Type", "z"),
+            ("natsuki", "kept"),
+        ])
+        .expect("encodes");
+        let mut sent: Vec<(String, String)> = sent
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(|value| (name.to_string(), value.to_string())))
+            .collect();
+        sent.sort();
+        let expected = [
+            ("Nats-Expected-Stream", "ORDERS"),
+            ("Nats-Msg-Id", "event-1:orders"),
+            ("content-type", "text/plain"),
+            ("natsuki", "kept"),
+        ];
+        assert_eq!(sent, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn a_header_that_nats_cannot_carry_is_named() {
+        for (name, value) in [("a:b", "x"), ("a b", "x"), ("\u{e5}", "x"), ("n", "x\ny"), ("n", "x\ry")] {
+            let error = encoded(&[(name, value)]).expect_err(name);
+            assert!(error.to_string().contains(&format!("the header `{name}`")), "{error}");
+        }
+        assert!(encoded(&[("n", " \u{1f980}, x: y ")]).is_ok());
+    }
+}

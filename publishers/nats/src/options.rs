@@ -1,0 +1,160 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::Secret;
+use serde::{Deserialize, Deserializer};
+
+/// Where the servers are and how they are talked to.
+///
+/// In a configuration file:
+///
+/// ```
+/// # fn main() -> Result<(), toml::de::Error> {
+/// let options: pillarbox_nats::NatsOptions = toml::from_str(
+///     r#"
+///     url = "tls://nats-1.internal:4222,tls://nats-2.internal:4222"
+///     token = { file = "/proc/sys/kernel/ostype" }
+///     timeout = "5s"
+///     "#,
+/// )?;
+/// assert_eq!(options.timeout, std::time::Duration::from_secs(5));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NatsOptions {
+    /// The servers, separated by commas: `nats://HOST:PORT`, or `tls://HOST:PORT` with TLS. The port is 4222 unless it is
+    /// named. May hold a user and a password, `nats://USER:PASSWORD@HOST`, or a token, `nats://TOKEN@HOST`, the same for all.
+    pub url: Secret,
+
+    /// The token to authenticate with. Default: none.
+    #[serde(default)]
+    pub token: Option<Secret>,
+
+    /// The user to authenticate as. Default: none.
+    #[serde(default)]
+    pub username: Option<String>,
+
+    /// The password of `username`.
+    #[serde(default)]
+    pub password: Option<Secret>,
+
+    /// A file of credentials (JWT and NKey), as `nsc` writes it. Read at every connection. Default: none.
+    #[serde(default)]
+    pub credentials_file: Option<PathBuf>,
+
+    /// The seed of an NKey to authenticate with, without a JWT. Default: none.
+    #[serde(default)]
+    pub nkey: Option<Secret>,
+
+    /// The limit of one call of `publish` or `check`, connecting included. Default: 10 s.
+    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    pub timeout: Duration,
+
+    /// Whether a connection without TLS to another machine is accepted. Default: no.
+    #[serde(default)]
+    pub plaintext: bool,
+
+    /// The certificate authorities to trust, a PEM file. Default: the system's.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+
+    /// The stream that has to take every message; another one refuses it. Default: whichever stream takes the subject.
+    #[serde(default)]
+    pub expected_stream: Option<String>,
+
+    /// The prefix of the subjects that confirmations come back on, for servers that permit no other. Default: `_INBOX`.
+    #[serde(default)]
+    pub inbox_prefix: Option<String>,
+}
+
+const fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text)
+        .map_err(|error| serde::de::Error::custom(format!("`{text}` is no duration such as \"10s\": {error}")))
+}
+
+impl NatsOptions {
+    /// The defaults, with these servers.
+    pub fn new(url: impl Into<Secret>) -> Self {
+        Self {
+            url: url.into(),
+            token: None,
+            username: None,
+            password: None,
+            credentials_file: None,
+            nkey: None,
+            timeout: ten_seconds(),
+            plaintext: false,
+            ca_file: None,
+            expected_stream: None,
+            inbox_prefix: None,
+        }
+    }
+
+    /// What is wrong within the options that the network has no part in, but for the servers.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        const LONGEST: Duration = Duration::from_secs(600);
+        if self.timeout < Duration::from_millis(1) || self.timeout > LONGEST {
+            let problem = format!("is {:?}", self.timeout);
+            return Err(ConfigError::new("timeout", problem, "set 1 ms at least and 10 minutes at most"));
+        }
+        match (&self.username, &self.password) {
+            (Some(_), None) => return Err(ConfigError::new("password", "is missing", "set it beside `username`")),
+            (None, Some(_)) => return Err(ConfigError::new("username", "is missing", "set it beside `password`")),
+            _ => {}
+        }
+        if let Some(stream) = &self.expected_stream
+            && (stream.is_empty() || !stream.chars().all(|c| c.is_ascii_graphic() && !"*>./\\".contains(c)))
+        {
+            let problem = format!("is `{}`, which no stream can be called", stream.escape_debug());
+            return Err(ConfigError::new("expected_stream", problem, "name a stream, or leave it out"));
+        }
+        if let Some(prefix) = &self.inbox_prefix
+            && crate::message::complaint(prefix).is_some()
+        {
+            let problem = format!("is `{}`, which is no subject", prefix.escape_debug());
+            return Err(ConfigError::new("inbox_prefix", problem, "name a prefix such as `_INBOX_relay`"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_read_with_its_defaults_and_without_what_is_unknown() {
+        let read = |text: &str| toml::from_str::<NatsOptions>(text).map_err(|error| error.to_string());
+        assert_eq!(read("url = \"nats://localhost\""), Ok(NatsOptions::new("nats://localhost")));
+        let timeout = |text: &str| read(&format!("url = \"x\"\ntimeout = \"{text}\"")).map(|options| options.timeout);
+        assert_eq!(timeout("1m 500ms"), Ok(Duration::from_millis(60_500)));
+        assert!(timeout("soon").is_err_and(|error| error.contains("no duration such as")));
+        assert!(read("url = \"x\"\ntimout = \"1s\"").is_err_and(|error| error.contains("timout")));
+        let secret = read("url = \"nats://relay:hunter2@localhost\"\npassword = \"hunter3\"").expect("read");
+        assert!(!format!("{secret:?}").contains("hunter"));
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_named() {
+        let refused = |change: fn(&mut NatsOptions)| {
+            let mut options = NatsOptions::new("nats://localhost");
+            change(&mut options);
+            options.check().err().map(|error| error.field())
+        };
+        assert_eq!(refused(|_| {}), None);
+        assert_eq!(refused(|options| options.timeout = Duration::ZERO), Some("timeout"));
+        assert_eq!(refused(|options| options.timeout = Duration::from_secs(3600)), Some("timeout"));
+        assert_eq!(refused(|options| options.username = Some("relay".to_owned())), Some("password"));
+        assert_eq!(refused(|options| options.password = Some("hunter2".into())), Some("username"));
+        assert_eq!(refused(|options| options.expected_stream = Some("a.b".to_owned())), Some("expected_stream"));
+        assert_eq!(refused(|options| options.inbox_prefix = Some("_INBOX.*".to_owned())), Some("inbox_prefix"));
+    }
+}
