@@ -36,7 +36,7 @@ fn size(message: &Message) -> usize {
 /// Why a message cannot be sent at all.
 pub(crate) fn refuse(message: &Message, options: &RedisOptions) -> Option<PublishError> {
     if message.target.is_empty() {
-        return Some(PublishError::misconfigured("the target is empty; name a stream"));
+        return Some(PublishError::permanent("the target is empty; name a stream"));
     }
     (message.body.len() > options.max_body).then(|| {
         PublishError::permanent(format!(
