@@ -22,7 +22,7 @@ async fn main() -> Result<(), BoxError> {
     for _ in 0..3 {
         let work: Vec<_> = (0..callers).map(|_| messages("orders", 200 * batch)).collect();
         let began = Instant::now();
-        let callers = work.into_iter().map(|own| async {
+        let callers = work.iter().map(async |own| {
             for batch in own.chunks(batch) {
                 publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<(), _>>()?;
             }

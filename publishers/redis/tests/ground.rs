@@ -55,9 +55,8 @@ async fn a_server_without_memory_is_unavailable_until_it_has_some() -> Result<()
     let server = support::start(&["--maxmemory-policy", "noeviction"]).await?;
     let publisher = RedisPublisher::new(support::options(server.address().port()))?;
     let mut client = support::client(server.address().port(), None).await?;
-    let mut memory = async |bytes: u32| {
-        redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec_async(&mut client).await
-    };
+    let mut memory =
+        async |bytes: u32| redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec_async(&mut client).await;
     memory(1).await?;
     assert_eq!(kinds(&publisher.publish(messages("orders", 2)).await), [Some(Unavailable); 2]);
     assert_eq!(publisher.check(&["orders".to_owned()]).await.map_err(|error| error.kind()), Err(Unavailable));

@@ -12,7 +12,7 @@ async fn nothing_confirmed_is_lost_when_the_server_is_killed_under_load() -> Res
     let publisher = RedisPublisher::new(support::options(server.address().port()))?;
     let port = server.address().port();
     let confirmed = load_through(&publisher, "orders", Load::default(), async {
-        server.kill()?;
+        server.kill().await?;
         server.restart().await
     })
     .await?;

@@ -12,7 +12,7 @@ use redis::streams::StreamRangeReply;
 use redis::{AsyncCommands as _, AsyncConnectionConfig, FromRedisValue, Value};
 
 /// Starts a server whose entries survive a SIGKILL, with more of its settings.
-pub async fn start(settings: &'static [&'static str]) -> Result<Server, BoxError> {
+pub(crate) async fn start(settings: &'static [&'static str]) -> Result<Server, BoxError> {
     Server::start("redis-server", move |place, command| {
         command.args(["--bind", "127.0.0.1", "--port", &place.port.to_string(), "--save", ""]);
         command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--dir"]).arg(&place.directory);
@@ -23,14 +23,14 @@ pub async fn start(settings: &'static [&'static str]) -> Result<Server, BoxError
 }
 
 /// Options for a server, or for a proxy before it.
-pub fn options(port: u16) -> RedisOptions {
+pub(crate) fn options(port: u16) -> RedisOptions {
     let mut options = RedisOptions::new(format!("redis://127.0.0.1:{port}"));
     options.timeout = Duration::from_secs(20);
     options
 }
 
 /// The broker's own client, past the publisher.
-pub async fn client(port: u16, password: Option<&str>) -> Result<MultiplexedConnection, BoxError> {
+pub(crate) async fn client(port: u16, password: Option<&str>) -> Result<MultiplexedConnection, BoxError> {
     let login = password.map(|password| format!(":{password}@")).unwrap_or_default();
     let client = redis::Client::open(format!("redis://{login}127.0.0.1:{port}"))?;
     let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
@@ -38,7 +38,7 @@ pub async fn client(port: u16, password: Option<&str>) -> Result<MultiplexedConn
 }
 
 /// All entries of a stream.
-pub async fn entries(client: &mut MultiplexedConnection, stream: &str) -> Result<Vec<Arrived>, BoxError> {
+pub(crate) async fn entries(client: &mut MultiplexedConnection, stream: &str) -> Result<Vec<Arrived>, BoxError> {
     let reply: StreamRangeReply = client.xrange_all(stream).await?;
     reply.ids.into_iter().map(|entry| arrived(entry.map)).collect()
 }
