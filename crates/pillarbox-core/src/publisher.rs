@@ -4,11 +4,13 @@
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
 mod error;
+mod link;
 mod message;
 mod plaintext;
 mod secret;
 
 pub use error::{PublishError, PublishErrorKind};
+pub use link::{Link, Linked};
 pub use message::{Message, header};
 pub use plaintext::is_this_host;
 pub use secret::Secret;

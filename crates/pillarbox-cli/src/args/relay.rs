@@ -12,7 +12,7 @@ use crate::{duration, exporter};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("store", |store| {
-    store.required_unless_present("config").default_value_if("config", ArgPredicate::IsPresent, "")
+    store.required(false).required_unless_present("config").default_value_if("config", ArgPredicate::IsPresent, "")
 }))]
 #[command(after_help = "Examples:
   pillarbox relay --config relay.toml --check

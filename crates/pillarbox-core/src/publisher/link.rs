@@ -1,0 +1,211 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{PublishError, Receipt};
+
+/// The one connection of a publisher, shared by all its calls: made when it is first needed, and again after it was lost.
+///
+/// Only one caller at a time connects. Those who wait meanwhile share what comes of it, the failure too, so that a broker that is
+/// away is asked once and not once for each of them. Each method may be dropped at any await.
+///
+/// ```
+/// use pillarbox_core::publisher::{Link, PublishError};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let link = Link::new();
+/// let linked = link.get(async { Ok("a connection") }).await?;
+/// assert_eq!(linked.connection, "a connection");
+/// link.lost(&linked);
+/// assert!(link.get(async { Err(PublishError::unavailable("nobody answers")) }).await.is_err());
+/// # Ok::<(), PublishError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Link<C> {
+    state: Mutex<State<C>>,
+    /// Held by the one who connects.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A connection, and the how-manieth it is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Linked<C> {
+    /// The connection.
+    pub connection: C,
+    /// Whether it was there before it was asked for, and may have been cut since without anybody noticing.
+    pub reused: bool,
+    number: u64,
+}
+
+struct State<C> {
+    connection: Option<C>,
+    /// How many connections were made.
+    made: u64,
+    /// How many attempts have failed, and how the last one did.
+    failed: u64,
+    failure: Receipt,
+    closed: bool,
+}
+
+impl<C: Clone> Link<C> {
+    /// A link that is not connected.
+    #[must_use]
+    pub fn new() -> Self {
+        let state = State { connection: None, made: 0, failed: 0, failure: Ok(()), closed: false };
+        Self { state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
+    }
+
+    /// The connection; if there is none, what `connect` makes. `connect` is dropped without being begun when it is not needed.
+    ///
+    /// # Errors
+    /// What `connect` failed with, here or in the call that this one waited for, or
+    /// [`Unavailable`](super::PublishErrorKind::Unavailable) once the link is closed.
+    pub async fn get(&self, connect: impl Future<Output = Result<C, PublishError>>) -> Result<Linked<C>, PublishError> {
+        let failed = {
+            let state = self.state();
+            if let Some(linked) = state.linked()? {
+                return Ok(linked);
+            }
+            state.failed
+        };
+        let _turn = self.turn.lock().await;
+        {
+            let state = self.state();
+            if let Some(linked) = state.linked()? {
+                return Ok(Linked { reused: false, ..linked });
+            }
+            if state.failed != failed {
+                state.failure.clone()?;
+            }
+        }
+        let attempt = connect.await;
+        let mut state = self.state();
+        match attempt {
+            Ok(connection) => {
+                state.refuse_closed()?;
+                state.made += 1;
+                state.connection = Some(connection.clone());
+                Ok(Linked { connection, reused: false, number: state.made })
+            }
+            Err(error) => {
+                state.failed += 1;
+                state.failure = Err(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets this connection, so that the next call makes another. One that was made since is kept.
+    pub fn lost(&self, linked: &Linked<C>) {
+        let mut state = self.state();
+        if state.made == linked.number {
+            state.connection = None;
+        }
+    }
+
+    /// Gives the connection out to be closed, if there is one, and makes none from now on.
+    pub fn close(&self) -> Option<C> {
+        let mut state = self.state();
+        state.closed = true;
+        state.connection.take()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: Clone> State<C> {
+    fn linked(&self) -> Result<Option<Linked<C>>, PublishError> {
+        self.refuse_closed()?;
+        let connection = self.connection.clone();
+        Ok(connection.map(|connection| Linked { connection, reused: true, number: self.made }))
+    }
+
+    fn refuse_closed(&self) -> Receipt {
+        if self.closed { Err(PublishError::unavailable("the publisher is closed")) } else { Ok(()) }
+    }
+}
+
+impl<C: Clone> Default for Link<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// A connection may hold credentials.
+impl<C> fmt::Debug for Link<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::future::join_all;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn callers_who_wait_share_one_attempt_and_its_outcome() {
+        for succeeds in [true, false] {
+            let link = Link::new();
+            let attempts = AtomicU32::new(0);
+            let others_wait = Semaphore::new(0);
+            let connect = async || {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                let _all_asked = others_wait.acquire().await;
+                if succeeds { Ok(7) } else { Err(PublishError::unavailable("away")) }
+            };
+            let asked = join_all((0..8).map(|_| link.get(connect())));
+            let (outcomes, ()) = tokio::join!(asked, async { others_wait.add_permits(1) });
+            assert_eq!(attempts.load(Ordering::Relaxed), 1);
+            assert!(outcomes.iter().all(|outcome| outcome.is_ok() == succeeds));
+
+            // A later caller asks anew where it failed.
+            others_wait.add_permits(1);
+            assert_eq!(link.get(connect()).await.is_ok(), succeeds);
+            assert_eq!(attempts.load(Ordering::Relaxed), if succeeds { 1 } else { 2 });
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_connection_that_was_lost_is_forgotten() {
+        let link = Link::new();
+        let first = link.get(async { Ok(1) }).await.expect("connects");
+        link.lost(&first);
+        let second = link.get(async { Ok(2) }).await.expect("connects");
+        link.lost(&first);
+        let third = link.get(async { Ok(3) }).await.expect("is there");
+        assert_eq!((first.reused, second.reused, third.reused, third.connection), (false, false, true, 2));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_connected_after_it_was_closed() {
+        let link = Link::new();
+        link.get(async { Ok(1) }).await.expect("connects");
+        assert_eq!((link.close(), link.close()), (Some(1), None));
+        assert!(link.get(async { Ok(2) }).await.is_err());
+        let late = Link::new();
+        let connect = async {
+            late.close();
+            Ok(1)
+        };
+        assert!(late.get(connect).await.is_err(), "closed while it was connecting");
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_is_dropped_leaves_the_turn_to_the_next() {
+        let link = Link::new();
+        {
+            let mut attempt = Box::pin(link.get(std::future::pending::<Result<u8, _>>()));
+            assert!(futures_util::poll!(&mut attempt).is_pending());
+        }
+        assert!(link.get(async { Ok(1) }).await.is_ok());
+    }
+}

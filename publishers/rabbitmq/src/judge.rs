@@ -1,0 +1,86 @@
+use crate::route::Route;
+
+/// What became of one message on its channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Acked,
+    Nacked,
+    /// Nothing was heard: the time was up, or the channel was closed.
+    Unheard,
+}
+
+/// A message that came back, by what identifies it: the client hands those that came back out with any confirmation of the
+/// channel, not with their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Returned {
+    pub(crate) id: String,
+    pub(crate) exchange: String,
+    pub(crate) key: String,
+}
+
+/// What a message's receipt will say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Confirmed,
+    /// It came back: it went to no queue.
+    Unroutable,
+    Nacked,
+    /// It may have arrived or not.
+    Unknown,
+}
+
+/// Decides about the messages of one channel.
+///
+/// The broker returns a message before it acknowledges it, and the client hands out one that came back with each
+/// acknowledgement while it has any. So once all are acknowledged, all that came back are known. Before that, an
+/// acknowledged message is confirmed only if none has come back: its own return would have been handed out with its
+/// acknowledgement at the latest.
+pub(crate) fn judge(sent: &[(&str, Route<'_>)], outcomes: &[Outcome], returned: &[Returned]) -> Vec<Verdict> {
+    let came_back = |(id, route): &(&str, Route<'_>)| {
+        returned.iter().any(|it| it.id == *id && it.exchange == route.exchange && it.key == route.key)
+    };
+    let known = returned
+        .iter()
+        .all(|it| sent.iter().any(|(id, route)| it.id == *id && it.exchange == route.exchange && it.key == route.key));
+    let complete = outcomes.len() == sent.len() && !outcomes.contains(&Outcome::Unheard) && known;
+    let verdict = |(message, outcome): (&(&str, Route<'_>), &Outcome)| match outcome {
+        Outcome::Unheard => Verdict::Unknown,
+        Outcome::Nacked => Verdict::Nacked,
+        Outcome::Acked if !returned.is_empty() && came_back(message) => Verdict::Unroutable,
+        Outcome::Acked if returned.is_empty() || complete => Verdict::Confirmed,
+        Outcome::Acked => Verdict::Unknown,
+    };
+    let unheard = std::iter::repeat(&Outcome::Unheard);
+    sent.iter().zip(outcomes.iter().chain(unheard)).map(verdict).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Outcome::{Acked, Nacked, Unheard};
+
+    #[test]
+    fn nothing_is_confirmed_that_may_have_come_back() {
+        use Verdict::{Confirmed, Unknown, Unroutable};
+        let route = |key| Route { exchange: "shop", key };
+        let sent = [("a", route("x")), ("b", route("y")), ("a", route("z"))];
+        let back = |id: &str, key: &str| Returned { id: id.into(), exchange: "shop".into(), key: key.into() };
+        let table = [
+            (vec![Acked; 3], vec![], [Confirmed; 3]),
+            (vec![Acked; 3], vec![back("b", "y")], [Confirmed, Unroutable, Confirmed]),
+            // The same event goes to two places, one of which is not there.
+            (vec![Acked; 3], vec![back("a", "z")], [Confirmed, Confirmed, Unroutable]),
+            (vec![Acked, Nacked, Acked], vec![], [Confirmed, Verdict::Nacked, Confirmed]),
+            // The time is up: what came back may have been handed out in another's place.
+            (vec![Acked, Acked, Unheard], vec![], [Confirmed, Confirmed, Unknown]),
+            (vec![Acked, Acked, Unheard], vec![back("b", "y")], [Unknown, Unroutable, Unknown]),
+            (vec![Acked, Acked, Unheard], vec![back("a", "z")], [Unknown; 3]),
+            // What came back is none of these: nobody knows what else is wrong.
+            (vec![Acked; 3], vec![back("c", "x")], [Unknown; 3]),
+            (vec![], vec![], [Unknown; 3]),
+        ];
+        for (outcomes, returned, expected) in table {
+            assert_eq!(judge(&sent, &outcomes, &returned), expected, "{outcomes:?} {returned:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! RabbitMQ publisher of Pillarbox, a transactional outbox.
+//!
+//! A message counts as confirmed once the broker has confirmed it (publisher confirms) **and** it went to a queue: messages are
+//! `mandatory`, and one that no queue is bound for comes back and is refused as misconfigured. Messages are persistent, so that
+//! a durable queue keeps them across restarts.
+//!
+//! # Target
+//!
+//! | Target | Exchange | Routing key |
+//! |---|---|---|
+//! | `shop/order.placed` | `shop` | `order.placed`: all behind the first `/` |
+//! | `shop` | `shop` | the event's key, or empty |
+//! | `/orders` | the default exchange | `orders`, the name of a queue |
+//!
+//! # Message
+//!
+//! The properties are: `message_id`, the event's id; `type`, the event's type; `content_type`; `delivery_mode` 2; and
+//! `headers`, all headers as texts.
+//!
+//! ```no_run
+//! use pillarbox_core::event::EventId;
+//! use pillarbox_core::publisher::{Message, Publisher as _};
+//! use pillarbox_rabbitmq::{RabbitMqOptions, RabbitMqPublisher};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let publisher = RabbitMqPublisher::new(RabbitMqOptions::new("amqp://guest:guest@localhost"))?;
+//! let message = Message::new("shop/order.placed", EventId::new("order-1-placed")?, r#"{"order_id": "o-1"}"#);
+//! for receipt in publisher.publish(vec![message]).await {
+//!     receipt?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod address;
+mod options;
+mod route;
+
+mod connect;
+mod session;
+mod tls;
+
+mod check;
+mod envelope;
+mod publish;
+mod send;
+
+mod blame;
+mod error;
+mod judge;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt};
+use tokio::sync::Semaphore;
+
+use address::Address;
+use session::Session;
+use tls::Tls;
+
+pub use options::RabbitMqOptions;
+
+/// How many channels one publisher publishes on at once; with [`publish::MAX_BYTES`] on each, that bounds memory.
+const CHANNELS: usize = 8;
+
+/// Publishes messages to exchanges of RabbitMQ.
+pub struct RabbitMqPublisher {
+    options: RabbitMqOptions,
+    address: Address,
+    info: PublisherInfo,
+    tls: Option<Tls>,
+    link: Link<Arc<Session>>,
+    channels: Semaphore,
+}
+
+impl RabbitMqPublisher {
+    /// A publisher that connects when it is first needed.
+    ///
+    /// # Errors
+    /// When an option is wrong, and when the connection would be without TLS to another machine and
+    /// [`plaintext`](RabbitMqOptions::plaintext) is not set.
+    pub fn new(options: RabbitMqOptions) -> Result<Self, ConfigError> {
+        let address = options.validate()?;
+        let tls = if address.tls { Some(Tls::new(options.ca_file.as_deref())?) } else { None };
+        Ok(Self {
+            info: PublisherInfo::new("rabbitmq", address.to_string()),
+            options,
+            address,
+            tls,
+            link: Link::new(),
+            channels: Semaphore::new(CHANNELS),
+        })
+    }
+}
+
+#[async_trait]
+impl Publisher for RabbitMqPublisher {
+    fn info(&self) -> &PublisherInfo {
+        &self.info
+    }
+
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        self.check_targets(targets).await
+    }
+
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        self.publish_all(&messages).await
+    }
+
+    async fn close(&self) {
+        if let Some(session) = self.link.close() {
+            session.say_goodbye(self.options.timeout).await;
+        }
+    }
+}
+
+// The options hold the password.
+impl fmt::Debug for RabbitMqPublisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RabbitMqPublisher").field("address", &self.info.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+use std::sync::Arc;
+
+use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
+use tokio::time::{Instant, timeout_at};
+
+use crate::blame::{Suspect, blame};
+use crate::judge::{Verdict, judge};
+use crate::route::Route;
+use crate::send::send;
+use crate::session::{Session, soft};
+use crate::{RabbitMqPublisher, envelope, error};
+
+/// How many messages are under way on one channel at most.
+const MAX_MESSAGES: usize = 1_000;
+/// How many bytes of bodies, but for a single larger one.
+pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How often the broker may close the channel because of some of the messages, until the others are left to the caller.
+const ROUNDS: usize = 5;
+
+/// Messages with their receipts, as far as there are any.
+struct Batch<'a> {
+    messages: &'a [Message],
+    receipts: Vec<Option<Receipt>>,
+}
+
+impl RabbitMqPublisher {
+    /// Publishes all messages, a batch after the other, so that a key's order survives a failure in between.
+    pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
+        let deadline = Instant::now() + self.options.timeout;
+        let mut receipts = Vec::with_capacity(messages.len());
+        let mut rest = messages;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(first_batch(rest.iter().map(|message| message.body.len())));
+            let mut batch = Batch::new(now, self.options.max_body);
+            let outcome = self.publish_batch(&mut batch, deadline).await;
+            let failed = outcome.is_err();
+            let reason = outcome.err().unwrap_or_else(|| PublishError::unavailable("the broker did not confirm it"));
+            receipts.extend(batch.receipts.into_iter().map(|receipt| receipt.unwrap_or_else(|| Err(reason.clone()))));
+            if failed {
+                receipts.resize(messages.len(), Err(reason));
+                break;
+            }
+            rest = later;
+        }
+        receipts
+    }
+
+    /// Publishes until each message has its receipt. What has none after a failure is to blame for nothing.
+    async fn publish_batch(&self, batch: &mut Batch<'_>, deadline: Instant) -> Result<(), PublishError> {
+        let _turn = timeout_at(deadline, self.channels.acquire())
+            .await
+            .map_err(|_| self.late("waiting for others"))?
+            .map_err(|_| PublishError::unavailable("the publisher is closed"))?;
+        for _ in 0..ROUNDS {
+            if batch.open().is_empty() {
+                return Ok(());
+            }
+            let linked = timeout_at(deadline, self.connected()).await.map_err(|_| self.late("connecting"))??;
+            if linked.connection.is_blocked() {
+                return Err(self.blocked());
+            }
+            self.look_for_exchanges(&linked, batch, deadline).await?;
+            self.publish_round(&linked, batch, deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what goes to an exchange that is missing.
+    async fn look_for_exchanges(
+        &self,
+        linked: &Linked<Arc<Session>>,
+        batch: &mut Batch<'_>,
+        deadline: Instant,
+    ) -> Result<(), PublishError> {
+        let mut looked_for = Vec::new();
+        for (index, message, route) in batch.open() {
+            let name = route.exchange;
+            if let Some((_, found)) = looked_for.iter().find(|(other, _)| *other == name) {
+                if !found {
+                    batch.settle(index, Err(error::missing(&message.target, route)));
+                }
+                continue;
+            }
+            let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
+            let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
+            let found = found.map_err(|error| self.lost(linked, &error))?;
+            looked_for.push((name, found));
+            if !found {
+                batch.settle(index, Err(error::missing(&message.target, route)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes all that has no receipt, on one channel. Succeeds where another round may bring the rest their receipts.
+    async fn publish_round(
+        &self,
+        linked: &Linked<Arc<Session>>,
+        batch: &mut Batch<'_>,
+        deadline: Instant,
+    ) -> Result<(), PublishError> {
+        let open = batch.open();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let channel = timeout_at(deadline, linked.connection.channel()).await;
+        let channel = channel.map_err(|_| self.give_up(linked, "opening a channel"))?;
+        let channel = channel.map_err(|error| self.lost(linked, &error))?;
+
+        let sent: Vec<_> = open.iter().map(|(_, message, route)| (*message, *route)).collect();
+        let heard = send(&channel, &sent, deadline).await;
+        let named: Vec<_> = open.iter().map(|(_, message, route)| (message.id.as_str(), *route)).collect();
+        let verdicts = judge(&named, &heard.outcomes, &heard.returned);
+        for ((index, message, route), verdict) in open.iter().zip(&verdicts) {
+            match verdict {
+                Verdict::Confirmed => batch.settle(*index, Ok(())),
+                Verdict::Unroutable => batch.settle(*index, Err(error::unroutable(&message.target, *route))),
+                Verdict::Nacked => batch.settle(*index, Err(nacked(&message.target))),
+                Verdict::Unknown => {}
+            }
+        }
+        let Some(failure) = heard.failure else {
+            if verdicts.contains(&Verdict::Unknown) {
+                return Err(self.give_up(linked, "waiting for the confirmations"));
+            }
+            linked.connection.give_back(channel);
+            return Ok(());
+        };
+        if self.blame(linked, &failure, batch) { Ok(()) } else { Err(self.lost(linked, &failure)) }
+    }
+
+    /// Settles the messages because of which the broker has closed the channel, and says whether there are any.
+    fn blame(&self, linked: &Linked<Arc<Session>>, failure: &lapin::Error, batch: &mut Batch<'_>) -> bool {
+        let Some(complaint) = soft(failure) else { return false };
+        let open = batch.open();
+        let suspects: Vec<_> = open
+            .iter()
+            .map(|(_, message, route)| Suspect { target: &message.target, route: *route, bytes: message.body.len() })
+            .collect();
+        let said = error::explain(failure, &self.info.address).to_string();
+        let blamed = blame(&complaint, &said, &suspects);
+        for (which, error) in &blamed {
+            if let Some((index, _, route)) = open.get(*which) {
+                linked.connection.forget_exchange(route.exchange);
+                batch.settle(*index, Err(error.clone()));
+            }
+        }
+        !blamed.is_empty()
+    }
+
+    /// Leaves a connection on which nothing was heard in time; not one that the broker keeps waiting, since it would do the same
+    /// to the next.
+    fn give_up(&self, linked: &Linked<Arc<Session>>, doing: &str) -> PublishError {
+        if linked.connection.is_blocked() {
+            return self.blocked();
+        }
+        self.link.lost(linked);
+        self.late(doing)
+    }
+
+    fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
+        self.link.lost(linked);
+        error::explain(error, &self.info.address)
+    }
+
+    fn blocked(&self) -> PublishError {
+        let address = &self.info.address;
+        PublishError::unavailable(format!("{address} is short of memory or disk, and lets publishers wait"))
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn new(messages: &'a [Message], max_body: usize) -> Self {
+        let refuse = |message| {
+            let refusal = Route::of(message).err().or_else(|| envelope::refuse(message, max_body));
+            refusal.map(Err)
+        };
+        Self { messages, receipts: messages.iter().map(refuse).collect() }
+    }
+
+    /// The messages without a receipt, and where they go.
+    fn open(&self) -> Vec<(usize, &'a Message, Route<'a>)> {
+        let unsettled =
+            self.messages.iter().zip(&self.receipts).enumerate().filter(|(_, (_, receipt))| receipt.is_none());
+        unsettled.filter_map(|(index, (message, _))| Some((index, message, Route::of(message).ok()?))).collect()
+    }
+
+    fn settle(&mut self, index: usize, receipt: Receipt) {
+        if let Some(open) = self.receipts.get_mut(index) {
+            *open = Some(receipt);
+        }
+    }
+}
+
+fn nacked(target: &str) -> PublishError {
+    PublishError::temporary(format!("{target}: the broker did not take it, as when a queue is full and refuses more"))
+}
+
+/// How many of the first messages are sent at once: at least one, if there is any.
+fn first_batch(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut bytes = 0_usize;
+    let fits = sizes.take(MAX_MESSAGES).take_while(|size| {
+        let first = bytes == 0;
+        bytes = bytes.saturating_add((*size).max(1));
+        first || bytes <= MAX_BYTES
+    });
+    fits.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded() {
+        let first = |sizes: &[usize]| first_batch(sizes.iter().copied());
+        assert_eq!((first(&[]), first(&[0; 5000])), (0, MAX_MESSAGES));
+        assert_eq!(first(&[MAX_BYTES * 2, 1]), 1, "a large one goes alone");
+        assert_eq!(first(&[MAX_BYTES / 2, MAX_BYTES / 2, 1]), 2);
+    }
+}

@@ -1,0 +1,103 @@
+use std::task::Poll;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, poll};
+use lapin::options::BasicPublishOptions;
+use lapin::types::ShortString;
+use lapin::{Channel, Confirmation, ErrorKind, PublisherConfirm};
+use pillarbox_core::publisher::Message;
+use tokio::time::{Instant, timeout_at};
+
+use crate::envelope;
+use crate::judge::{Outcome, Returned};
+use crate::route::Route;
+
+/// What was heard about messages that were sent on one channel, in their order.
+pub(crate) struct Heard {
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) returned: Vec<Returned>,
+    /// Why the channel was closed, if it was.
+    pub(crate) failure: Option<lapin::Error>,
+}
+
+/// A message on its way: written to the connection, then awaited.
+enum Stage<'a> {
+    Writing(BoxFuture<'a, lapin::Result<PublisherConfirm>>),
+    Awaiting(PublisherConfirm),
+    Over(Outcome),
+}
+
+/// Sends messages, all at once, and waits for their confirmations until the deadline.
+pub(crate) async fn send(channel: &Channel, batch: &[(&Message, Route<'_>)], deadline: Instant) -> Heard {
+    let mut heard = Heard { outcomes: Vec::new(), returned: Vec::new(), failure: None };
+    let mut stages = Vec::with_capacity(batch.len());
+    for (message, route) in batch {
+        let mut writing = publish(channel, message, *route).boxed();
+        // The client queues a message when its future is first polled; so they are, in their order, before any is awaited.
+        stages.push(match poll!(&mut writing) {
+            Poll::Pending => Stage::Writing(writing),
+            Poll::Ready(Ok(confirm)) => Stage::Awaiting(confirm),
+            Poll::Ready(Err(error)) => Stage::Over(heard.fails(error)),
+        });
+    }
+    // Twice, since one that had nothing to say may have been told something while others were asked, and may hold what shows
+    // that another has come back.
+    for _ in 0..2 {
+        for stage in &mut stages {
+            heard.advance(stage, deadline).await;
+        }
+    }
+    let outcome = |stage: &Stage<'_>| if let Stage::Over(outcome) = stage { *outcome } else { Outcome::Unheard };
+    heard.outcomes = stages.iter().map(outcome).collect();
+    heard
+}
+
+async fn publish(channel: &Channel, message: &Message, route: Route<'_>) -> lapin::Result<PublisherConfirm> {
+    // Neither is too long: the route has been checked.
+    let exchange = ShortString::try_new(route.exchange).unwrap_or_default();
+    let key = ShortString::try_new(route.key).unwrap_or_default();
+    let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+    channel.basic_publish(exchange, key, options, &message.body, envelope::properties(message)).await
+}
+
+impl Heard {
+    async fn advance(&mut self, stage: &mut Stage<'_>, deadline: Instant) {
+        if let Stage::Writing(writing) = stage {
+            match timeout_at(deadline, writing).await {
+                Ok(Ok(confirm)) => *stage = Stage::Awaiting(confirm),
+                Ok(Err(error)) => *stage = Stage::Over(self.fails(error)),
+                Err(_) => {}
+            }
+        }
+        if let Stage::Awaiting(confirm) = stage {
+            match timeout_at(deadline, confirm).await {
+                Ok(Ok(confirmation)) => *stage = Stage::Over(self.hears(confirmation)),
+                Ok(Err(error)) => *stage = Stage::Over(self.fails(error)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn hears(&mut self, confirmation: Confirmation) -> Outcome {
+        let (outcome, returned) = match confirmation {
+            Confirmation::Ack(returned) => (Outcome::Acked, returned),
+            Confirmation::Nack(returned) => (Outcome::Nacked, returned),
+            Confirmation::NotRequested => (Outcome::Unheard, None),
+        };
+        self.returned.extend(returned.map(|message| Returned {
+            id: message.properties.message_id().as_ref().map(ToString::to_string).unwrap_or_default(),
+            exchange: message.exchange.to_string(),
+            key: message.routing_key.to_string(),
+        }));
+        outcome
+    }
+
+    /// Keeps the broker's own words rather than that the channel is closed.
+    fn fails(&mut self, error: lapin::Error) -> Outcome {
+        let tells = |error: &lapin::Error| matches!(error.kind(), ErrorKind::ProtocolError(_));
+        if self.failure.as_ref().is_none_or(|known| !tells(known) && tells(&error)) {
+            self.failure = Some(error);
+        }
+        Outcome::Unheard
+    }
+}

@@ -1,0 +1,225 @@
+//! What is RabbitMQ's own: routing, exchanges that vanish, permissions, full queues, alarms, TLS. One broker serves all tests,
+//! since it takes some ten seconds to start; each test has queues of its own.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
+mod support;
+
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapin::types::AMQPValue;
+use libtest_mimic::{Arguments, Failed, Trial};
+use pillarbox_core::error::BoxError;
+use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt};
+use pillarbox_rabbitmq::{RabbitMqOptions, RabbitMqPublisher};
+use pillarbox_testkit::publishers::{Server, message, messages};
+use support::Client;
+use tokio::runtime::Runtime;
+
+use PublishErrorKind::{Misconfigured, Permanent, Temporary, Unavailable};
+
+type Outcome = Result<(), BoxError>;
+
+fn kinds(receipts: &[Receipt]) -> Vec<Option<PublishErrorKind>> {
+    receipts.iter().map(|receipt| receipt.as_ref().err().map(|error| error.kind())).collect()
+}
+
+fn publisher(server: &Server) -> Result<RabbitMqPublisher, BoxError> {
+    Ok(RabbitMqPublisher::new(support::options(server.address().port()))?)
+}
+
+async fn client(server: &Server) -> Result<Client, BoxError> {
+    Client::connect(server.address().port()).await
+}
+
+fn to(targets: &[&str]) -> Vec<Message> {
+    targets.iter().map(|target| message(target)).collect()
+}
+
+/// Among hundreds, so that acknowledgements come for many at once, and the client hands out what came back with others'.
+async fn what_no_queue_is_bound_for_is_refused_and_nothing_else(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.exchange("routing").await?;
+    client.bound("routed", "routing", "order.#").await?;
+    client.bound("keyed", "routing", "key-1").await?;
+    let batch: Vec<_> =
+        (0..600).map(|n| message(if n % 7 == 3 { "routing/nobody" } else { "routing/order.a" })).collect();
+    let receipts = publisher.publish(batch).await;
+    for (number, receipt) in receipts.iter().enumerate() {
+        let expected = (number % 7 == 3).then_some(Misconfigured);
+        assert_eq!(receipt.as_ref().err().map(|error| error.kind()), expected, "{number}: {receipt:?}");
+    }
+    let text = receipts[3].as_ref().expect_err("came back").to_string();
+    assert!(text.contains("routing/nobody") && text.contains("no queue is bound"), "{text}");
+    assert_eq!(client.drain("routed").await?.len(), receipts.iter().filter(|receipt| receipt.is_ok()).count());
+
+    let mut keyed = message("routing");
+    keyed.key = Some("key-1".into());
+    assert_eq!(kinds(&publisher.publish(vec![keyed, message("routing")]).await), [None, Some(Misconfigured)]);
+    assert_eq!(client.drain("keyed").await?.len(), 1);
+    Ok(())
+}
+
+async fn a_queue_is_reached_by_its_name(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.queue("by/name", &[]).await?;
+    publisher.check(&["/by/name".to_owned()]).await?;
+    assert_eq!(kinds(&publisher.publish(to(&["/by/name", "/nobody"])).await), [None, Some(Misconfigured)]);
+    let error = publisher.check(&["/nobody".to_owned()]).await.expect_err("missing");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("the queue \"nobody\" is missing"), "{error}");
+    assert_eq!(client.drain("by/name").await?.len(), 1);
+    Ok(())
+}
+
+/// The exchange was there, so it is not looked for again, and the broker closes the channel on which much else is under way,
+/// of other calls too.
+async fn an_exchange_that_vanishes_harms_no_other_message(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    for name in ["vanishing", "staying"] {
+        client.exchange(name).await?;
+        client.bound(name, name, "#").await?;
+    }
+    assert_eq!(kinds(&publisher.publish(to(&["vanishing/a", "staying/a"])).await), [None, None]);
+    client.delete_exchange("vanishing").await?;
+    let mixed: Vec<_> = (0..300).map(|n| message(if n == 150 { "vanishing/a" } else { "staying/a" })).collect();
+    let (mixed, others) = tokio::join!(publisher.publish(mixed), publisher.publish(messages("staying/a", 300)));
+    assert!(others.iter().all(Result::is_ok), "{others:?}");
+    let refused: Vec<_> = mixed.iter().enumerate().filter(|(_, receipt)| receipt.is_err()).collect();
+    assert!(matches!(refused[..], [(150, Err(error))] if error.kind() == Misconfigured), "{refused:?}");
+    assert!(client.drain("staying").await?.len() >= 600, "each is there, some perhaps twice");
+    client.exchange("vanishing").await?;
+    client.bound("vanishing", "vanishing", "#").await?;
+    assert_eq!(kinds(&publisher.publish(to(&["vanishing/a"])).await), [None], "it is found again");
+    Ok(())
+}
+
+async fn a_user_without_permission_is_told_and_other_exchanges_go_on(server: &Server) -> Outcome {
+    let client = client(server).await?;
+    for name in ["allowed", "forbidden"] {
+        client.exchange(name).await?;
+        client.bound(name, name, "#").await?;
+    }
+    support::control(server, &["add_user", "relay", "pass"])?;
+    support::control(server, &["set_permissions", "relay", "^$", "^allowed$", "^$"])?;
+    let mut options = RabbitMqOptions::new(format!("amqp://relay:pass@127.0.0.1:{}", server.address().port()));
+    options.timeout = Duration::from_secs(20);
+    let publisher = RabbitMqPublisher::new(options)?;
+    publisher.check(&["allowed/a".to_owned()]).await?;
+    let receipts = publisher.publish(to(&["allowed/a", "forbidden/a", "allowed/a"])).await;
+    assert_eq!(kinds(&receipts), [None, Some(Misconfigured), None], "{receipts:?}");
+    assert_eq!(client.drain("forbidden").await?.len(), 0);
+    Ok(())
+}
+
+async fn a_virtual_host_that_is_missing_is_told(server: &Server) -> Outcome {
+    let url = format!("amqp://guest:guest@127.0.0.1:{}/nowhere", server.address().port());
+    let error = RabbitMqPublisher::new(RabbitMqOptions::new(url))?.check(&[]).await.expect_err("missing");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("nowhere"), "{error}");
+    Ok(())
+}
+
+/// Beyond the broker's limit and within `max_body`.
+async fn what_is_too_large_for_the_broker_is_refused_and_nothing_else(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.queue("sizes", &[]).await?;
+    let mut batch = to(&["/sizes", "/sizes", "/sizes"]);
+    batch[1].body = vec![b'x'; 5_000_001].into();
+    let receipts = publisher.publish(batch).await;
+    assert_eq!(kinds(&receipts), [None, Some(Permanent), None], "{receipts:?}");
+    Ok(())
+}
+
+async fn a_full_queue_that_refuses_more_is_temporary(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    let full =
+        [("x-max-length", AMQPValue::LongInt(1)), ("x-overflow", AMQPValue::LongString("reject-publish".into()))];
+    client.queue("small", &full).await?;
+    assert_eq!(kinds(&publisher.publish(to(&["/small"])).await), [None]);
+    assert_eq!(kinds(&publisher.publish(to(&["/small", "/small"])).await), [Some(Temporary); 2]);
+    client.drain("small").await?;
+    assert_eq!(kinds(&publisher.publish(to(&["/small"])).await), [None]);
+    Ok(())
+}
+
+async fn a_broker_short_of_memory_is_unavailable_until_it_has_some(server: &Server) -> Outcome {
+    let client = client(server).await?;
+    client.queue("alarmed", &[]).await?;
+    let mut options = support::options(server.address().port());
+    options.timeout = Duration::from_secs(2);
+    let publisher = RabbitMqPublisher::new(options)?;
+    assert_eq!(kinds(&publisher.publish(to(&["/alarmed"])).await), [None]);
+    support::control(server, &["set_vm_memory_high_watermark", "0"])?;
+    let receipts = publisher.publish(to(&["/alarmed"])).await;
+    let again = publisher.publish(to(&["/alarmed"])).await;
+    support::control(server, &["set_vm_memory_high_watermark", "0.8"])?;
+    for receipts in [receipts, again] {
+        assert_eq!(kinds(&receipts), [Some(Unavailable)]);
+        assert!(receipts[0].as_ref().is_err_and(|error| error.to_string().contains("short of memory")), "{receipts:?}");
+    }
+    for attempt in 0.. {
+        let receipts = publisher.publish(to(&["/alarmed"])).await;
+        if receipts[0].is_ok() {
+            break;
+        }
+        assert!(attempt < 20, "{receipts:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(())
+}
+
+async fn a_certificate_is_verified_with_its_name(server: &Server) -> Outcome {
+    client(server).await?.queue("secured", &[]).await?;
+    let (port, trusted) = support::tls(server)?;
+    let with = |host: &str, ca_file| {
+        let mut options = RabbitMqOptions::new(format!("amqps://guest:guest@{host}:{port}"));
+        options.ca_file = ca_file;
+        RabbitMqPublisher::new(options)
+    };
+    let publisher = with("localhost", Some(trusted.clone()))?;
+    publisher.check(&["/secured".to_owned()]).await?;
+    assert_eq!(kinds(&publisher.publish(to(&["/secured"])).await), [None]);
+    let (stranger, misnamed) = (with("localhost", None)?, with("127.0.0.1", Some(trusted))?);
+    for untrusted in [stranger, misnamed] {
+        let error = untrusted.check(&[]).await.expect_err("not trusted");
+        assert_eq!(error.kind(), Misconfigured, "{error}");
+    }
+    let missing = with("localhost", Some("/no/such.pem".into())).expect_err("is not there");
+    assert!(missing.to_string().contains("/no/such.pem"), "{missing}");
+    Ok(())
+}
+
+type Test = for<'a> fn(&'a Server) -> Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => { vec![$((stringify!($name), (|server| Box::pin($name(server))) as Test)),*] };
+}
+
+fn main() -> Result<ExitCode, BoxError> {
+    let arguments = Arguments::from_args();
+    let tests = tests![
+        what_no_queue_is_bound_for_is_refused_and_nothing_else,
+        a_queue_is_reached_by_its_name,
+        an_exchange_that_vanishes_harms_no_other_message,
+        a_user_without_permission_is_told_and_other_exchanges_go_on,
+        a_virtual_host_that_is_missing_is_told,
+        what_is_too_large_for_the_broker_is_refused_and_nothing_else,
+        a_full_queue_that_refuses_more_is_temporary,
+        a_broker_short_of_memory_is_unavailable_until_it_has_some,
+        a_certificate_is_verified_with_its_name,
+    ];
+    let runtime = Arc::new(Runtime::new()?);
+    let server = if arguments.list { None } else { Some(Arc::new(runtime.block_on(support::start())?)) };
+    let trial = |(name, test): (&str, Test)| {
+        let (runtime, server) = (Arc::clone(&runtime), server.clone());
+        Trial::test(name, move || {
+            let server = server.ok_or("there is no broker")?;
+            runtime.block_on(test(&server)).map_err(|error| Failed::from(error.to_string()))
+        })
+    };
+    // One after the other: the alarm of one would stop the others.
+    let arguments = Arguments { test_threads: Some(1), ..arguments };
+    Ok(libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit_code())
+}

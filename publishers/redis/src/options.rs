@@ -1,0 +1,187 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Secret, is_this_host};
+use serde::{Deserialize, Deserializer};
+
+use crate::address::Address;
+
+/// Where Redis is and how streams are written.
+///
+/// ```
+/// use std::time::Duration;
+/// use pillarbox_redis::RedisOptions;
+///
+/// let mut options = RedisOptions::new("rediss://redis.example.com/2");
+/// options.max_length = Some(1_000_000);
+/// options.timeout = Duration::from_secs(5);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RedisOptions {
+    /// `redis://HOST[:PORT][/DATABASE]`, or `rediss://…` with TLS; `valkey://` and `valkeys://` are the same. The port is 6379
+    /// and the database 0 unless it says otherwise. It may hold `USER:PASSWORD@`.
+    pub url: Secret,
+    /// Whom to log in as. Default: the user of the URL, otherwise Redis's `default`.
+    #[serde(default)]
+    pub username: Option<String>,
+    /// The password. Default: that of the URL, otherwise none.
+    #[serde(default)]
+    pub password: Option<Secret>,
+    /// How long one call to publish, and connecting, may take. Default: 10 s.
+    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    pub timeout: Duration,
+    /// Allows a connection without TLS to another machine. Default: no.
+    #[serde(default)]
+    pub plaintext: bool,
+    /// The certificate authorities that are trusted, a PEM file. Default: the system's.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// About how many entries a stream keeps; the oldest are removed beyond that (`MAXLEN ~`), read or not. Default: all are
+    /// kept.
+    #[serde(default)]
+    pub max_length: Option<u64>,
+    /// Whether the first entry creates its stream. Without it an entry for a missing stream is refused. Default: yes.
+    #[serde(default = "yes")]
+    pub create_streams: bool,
+    /// The largest body that is sent, in bytes. It must not exceed the server's `proto-max-bulk-len`, beyond which Redis cuts
+    /// the connection. Default: 536,870,912, as Redis's.
+    #[serde(default = "half_a_gibibyte")]
+    pub max_body: usize,
+}
+
+impl RedisOptions {
+    /// The defaults, for the Redis at `url`.
+    pub fn new(url: impl Into<Secret>) -> Self {
+        Self {
+            url: url.into(),
+            username: None,
+            password: None,
+            timeout: ten_seconds(),
+            plaintext: false,
+            ca_file: None,
+            max_length: None,
+            create_streams: true,
+            max_body: half_a_gibibyte(),
+        }
+    }
+
+    /// Validates all options and says what the URL says.
+    pub(crate) fn validate(&self) -> Result<Address, ConfigError> {
+        let address = Address::parse(self.url.expose())?;
+        if !address.tls && !self.plaintext && !is_this_host(&address.host) {
+            return Err(ConfigError::new(
+                "url",
+                format!("is a connection without TLS to {}, another machine", address.host),
+                "write `rediss://` for TLS, or set `plaintext = true` if the network is trusted",
+            ));
+        }
+        if !address.tls && self.ca_file.is_some() {
+            let remedy = "write `rediss://` in `url`, or remove `ca_file`";
+            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
+        }
+        if self.username.is_some() && address.username.is_some() {
+            return Err(ConfigError::new("username", "is set, and the URL has a user too", "remove one of them"));
+        }
+        if self.password.is_some() && address.password.is_some() {
+            return Err(ConfigError::new("password", "is set, and the URL has a password too", "remove one of them"));
+        }
+        if (self.username.is_some() || address.username.is_some())
+            && self.password.is_none()
+            && address.password.is_none()
+        {
+            return Err(ConfigError::new("password", "is missing, and there is a user", "set `password`"));
+        }
+        if self.timeout.is_zero() {
+            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms; 10 s is the default"));
+        }
+        if self.max_length == Some(0) {
+            let remedy = "set at least 1, or remove it to keep all entries";
+            return Err(ConfigError::new("max_length", "is 0, which would keep nothing", remedy));
+        }
+        if self.max_body == 0 {
+            let remedy = "set the largest body in bytes, or remove it";
+            return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
+        }
+        Ok(address)
+    }
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn half_a_gibibyte() -> usize {
+    512 * 1024 * 1024
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|_| {
+        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as \"10s\""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+        let with = |change: fn(&mut RedisOptions)| {
+            let mut options = RedisOptions::new("redis://localhost");
+            change(&mut options);
+            options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
+        };
+        assert_eq!(with(|_| {}), Ok(()));
+        assert_eq!(with(|options| options.url = "redis://[::1]:7000/3".into()), Ok(()));
+        assert_eq!(with(|options| options.url = "rediss://u:p@far.example".into()), Ok(()));
+        assert_eq!(with(|options| (options.url, options.plaintext) = ("redis://far.example".into(), true)), Ok(()));
+        type Change = fn(&mut RedisOptions);
+        let refused: [(&str, &str, Change); 14] = [
+            ("url", "plaintext = true", |o| o.url = "redis://user:hunter2@far.example".into()),
+            ("url", "is no URL", |o| o.url = "hunter2".into()),
+            ("url", "begins with \"http\"", |o| o.url = "http://:hunter2@localhost".into()),
+            ("url", "has no host", |o| o.url = "redis:///1".into()),
+            ("url", "no number of a database", |o| o.url = "redis://localhost/orders".into()),
+            ("url", "has a query", |o| o.url = "redis://localhost?password=hunter2".into()),
+            ("url", "is no text", |o| o.url = "redis://:%FFhunter2@localhost".into()),
+            ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
+            ("username", "a user too", |o| {
+                (o.url, o.username) = ("redis://a:hunter2@localhost".into(), Some("b".into()));
+            }),
+            ("password", "a password too", |o| {
+                (o.url, o.password) = ("redis://:hunter2@localhost".into(), Some("hunter2".into()));
+            }),
+            ("password", "is missing", |o| o.username = Some("b".into())),
+            ("timeout", "is zero", |o| o.timeout = Duration::ZERO),
+            ("max_length", "is 0", |o| o.max_length = Some(0)),
+            ("max_body", "is 0", |o| o.max_body = 0),
+        ];
+        for (field, problem, change) in refused {
+            let (named, text) = with(change).expect_err(problem);
+            assert_eq!(named, field, "{text}");
+            assert!(text.contains(problem) && !text.contains("hunter2"), "{problem}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_names_what_differs_from_the_defaults() {
+        let read = |json: &str| serde_json::from_str::<RedisOptions>(json).map_err(|error| error.to_string());
+        assert_eq!(read(r#"{"url":"redis://localhost"}"#), Ok(RedisOptions::new("redis://localhost")));
+        let all = r#"{"url":"redis://localhost","username":"u","password":"p","timeout":"500ms","plaintext":true,
+            "ca_file":"/ca.pem","max_length":9,"create_streams":false,"max_body":8}"#;
+        let read_all = read(all).expect("reads");
+        assert_eq!((read_all.timeout, read_all.create_streams), (Duration::from_millis(500), false));
+        assert_eq!((read_all.max_length, read_all.max_body), (Some(9), 8));
+        assert!(read(r#"{"url":"redis://localhost","timeout":10}"#).is_err());
+        assert!(read(r#"{"url":"redis://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
+        assert!(read(r#"{"url":"redis://localhost","maxlength":1}"#).is_err_and(|e| e.contains("maxlength")));
+    }
+}
