@@ -10,10 +10,13 @@
 //!
 //! - [`conformance`] proves that a store keeps to its port, one test for each behaviour the port lists, and that the
 //!   engine keeps its promises on it. A backend writes a [`Harness`] and no test; [`MemoryHarness`] is an example.
+//! - [`publishers`] does the same for publishers: a [`PublisherHarness`](publishers::PublisherHarness), a proxy that cuts
+//!   connections, a broker of the test's own that can be killed. [`MemoryPublisher`] is a publisher without a broker.
 //! - [`FaultyStore`] is a store whose database fails when told to.
 //! - [`invariants`] names what must hold whatever happens.
 
 pub mod conformance;
+mod drop_after;
 mod events;
 mod fake_clock;
 mod faulty;
@@ -22,6 +25,7 @@ pub mod invariants;
 mod memory;
 mod nodes;
 mod payloads;
+pub mod publishers;
 mod recorder;
 mod recording_hook;
 mod run;
@@ -32,6 +36,7 @@ pub use fake_clock::FakeClock;
 pub use faulty::{Fault, FaultyStore, Operation};
 pub use harness::{Capabilities, Columns, Harness};
 pub use memory::MemoryHarness;
+pub use publishers::{Answer, MemoryPublisher};
 pub use recorder::{Call, Ending, Recorder};
 pub use recording_hook::RecordingHook;
 pub use test_outbox::{TestOutbox, wait_until_idle};

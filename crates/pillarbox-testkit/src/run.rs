@@ -66,7 +66,7 @@ impl<H: Harness> Case<H> {
 }
 
 /// An error with its causes.
-fn explain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn explain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}\n  caused by: {cause}"))
 }

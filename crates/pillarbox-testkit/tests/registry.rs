@@ -1,27 +1,37 @@
-//! The suite and the ports cannot drift apart.
+//! The suites and the ports cannot drift apart.
 
 use std::collections::BTreeSet;
 
-use pillarbox_testkit::conformance::BEHAVIORS;
+use pillarbox_testkit::{conformance, publishers};
 
-const PORTS: [&str; 3] = [
-    include_str!("../../pillarbox-core/src/store.rs"),
-    include_str!("../../pillarbox-core/src/store/upkeep.rs"),
-    include_str!("../../pillarbox-core/src/store/wakeup.rs"),
+const STORES: [(&str, usize); 3] = [
+    (include_str!("../../pillarbox-core/src/store.rs"), 60),
+    (include_str!("../../pillarbox-core/src/store/upkeep.rs"), 14),
+    (include_str!("../../pillarbox-core/src/store/wakeup.rs"), 1),
 ];
+const PUBLISHERS: [(&str, usize); 1] = [(include_str!("../../pillarbox-core/src/publisher.rs"), 16)];
 
 #[test]
-fn every_behavior_of_the_ports_is_tested_and_no_other() {
+fn every_behavior_of_the_ports_of_stores_is_tested_and_no_other() {
+    assert_same(&STORES, conformance::BEHAVIORS);
+}
+
+#[test]
+fn every_behavior_of_the_port_of_publishers_is_tested_and_no_other() {
+    assert_same(&PUBLISHERS, publishers::BEHAVIORS);
+}
+
+/// Each port has its source and how many bullets it has at least.
+fn assert_same(ports: &[(&'static str, usize)], behaviors: &[&'static str]) {
     let bullet = |line: &'static str| line.trim().strip_prefix("/// - `")?.strip_suffix('`');
-    let promised: Vec<BTreeSet<&str>> = PORTS.iter().map(|port| port.lines().filter_map(bullet).collect()).collect();
-    let recognised = promised.iter().map(BTreeSet::len).collect::<Vec<_>>();
-    assert!(
-        recognised.iter().zip([60, 14, 1]).all(|(found, least)| *found >= least),
-        "the ports' bullets were not recognised: {recognised:?}"
-    );
-    let promised: BTreeSet<&str> = promised.into_iter().flatten().collect();
-    let tested: BTreeSet<&str> = BEHAVIORS.iter().copied().collect();
-    assert_eq!(tested.len(), BEHAVIORS.len(), "a behaviour is registered twice");
+    let mut promised = BTreeSet::new();
+    for (port, least) in ports {
+        let own: BTreeSet<&str> = port.lines().filter_map(bullet).collect();
+        assert!(own.len() >= *least, "a port's bullets were not recognised: {} of {least}", own.len());
+        promised.extend(own);
+    }
+    let tested: BTreeSet<&str> = behaviors.iter().copied().collect();
+    assert_eq!(tested.len(), behaviors.len(), "a behaviour is registered twice");
     let untested: Vec<_> = promised.difference(&tested).collect();
     let unpromised: Vec<_> = tested.difference(&promised).collect();
     assert!(untested.is_empty() && unpromised.is_empty(), "untested: {untested:?}, unpromised: {unpromised:?}");

@@ -1,41 +1,14 @@
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
-
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::settle::{Change, Verdict};
 use tokio::time::timeout;
 
 use super::setting::{SOON, eager, settled};
+use crate::drop_after::drop_after;
 use crate::events::{all, event, events, refused};
 use crate::invariants::Observed;
 use crate::nodes::{self, owner};
 use crate::run::Outcome;
 use crate::{Harness, Recorder};
-
-/// Runs a future until it has waited `waits` times and then drops it; `None` if it was dropped.
-async fn drop_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
-    Impatient { future: pin!(future), waits }.await
-}
-
-struct Impatient<'a, F> {
-    future: Pin<&'a mut F>,
-    waits: usize,
-}
-
-impl<F: Future> Future for Impatient<'_, F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if self.waits == 0 => Poll::Ready(None),
-            Poll::Pending => {
-                self.waits -= 1;
-                Poll::Pending
-            }
-        }
-    }
-}
 
 /// How often a future may wait before the test gives up on reaching its end.
 const MOST_WAITS: usize = 200;
