@@ -24,7 +24,7 @@ impl WebhookPublisher {
     /// An endpoint for POST may answer HEAD as it likes, so any answer shows that somebody is there; only one about
     /// credentials that HEAD has too is believed. Whether a signature is accepted shows in the first message.
     async fn check_one(&self, target: String, deadline: Instant) -> Result<(), PublishError> {
-        let url = self.targets.url(&target).map_err(PublishError::misconfigured)?;
+        let url = self.targets.url(&target)?;
         let place = shown(&url);
         let request = self.request(Method::HEAD, url, None)?;
         match timeout_at(deadline, self.client.execute(request)).await {

@@ -48,7 +48,7 @@ impl WebhookPublisher {
     }
 
     async fn send(&self, message: Message, call: &Call) -> Receipt {
-        let url = self.targets.url(&message.target).map_err(PublishError::misconfigured)?;
+        let url = self.targets.url(&message.target)?;
         let place = shown(&url);
         let (host, endpoint) = (url.origin().ascii_serialization(), place.clone());
         if let Some(error) = call.known(&host).or_else(|| call.known(&endpoint)) {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
+use pillarbox_core::publisher::{PublishError, Secret, is_this_host};
 use url::{Host, Url};
 
 use crate::address::is_public;
@@ -60,13 +60,18 @@ impl Targets {
     /// The URL of a target.
     ///
     /// # Errors
-    /// Why it cannot be posted to, in words without secrets.
-    pub(crate) fn url(&self, target: &str) -> Result<Url, String> {
+    /// [`Permanent`](pillarbox_core::publisher::PublishErrorKind::Permanent) where it is malformed, since then its event has made
+    /// it so; `Misconfigured` where an option forbids it. In words without secrets.
+    pub(crate) fn url(&self, target: &str) -> Result<Url, PublishError> {
+        let forbid = |problem: String| Err(PublishError::misconfigured(problem));
         let url = match &self.base {
+            _ if target.trim().is_empty() => {
+                return Err(PublishError::permanent("the target is empty; write a URL or a path"));
+            }
             Some(base) if is_absolute(target) => {
                 let url = parse(target)?;
                 if !base.holds(&url) {
-                    return Err(format!(
+                    return forbid(format!(
                         "the target {} is not below the option `url`; use a publisher without `url` for it",
                         shown(&url)
                     ));
@@ -76,11 +81,13 @@ impl Targets {
             Some(base) => base.join(target)?,
             None if is_absolute(target) => parse(target)?,
             None => {
-                return Err(format!("the target {target:?} is no absolute URL; write one, or set the option `url`"));
+                return forbid(format!("the target {target:?} is no absolute URL; write one, or set the option `url`"));
             }
         };
-        self.admit(&url).map_err(|(problem, remedy)| format!("the target {} {problem}; {remedy}", shown(&url)))?;
-        Ok(url)
+        match self.admit(&url) {
+            Ok(()) => Ok(url),
+            Err((problem, remedy)) => forbid(format!("the target {} {problem}; {remedy}", shown(&url))),
+        }
     }
 
     /// Whether a URL may be used at all: by its scheme, and by its address where it names one. Problem and remedy.
@@ -133,8 +140,10 @@ impl Base {
     }
 
     /// A path below the base, with a query of its own behind the base's.
-    fn join(&self, target: &str) -> Result<Url, String> {
-        let unusable = |why: &str| format!("the target {target:?} {why}; write a path such as `orders/placed`");
+    fn join(&self, target: &str) -> Result<Url, PublishError> {
+        let unusable = |why: &str| {
+            PublishError::permanent(format!("the target {target:?} {why}; write a path such as `orders/placed`"))
+        };
         if target.chars().any(|c| c.is_control() || c == '\\' || c == '#') {
             return Err(unusable("has a character that a path cannot have"));
         }
@@ -161,10 +170,13 @@ impl Base {
     }
 }
 
-fn parse(target: &str) -> Result<Url, String> {
-    let mut url = Url::parse(target).map_err(|error| format!("the target is no URL: {error}"))?;
+fn parse(target: &str) -> Result<Url, PublishError> {
+    let mut url =
+        Url::parse(target).map_err(|error| PublishError::permanent(format!("the target is no URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the target holds credentials; they belong into the options of a publisher with `url`".to_owned());
+        return Err(PublishError::misconfigured(
+            "the target holds credentials; they belong into the options of a publisher with `url`",
+        ));
     }
     url.set_fragment(None);
     Ok(url)
@@ -207,7 +219,7 @@ mod tests {
             ("orders?a=b", "https://h.example/in/orders?key=hunter2&a=b"),
             ("a b/ü%", "https://h.example/in/a%20b/%C3%BC%?key=hunter2"),
             ("a?to=https://x.example", "https://h.example/in/a?key=hunter2&to=https://x.example"),
-            ("", "https://h.example/in/?key=hunter2"),
+            ("/", "https://h.example/in/?key=hunter2"),
             ("https://h.example/in/x", "https://h.example/in/x"),
         ] {
             assert_eq!(targets.url(target).as_ref().map(Url::as_str), Ok(url), "{target}");
@@ -228,7 +240,7 @@ mod tests {
             "https://u:hunter2@h.example/in/x",
             "https://h.example/in/%2e%2e/x",
         ] {
-            let error = targets.url(target).expect_err(target);
+            let error = targets.url(target).expect_err(target).to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
         assert_eq!(targets.address(), "https://h.example/in");
@@ -240,11 +252,32 @@ mod tests {
     fn without_a_url_targets_are_absolute() {
         let targets = targets(None, |_| ()).expect("targets");
         assert!(targets.url("https://h.example/x?y#z").is_ok_and(|url| url.as_str() == "https://h.example/x?y"));
-        let error = |target| targets.url(target).expect_err("refused");
+        let error = |target| targets.url(target).expect_err("refused").to_string();
         assert!(error("orders").contains("no absolute URL; write one, or set the option `url`"));
         assert!(error("ftp://h.example/x").contains("scheme"));
         assert!(error("http://h.example/x").contains("`plaintext = true`"));
         assert!(error("https://u:hunter2@h.example/x").contains("credentials"));
+    }
+
+    #[test]
+    fn a_malformed_target_is_the_events_fault_and_a_forbidden_one_is_not() {
+        use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent};
+        let below = targets(Some("https://h.example/in"), |_| ()).expect("targets");
+        for (target, kind) in [
+            ("", Permanent),
+            ("  ", Permanent),
+            ("../x", Permanent),
+            ("a\nb", Permanent),
+            ("https://", Permanent),
+            ("https://h.example:99999/in", Permanent),
+            ("https://other.example/", Misconfigured),
+        ] {
+            assert_eq!(below.url(target).expect_err(target).kind(), kind, "{target}");
+        }
+        let free = targets(None, |_| ()).expect("targets");
+        for target in ["orders", "http://h.example/", "https://10.0.0.1/", "ftp://h.example/"] {
+            assert_eq!(free.url(target).expect_err(target).kind(), Misconfigured, "{target}");
+        }
     }
 
     #[test]
@@ -264,14 +297,14 @@ mod tests {
             "0",
         ] {
             assert!(
-                open.url(&format!("http://{host}/x")).expect_err(host).contains("`allow_private = true`"),
+                open.url(&format!("http://{host}/x")).expect_err(host).to_string().contains("`allow_private = true`"),
                 "{host}"
             );
         }
         assert!(open.url("http://8.8.8.8/x").is_ok());
         let allowed = targets(None, |o| o.allow_private = true).expect("targets");
         assert!(allowed.url("http://127.0.0.1:9/x").is_ok() && allowed.url("https://10.0.0.1/x").is_ok());
-        assert!(allowed.url("http://10.0.0.1/x").expect_err("refused").contains("`plaintext = true`"));
+        assert!(allowed.url("http://10.0.0.1/x").expect_err("refused").to_string().contains("`plaintext = true`"));
     }
 
     #[test]

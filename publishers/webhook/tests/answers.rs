@@ -1,5 +1,7 @@
 //! What is sent, and what the endpoint's answers become.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
 mod support;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! An endpoint for tests, which answers as its path says and counts every request.
 
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
@@ -17,7 +18,10 @@ use pillarbox_core::publisher::Message;
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+
+/// The largest body that `/guarded` takes.
+pub(crate) const LARGEST: usize = 1_000_000;
 
 /// A request that came in.
 #[derive(Debug, Clone)]
@@ -48,22 +52,13 @@ pub(crate) struct Seen {
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     seen: Arc<Seen>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    /// Aborted when the endpoint is dropped.
+    _tasks: JoinSet<()>,
 }
 
 impl Endpoint {
     pub(crate) async fn start() -> Self {
-        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
-    }
-
-    pub(crate) async fn start_at(address: SocketAddr) -> Self {
-        let listener = TcpListener::bind(address).await.expect("a port");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let seen = Arc::new(Seen {
             requests: Mutex::default(),
@@ -75,14 +70,17 @@ impl Endpoint {
             .route("/status/{code}", any(status))
             .route("/pause/{code}/{*after}", any(pause))
             .route("/huge/{code}", any(huge))
+            .route("/guarded/{*path}", any(guarded))
             .route("/never", any(std::future::pending::<()>))
             .route("/drip", any(drip))
             .route("/meet", any(meet))
             .fallback(|| async { StatusCode::NO_CONTENT })
+            .layer(DefaultBodyLimit::disable())
             .layer(axum::middleware::from_fn_with_state(Arc::clone(&seen), record))
             .with_state(Arc::clone(&seen));
-        let task = tokio::task::spawn(async move { axum::serve(listener, router).await.expect("serves") });
-        Self { address, seen, task }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { axum::serve(listener, router).await.expect("serves") });
+        Self { address, seen, _tasks: tasks }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -133,6 +131,20 @@ async fn huge(Path(code): Path<u16>) -> Response {
     (StatusCode::from_u16(code).expect("a status"), Body::from_stream(endless)).into_response()
 }
 
+/// What asks for a token, and takes no body of more than [`LARGEST`] bytes.
+async fn guarded(headers: HeaderMap, body: Bytes) -> StatusCode {
+    match headers.get(header::AUTHORIZATION) {
+        Some(value) if value == "Bearer open-sesame" => {
+            if body.len() > LARGEST {
+                StatusCode::PAYLOAD_TOO_LARGE
+            } else {
+                StatusCode::NO_CONTENT
+            }
+        }
+        _ => StatusCode::UNAUTHORIZED,
+    }
+}
+
 /// An answer whose body never ends and never goes on.
 async fn drip() -> Response {
     let first = futures_util::stream::once(async { Ok::<_, std::io::Error>(Bytes::from_static(b"x")) });
@@ -143,8 +155,15 @@ async fn meet(State(seen): State<Arc<Seen>>) {
     seen.meeting.wait().await;
 }
 
+/// A listener of [`raw`]. It is gone when this is dropped.
+pub(crate) struct Raw {
+    pub(crate) address: SocketAddr,
+    pub(crate) count: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
 /// A listener that hands each connection to `serve` and counts them.
-pub(crate) async fn raw<F, S>(serve: S) -> (SocketAddr, Arc<AtomicUsize>)
+pub(crate) async fn raw<F, S>(serve: S) -> Raw
 where
     S: Fn(TcpStream) -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -153,13 +172,15 @@ where
     let address = listener.local_addr().expect("an address");
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    tokio::task::spawn(async move {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
             counted.fetch_add(1, Ordering::SeqCst);
-            tokio::task::spawn(serve(stream));
+            connections.spawn(serve(stream));
         }
     });
-    (address, count)
+    Raw { address, count, _tasks: tasks }
 }
 
 pub(crate) fn options() -> WebhookOptions {
