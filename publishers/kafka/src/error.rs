@@ -1,0 +1,145 @@
+//! From the client's errors to those of the port.
+
+use pillarbox_core::publisher::PublishError;
+use rdkafka::types::RDKafkaErrorCode;
+
+/// What an error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The brokers cannot be reached, do not answer, or take nothing at the moment.
+    Away,
+    /// The brokers refuse whom they are talking to.
+    Refused,
+    /// The topic is not there.
+    NoTopic,
+    /// The message, or the batch that it travelled in, is too large.
+    TooLarge,
+    /// The message is one that is never taken.
+    Message,
+    /// Anything else.
+    Other,
+}
+
+/// What an error of the client or a broker is about.
+pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
+    use RDKafkaErrorCode::*;
+    match code {
+        MessageTimedOut
+        | OperationTimedOut
+        | TimedOutQueue
+        | RequestTimedOut
+        | BrokerTransportFailure
+        | AllBrokersDown
+        | Resolve
+        | NetworkException
+        | BrokerNotAvailable
+        | LeaderNotAvailable
+        | ReplicaNotAvailable
+        | NotLeaderForPartition
+        | NotEnoughReplicas
+        | NotEnoughReplicasAfterAppend
+        | CoordinatorLoadInProgress
+        | CoordinatorNotAvailable
+        | NotCoordinator
+        | KafkaStorageError
+        | ThrottlingQuotaExceeded
+        | QueueFull
+        | PurgeQueue
+        | PurgeInflight
+        | BrokerDestroy
+        | ISRInsufficient
+        // The client's own books do not fit the broker's any more, which a new client mends.
+        | Fatal
+        | Fenced
+        | OutOfOrderSequenceNumber
+        | InvalidProducerEpoch
+        | InvalidProducerIdMapping
+        | UnknownProducerId => Cause::Away,
+        Authentication
+        | SaslAuthenticationFailed
+        | UnsupportedSASLMechanism
+        | IllegalSASLState
+        | SecurityDisabled
+        | SSL
+        | TopicAuthorizationFailed
+        | ClusterAuthorizationFailed
+        | PolicyViolation => Cause::Refused,
+        UnknownTopic | UnknownPartition | UnknownTopicOrPartition | InvalidTopic => Cause::NoTopic,
+        MessageSizeTooLarge | MessageBatchTooLarge | InvalidMessageSize => Cause::TooLarge,
+        InvalidRecord | InvalidTimestamp | UnsupportedForMessageFormat | InvalidArgument => Cause::Message,
+        _ => Cause::Other,
+    }
+}
+
+/// What an error means for a message to `topic`.
+pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
+    let text = format!("topic {topic}: {code}");
+    match cause(code) {
+        Cause::Away => PublishError::unavailable(text),
+        Cause::Refused => PublishError::misconfigured(format!("{text}; correct the credentials or what they may do")),
+        Cause::NoTopic => PublishError::misconfigured(format!("{text}; create the topic, or correct the target")),
+        Cause::TooLarge => PublishError::permanent(format!(
+            "{text}; make the event smaller, or raise `message.max.bytes` in `properties` and of the topic"
+        )),
+        Cause::Message => PublishError::permanent(text),
+        Cause::Other => PublishError::temporary(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use RDKafkaErrorCode::*;
+    use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
+
+    use super::*;
+
+    #[test]
+    fn each_error_says_whose_fault_it_is() {
+        let cases: [(PublishErrorKind, &[RDKafkaErrorCode]); 4] = [
+            (
+                Unavailable,
+                &[
+                    MessageTimedOut,
+                    AllBrokersDown,
+                    BrokerTransportFailure,
+                    RequestTimedOut,
+                    NotEnoughReplicas,
+                    NotEnoughReplicasAfterAppend,
+                    NotLeaderForPartition,
+                    LeaderNotAvailable,
+                    PurgeQueue,
+                    PurgeInflight,
+                    QueueFull,
+                    Fatal,
+                    OutOfOrderSequenceNumber,
+                    ThrottlingQuotaExceeded,
+                    KafkaStorageError,
+                ],
+            ),
+            (
+                Misconfigured,
+                &[
+                    Authentication,
+                    SaslAuthenticationFailed,
+                    SSL,
+                    TopicAuthorizationFailed,
+                    ClusterAuthorizationFailed,
+                    UnknownTopic,
+                    UnknownTopicOrPartition,
+                    UnknownPartition,
+                    InvalidTopic,
+                    PolicyViolation,
+                ],
+            ),
+            (Permanent, &[MessageSizeTooLarge, MessageBatchTooLarge, InvalidRecord, InvalidTimestamp]),
+            (Temporary, &[Unknown, InvalidMessage, UnsupportedVersion, Fail]),
+        ];
+        for (kind, codes) in cases {
+            for &code in codes {
+                let error = of(code, "orders");
+                assert_eq!(error.kind(), kind, "{code:?}");
+                assert!(error.to_string().starts_with("topic orders: "), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! From options to the properties of librdkafka.
+
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use rdkafka::config::ClientConfig;
+
+use crate::address::Address;
+use crate::options::KafkaOptions;
+
+/// Properties that options set, or that a guarantee rests on.
+const OURS: [&str; 21] = [
+    "acks",
+    "allow.auto.create.topics",
+    "bootstrap.servers",
+    "delivery.report.only.error",
+    "delivery.timeout.ms",
+    "enable.gapless.guarantee",
+    "enable.idempotence",
+    "message.timeout.ms",
+    "metadata.broker.list",
+    "produce.offset.report",
+    "request.required.acks",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "enable.ssl.certificate.verification",
+    "ssl.endpoint.identification.algorithm",
+    "transactional.id",
+];
+
+/// What a client is configured with.
+///
+/// # Errors
+/// When a further property cannot be set.
+pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConfig, ConfigError> {
+    let mut config = ClientConfig::new();
+    let limit = options.timeout.as_millis().to_string();
+    let set = [
+        ("bootstrap.servers", address.brokers.join(",")),
+        ("client.id", "pillarbox".to_owned()),
+        // A message counts when all in-sync replicas have it, and arrives once however often the client repeats it.
+        ("acks", "all".to_owned()),
+        ("enable.idempotence", "true".to_owned()),
+        // As Java's clients do, so that a key is in the same partition whoever writes it.
+        ("partitioner", "murmur2_random".to_owned()),
+        ("allow.auto.create.topics", "false".to_owned()),
+        // A call brings many messages at once: they are together without waiting for more.
+        ("linger.ms", "1".to_owned()),
+        ("message.timeout.ms", limit.clone()),
+        // A broker that is silent for that long is connected to anew.
+        ("socket.timeout.ms", limit),
+        ("socket.connection.setup.timeout.ms", options.timeout.min(Duration::from_secs(10)).as_millis().to_string()),
+        ("socket.nagle.disable", "true".to_owned()),
+        ("reconnect.backoff.ms", "100".to_owned()),
+        ("reconnect.backoff.max.ms", "2000".to_owned()),
+        // How long a topic that is not there may still be in the making. None is made here.
+        ("topic.metadata.propagation.max.ms", "0".to_owned()),
+        // 64 MiB, not a gigabyte.
+        ("queue.buffering.max.kbytes", "65536".to_owned()),
+        ("log.connection.close", "false".to_owned()),
+    ];
+    for (name, value) in set {
+        config.set(name, value);
+    }
+    config.set(
+        "security.protocol",
+        match (address.tls, &address.user) {
+            (false, None) => "plaintext",
+            (true, None) => "ssl",
+            (false, Some(_)) => "sasl_plaintext",
+            (true, Some(_)) => "sasl_ssl",
+        },
+    );
+    if let Some(user) = &address.user {
+        config.set("sasl.mechanism", user.mechanism);
+        config.set("sasl.username", &user.name);
+        config.set("sasl.password", user.password.expose());
+    }
+    if let Some(file) = &options.ca_file {
+        let unreadable = |error| ConfigError::new("ca_file", format!("cannot be read: {error}"), "name a PEM file");
+        std::fs::metadata(file).map_err(unreadable)?;
+        config.set("ssl.ca.location", file.to_string_lossy());
+    }
+    for (name, value) in &options.properties {
+        if OURS.contains(&name.as_str()) {
+            return Err(ConfigError::new(
+                "properties",
+                format!("holds `{name}`, which a guarantee or another option rests on"),
+                "leave it out",
+            ));
+        }
+        config.set(name, value.expose());
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(change: impl FnOnce(&mut KafkaOptions)) -> Result<ClientConfig, ConfigError> {
+        let mut options = KafkaOptions::new("kafka://u:p@localhost");
+        change(&mut options);
+        of(&options, &Address::parse(&options).expect("an address"))
+    }
+
+    #[test]
+    fn the_guarantees_stand_whatever_else_is_set() {
+        let config =
+            config(|o| drop(o.properties.insert("compression.type".into(), "gzip".into()))).expect("properties");
+        for (name, value) in [
+            ("acks", "all"),
+            ("enable.idempotence", "true"),
+            ("allow.auto.create.topics", "false"),
+            ("message.timeout.ms", "10000"),
+            ("compression.type", "gzip"),
+            ("security.protocol", "sasl_plaintext"),
+        ] {
+            assert_eq!(config.get(name), Some(value), "{name}");
+        }
+        for name in OURS {
+            let error =
+                self::config(|o| drop(o.properties.insert(name.into(), "hunter2".into()))).expect_err("refused");
+            assert!(error.to_string().contains(&format!("`{name}`")) && !error.to_string().contains("hunter2"));
+        }
+        let error = self::config(|o| o.ca_file = None).map(|_| ());
+        assert_eq!(error, Ok(()));
+    }
+}

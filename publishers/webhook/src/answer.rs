@@ -1,0 +1,194 @@
+//! What an endpoint's answer means.
+
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::publisher::{PublishError, Receipt, Secret};
+use reqwest::Response;
+use reqwest::header::{LOCATION, RETRY_AFTER};
+use tokio::time::{Instant, timeout_at};
+
+/// How much of an answer is read, so that its connection can be used again. A longer one costs the connection.
+const READ_LIMIT: usize = 16 * 1024;
+/// How long. The status has come by then, and it alone is what counts.
+const READ_TIME: Duration = Duration::from_secs(1);
+/// How many characters of it stand in an error.
+const SHOWN: usize = 200;
+/// The longest pause that an endpoint may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+
+/// An answer, as far as it matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// How long it asks to be left alone.
+    pub(crate) pause: Option<Duration>,
+    /// Where it redirects to, without what may be secret.
+    pub(crate) location: Option<String>,
+    /// How it begins, in one line.
+    pub(crate) beginning: String,
+}
+
+impl Answer {
+    /// Reads an answer, no longer than until `deadline`.
+    pub(crate) async fn read(mut response: Response, deadline: Instant, now: Timestamp, secrets: &[Secret]) -> Self {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let pause = header(RETRY_AFTER).and_then(|text| pause(text, now));
+        let location = header(LOCATION).map(|text| text.split(['?', '#']).next().unwrap_or_default().to_owned());
+        let mut body = Vec::new();
+        let _ = timeout_at(deadline.min(Instant::now() + READ_TIME), async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                // What is beyond the limit was received already, and is not kept.
+                let room = READ_LIMIT.saturating_sub(body.len());
+                body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+                if body.len() >= READ_LIMIT {
+                    break;
+                }
+            }
+        })
+        .await;
+        Self {
+            status: response.status().as_u16(),
+            pause,
+            location: location.map(|text| one_line(text.as_bytes(), secrets)),
+            beginning: one_line(&body, secrets),
+        }
+    }
+
+    /// Whether the endpoint asks to be left alone.
+    pub(crate) fn wants_a_pause(&self) -> bool {
+        matches!(self.status, 429 | 503)
+    }
+
+    pub(crate) fn receipt(&self, place: &str) -> Receipt {
+        let said = if self.beginning.is_empty() { String::new() } else { format!(": {}", self.beginning) };
+        let text = format!("{place} answered {}{said}", self.status);
+        match self.status {
+            200..=299 => Ok(()),
+            429 | 503 => {
+                let error = PublishError::unavailable(text);
+                Err(match self.pause {
+                    Some(pause) => error.retry_after(pause),
+                    None => error,
+                })
+            }
+            300..=399 => {
+                let place = self.location.as_deref().unwrap_or("nowhere");
+                Err(PublishError::misconfigured(format!(
+                    "{text}; redirects are not followed, write the URL it leads to: {place}"
+                )))
+            }
+            401 | 403 => Err(PublishError::misconfigured(format!("{text}; correct the credentials or `secrets`"))),
+            404 | 410 => {
+                Err(PublishError::misconfigured(format!("{text}; correct the target, or have the endpoint made")))
+            }
+            408 | 500..=599 => Err(PublishError::temporary(text)),
+            _ => Err(PublishError::permanent(text)),
+        }
+    }
+}
+
+/// Reads `Retry-After`: seconds, or a date.
+fn pause(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    let pause = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => Timestamp::from(httpdate::parse_http_date(text).ok()?).since(now),
+    };
+    Some(pause.min(LONGEST_PAUSE))
+}
+
+/// The beginning of a text, without line breaks, other control characters and secrets.
+fn one_line(bytes: &[u8], secrets: &[Secret]) -> String {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
+        text = text.replace(secret, "(hidden)");
+    }
+    let clean = text.replace(char::is_control, " ");
+    let mut words = clean.split_whitespace();
+    let mut line = words.next().unwrap_or_default().to_owned();
+    for word in words.by_ref() {
+        line.push(' ');
+        line.push_str(word);
+    }
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
+
+    use super::*;
+
+    fn receipt(status: u16) -> Receipt {
+        Answer { status, pause: None, location: None, beginning: String::new() }.receipt("h")
+    }
+
+    #[test]
+    fn the_status_says_whose_fault_it_is() {
+        for status in [200, 201, 202, 204, 299] {
+            assert_eq!(receipt(status), Ok(()), "{status}");
+        }
+        let cases: [(PublishErrorKind, &[u16]); 4] = [
+            (Unavailable, &[429, 503]),
+            (Misconfigured, &[300, 301, 302, 303, 304, 307, 308, 401, 403, 404, 410]),
+            (Temporary, &[408, 500, 501, 502, 504, 507, 599]),
+            (Permanent, &[199, 400, 402, 405, 406, 409, 411, 413, 415, 422, 431, 451, 600]),
+        ];
+        for (kind, statuses) in cases {
+            for &status in statuses {
+                let error = receipt(status).expect_err("not confirmed");
+                assert_eq!((error.kind(), error.delay()), (kind, None), "{status}");
+                assert!(error.to_string().contains(&status.to_string()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_error_says_what_the_endpoint_said() {
+        let answer = Answer {
+            status: 503,
+            pause: Some(Duration::from_secs(7)),
+            location: None,
+            beginning: "come back later".to_owned(),
+        };
+        let error = answer.receipt("https://h.example/x").expect_err("not confirmed");
+        assert_eq!(error.to_string(), "https://h.example/x answered 503: come back later");
+        assert_eq!(error.delay(), Some(Duration::from_secs(7)));
+        let answer = Answer { status: 308, location: Some("https://other.example/".to_owned()), ..answer };
+        assert!(answer.receipt("h").expect_err("not followed").to_string().contains("https://other.example/"));
+    }
+
+    #[test]
+    fn a_pause_is_seconds_or_a_date() {
+        // Sun, 06 Nov 1994 08:49:37 GMT.
+        let now = Timestamp::from_micros(784_111_777_000_000);
+        for (text, seconds) in [
+            ("0", Some(0)),
+            (" 120 ", Some(120)),
+            ("99999999", Some(24 * 3600)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(24 * 3600)),
+            ("soon", None),
+            ("-1", None),
+            ("1.5", None),
+        ] {
+            assert_eq!(pause(text, now), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_one_short_line_without_secrets() {
+        let secrets = ["hunter2".into(), "".into()];
+        assert_eq!(one_line(b"  a\r\n\tb\0c  ", &secrets), "a b c");
+        assert_eq!(one_line(b"bad token hunter2!", &secrets), "bad token (hidden)!");
+        assert_eq!(one_line(b"\xff\xfe", &[]), "\u{fffd}\u{fffd}");
+        let long = one_line("ü".repeat(300).as_bytes(), &[]);
+        assert_eq!(long.chars().count(), SHOWN + 1);
+        assert!(long.ends_with("ü…"));
+    }
+}

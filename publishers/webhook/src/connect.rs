@@ -1,0 +1,173 @@
+//! The client: TLS, and looking up names.
+
+use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pillarbox_core::error::ConfigError;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::HeaderValue;
+use reqwest::{Client, redirect};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::address::is_public;
+use crate::options::WebhookOptions;
+use crate::target::Targets;
+
+/// How long a connection is kept that nothing is sent on: less than what common servers and balancers keep it (60 s and more),
+/// since a request that meets their closing it fails.
+const IDLE: Duration = Duration::from_secs(30);
+
+pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
+    Client::builder()
+        .tls_backend_preconfigured(tls(options)?)
+        .dns_resolver(PublicNames { allow_private: options.allow_private })
+        .redirect(redirect::Policy::none())
+        // A proxy would look names up, and connect, where nothing checks the address.
+        .no_proxy()
+        .referer(false)
+        .user_agent(concat!("pillarbox/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(options.timeout)
+        .pool_max_idle_per_host(options.concurrency)
+        .pool_idle_timeout(IDLE)
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| ConfigError::new("url", format!("gives no HTTP client: {error}"), "report this"))
+}
+
+/// The cryptography is handed in here, so that it works in a process with any default provider or none.
+fn tls(options: &WebhookOptions) -> Result<ClientConfig, ConfigError> {
+    let roots = match &options.ca_file {
+        Some(path) => roots_of(path)?,
+        None => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() && !options.plaintext {
+                let remedy = "install its package `ca-certificates`, or name a PEM file";
+                return Err(ConfigError::new("ca_file", "is missing, and the system has no root certificates", remedy));
+            }
+            roots
+        }
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ConfigError::new("ca_file", format!("gives no TLS: {error}"), "report this"))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+fn roots_of(path: &Path) -> Result<RootCertStore, ConfigError> {
+    let unusable = |problem: String| {
+        ConfigError::new("ca_file", format!("({}) {problem}", path.display()), "name a PEM file of root certificates")
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| unusable(format!("cannot be read: {error}")))?;
+    for certificate in certificates {
+        certificate
+            .map_err(|error| unusable(format!("is malformed: {error}")))
+            .and_then(|der| roots.add(der).map_err(|error| unusable(format!("is unusable: {error}"))))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable("holds no certificate".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// The value of the header `authorization`, if there is one.
+pub(crate) fn authorization(options: &WebhookOptions, targets: &Targets) -> Result<Option<HeaderValue>, ConfigError> {
+    let basic = |user: &str, password: Option<&str>| {
+        format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default())))
+    };
+    let value = if let Some(token) = &options.token {
+        format!("Bearer {}", token.expose())
+    } else if let Some(user) = &options.username {
+        basic(user, options.password.as_ref().map(|password| password.expose()))
+    } else if let Some((user, password)) = targets.credentials() {
+        basic(user, password)
+    } else {
+        return Ok(None);
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| {
+        ConfigError::new("token", "has characters that HTTP cannot carry", "write visible ASCII characters only")
+    })?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// Looks names up, and leaves only addresses that may be connected to. The connection is made to one of those, without a second
+/// lookup that could answer otherwise.
+#[derive(Debug, Clone, Copy)]
+struct PublicNames {
+    allow_private: bool,
+}
+
+impl Resolve for PublicNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            admitted(name.as_str(), found, allow_private)
+                .map(|found| Box::new(found.into_iter()) as Addrs)
+                .map_err(Into::into)
+        })
+    }
+}
+
+fn admitted(name: &str, found: Vec<SocketAddr>, allow_private: bool) -> Result<Vec<SocketAddr>, PrivateName> {
+    let refused = found.first().copied();
+    let admitted: Vec<_> = found.into_iter().filter(|address| allow_private || is_public(address.ip())).collect();
+    match refused {
+        Some(address) if admitted.is_empty() => Err(PrivateName { name: name.to_owned(), address }),
+        _ => Ok(admitted),
+    }
+}
+
+/// A name leads to no address that may be connected to.
+#[derive(Debug)]
+pub(crate) struct PrivateName {
+    name: String,
+    address: SocketAddr,
+}
+
+impl fmt::Display for PrivateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} leads to {}, which is no public address; set `allow_private = true` if it is meant",
+            self.name,
+            self.address.ip()
+        )
+    }
+}
+
+impl Error for PrivateName {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_public_addresses_only() {
+        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 0)).collect()
+        };
+        let mixed = addresses(&["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"]);
+        let left = admitted("h", mixed.clone(), false).expect("some are left");
+        assert_eq!(left, addresses(&["8.8.8.8", "2606:4700::1111"]));
+        assert_eq!(admitted("h", mixed.clone(), true).expect("all are left"), mixed);
+        let error =
+            admitted("h.example", addresses(&["169.254.169.254", "::1"]), false).expect_err("refused").to_string();
+        assert!(error.contains("h.example leads to 169.254.169.254") && error.contains("`allow_private = true`"));
+        assert!(admitted("h", Vec::new(), false).is_ok_and(|left| left.is_empty()));
+    }
+}

@@ -1,0 +1,98 @@
+//! What became of a request that was not answered.
+
+use std::error::Error;
+use std::io;
+
+use pillarbox_core::publisher::PublishError;
+
+use crate::connect::PrivateName;
+
+/// Where a request failed, as far as it matters what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The name leads to an address that is not connected to.
+    PrivateAddress,
+    /// The host is not the one that the URL means, or cannot prove it.
+    Certificate,
+    /// Nobody is connected to.
+    NotConnected,
+    /// No answer in time.
+    Slow,
+    /// The connection ended before the answer.
+    CutOff,
+}
+
+impl Failure {
+    /// Reads the client's error. What it shows of the URL may be secret, so that is left out.
+    pub(crate) fn of(error: reqwest::Error) -> (Self, String) {
+        let error = error.without_url();
+        let failure = if sources(&error).any(|source| source.is::<PrivateName>()) {
+            Self::PrivateAddress
+        } else if sources(&error).any(is_certificate) {
+            Self::Certificate
+        } else if error.is_connect() {
+            Self::NotConnected
+        } else if error.is_timeout() {
+            Self::Slow
+        } else {
+            Self::CutOff
+        };
+        // The innermost says what happened; the others, where in the client.
+        let innermost = sources(&error).last().map_or_else(|| error.to_string(), ToString::to_string);
+        (failure, innermost)
+    }
+
+    /// Whether the next request to the same host would end the same way.
+    pub(crate) fn is_of_the_host(self) -> bool {
+        matches!(self, Self::PrivateAddress | Self::Certificate | Self::NotConnected)
+    }
+
+    pub(crate) fn into_error(self, place: &str, problem: &str) -> PublishError {
+        match self {
+            Self::PrivateAddress => PublishError::misconfigured(format!("{place} is not connected to: {problem}")),
+            Self::Certificate => PublishError::misconfigured(format!(
+                "{place} shows no certificate that is trusted: {problem}; correct the URL, or name its authority with `ca_file`"
+            )),
+            Self::NotConnected => PublishError::unavailable(format!("{place} cannot be connected to: {problem}")),
+            Self::Slow => PublishError::unavailable(format!("{place} did not answer in time")),
+            Self::CutOff => {
+                PublishError::unavailable(format!("{place} ended the connection without an answer: {problem}"))
+            }
+        }
+    }
+}
+
+/// The error and what caused it. An `io::Error` hides its own inside.
+fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inside.map(|inside| inside as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}
+
+fn is_certificate(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Unavailable};
+
+    use super::*;
+
+    #[test]
+    fn no_failure_on_the_way_is_the_messages_fault() {
+        let cases: [(Failure, PublishErrorKind, bool); 5] = [
+            (Failure::PrivateAddress, Misconfigured, true),
+            (Failure::Certificate, Misconfigured, true),
+            (Failure::NotConnected, Unavailable, true),
+            (Failure::Slow, Unavailable, false),
+            (Failure::CutOff, Unavailable, false),
+        ];
+        for (failure, kind, host) in cases {
+            let error = failure.into_error("https://h.example", "why");
+            assert_eq!((error.kind(), failure.is_of_the_host()), (kind, host), "{error}");
+            assert!(error.to_string().starts_with("https://h.example "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What travels beside the body.
+
+use std::fmt::Write as _;
+
+use pillarbox_core::publisher::{Message, PublishError};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::sign::SigningKeys;
+
+/// What an event header is called if HTTP or this publisher has a use of its own for its name.
+const ASIDE: &str = "event-header-";
+
+/// The headers of a request, but for authorization. `seconds` since 1970.
+///
+/// # Errors
+/// What no header can carry.
+pub(crate) fn of(message: &Message, keys: &SigningKeys, seconds: i64) -> Result<HeaderMap, PublishError> {
+    let mut headers = HeaderMap::with_capacity(message.headers.len() + 4);
+    for (name, value) in &message.headers {
+        // A map of headers has a limit, 32768 of them, far beyond what an event may hold.
+        headers
+            .try_append(header_name(name)?, header_value(name, value)?)
+            .map_err(|_| PublishError::permanent("the event has more headers than a request can have"))?;
+    }
+    headers.insert(CONTENT_TYPE, content_type(&message.content_type)?);
+    let id = id(message.id.as_str());
+    if !keys.is_empty() {
+        let signatures = keys.sign(&id, seconds, &message.body);
+        headers.insert(HeaderName::from_static("webhook-signature"), own_value(&signatures)?);
+    }
+    headers.insert(HeaderName::from_static("webhook-id"), own_value(&id)?);
+    headers.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(seconds));
+    Ok(headers)
+}
+
+fn header_name(name: &str) -> Result<HeaderName, PublishError> {
+    let safe = safe_name(name);
+    HeaderName::from_bytes(safe.as_bytes())
+        .map_err(|_| PublishError::permanent(format!("the event's header {name:?} has a name that HTTP cannot carry")))
+}
+
+/// The name in small letters, what is no letter of a name written in percent, and out of the way of what HTTP needs.
+fn safe_name(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
+            safe.push(byte as char);
+        } else {
+            percent(&mut safe, byte);
+        }
+    }
+    safe.make_ascii_lowercase();
+    if is_taken(&safe) { format!("{ASIDE}{safe}") } else { safe }
+}
+
+/// Names that say how a request is transferred, whom it is from, or what was signed. An event must not say that.
+fn is_taken(name: &str) -> bool {
+    const NAMES: [&str; 15] = [
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "cookie",
+        "expect",
+        "host",
+        "keep-alive",
+        "range",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+    ];
+    const BEGINNINGS: [&str; 7] = ["content-", "webhook-", "proxy-", "forwarded", "x-forwarded-", "sec-", ASIDE];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, PublishError> {
+    HeaderValue::from_str(&safe_value(value))
+        .map_err(|_| PublishError::permanent(format!("the header {name:?} has a value that HTTP cannot carry")))
+}
+
+/// A value that is safe already.
+fn own_value(value: &str) -> Result<HeaderValue, PublishError> {
+    HeaderValue::from_str(value).map_err(|_| PublishError::permanent("the event's id is one that HTTP cannot carry"))
+}
+
+/// The value, with percent for what a header cannot carry, or not unchanged: bytes beyond ASCII, control characters, spaces
+/// at the ends, and percent itself. Decoding percent gives the value back.
+fn safe_value(value: &str) -> String {
+    let inner = value.len() - value.trim_start_matches(' ').len()..value.trim_end_matches(' ').len();
+    let mut safe = String::with_capacity(value.len());
+    for (index, byte) in value.bytes().enumerate() {
+        if byte.is_ascii_graphic() && byte != b'%' || byte == b' ' && inner.contains(&index) {
+            safe.push(byte as char);
+        } else {
+            percent(&mut safe, byte);
+        }
+    }
+    safe
+}
+
+/// As a header value; the full stop too, since that is what ends the id in what is signed.
+fn id(id: &str) -> String {
+    safe_value(id).replace('.', "%2E")
+}
+
+fn percent(text: &mut String, byte: u8) {
+    // Writing to text does not fail.
+    let _ = write!(text, "%{byte:02X}");
+}
+
+/// A media type is read by the receiver's framework, which decodes no percent: it travels as it is or not at all.
+fn content_type(value: &str) -> Result<HeaderValue, PublishError> {
+    HeaderValue::from_str(value)
+        .map_err(|_| PublishError::permanent(format!("the content type {value:?} is one that HTTP cannot carry")))
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::event::EventId;
+
+    use super::*;
+
+    #[test]
+    fn names_are_made_safe() {
+        for (name, safe) in [
+            ("traceparent", "traceparent"),
+            ("Event-Type", "event-type"),
+            ("a b", "a%20b"),
+            ("a:b\r\nc", "a%3ab%0d%0ac"),
+            ("ü%", "%c3%bc%25"),
+            ("Host", "event-header-host"),
+            ("authorization", "event-header-authorization"),
+            ("Content-Length", "event-header-content-length"),
+            ("webhook-signature", "event-header-webhook-signature"),
+            ("event-header-host", "event-header-event-header-host"),
+        ] {
+            assert_eq!(safe_name(name), safe);
+            assert_eq!(header_name(name).expect("a name").as_str(), safe);
+        }
+    }
+
+    #[test]
+    fn values_come_back_by_decoding_percent() {
+        for (value, safe) in [
+            ("plain text", "plain text"),
+            (
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            ),
+            ("100%", "100%25"),
+            (" a  b ", "%20a  b%20"),
+            ("  ", "%20%20"),
+            ("a\r\nb\tc", "a%0D%0Ab%09c"),
+            ("Zürich 🏔", "Z%C3%BCrich %F0%9F%8F%94"),
+            ("", ""),
+        ] {
+            assert_eq!(safe_value(value), safe);
+            let back = percent_encoding::percent_decode_str(safe).decode_utf8().expect("text");
+            assert_eq!(back, value);
+        }
+    }
+
+    #[test]
+    fn a_request_says_what_it_is() {
+        let mut message = Message::new("x", EventId::new("a.b ü").expect("an id"), "{}");
+        message.headers = vec![("Twice".into(), "1".into()), ("twice".into(), "2".into())];
+        let headers = of(&message, &SigningKeys::parse(&[]).expect("none"), 7).expect("headers");
+        let value = |name: &str| headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>();
+        assert_eq!(value("webhook-id"), ["a%2Eb %C3%BC"]);
+        assert_eq!(value("webhook-timestamp"), ["7"]);
+        assert_eq!(value("content-type"), ["application/json"]);
+        assert_eq!(value("twice"), ["1", "2"]);
+        assert!(value("webhook-signature").is_empty());
+        message.content_type = "a\nb".into();
+        assert!(
+            of(&message, &SigningKeys::parse(&[]).expect("none"), 7)
+                .is_err_and(|e| e.to_string().contains("content type"))
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! Publishes the events of [Pillarbox](https://docs.rs/pillarbox), a transactional outbox, to HTTP endpoints, as
+//! [Standard Webhooks](https://www.standardwebhooks.com).
+//!
+//! # What is guaranteed
+//! A message is confirmed when its endpoint has answered with a status of 200 to 299, never before. One whose answer was lost is
+//! sent again: receivers deduplicate by `webhook-id`, which is the event's id, or by the header `event-id`. Messages of one key
+//! are sent one after the other, each after the answer to the one before; behind one that was not taken, those of its key wait.
+//!
+//! # Targets
+//! A target is an absolute URL, or, with the option `url`, a path below that. With the option, nothing is sent to any other
+//! place, whatever the target says.
+//!
+//! # Where it does not go
+//! A target may come out of an event, so it may be chosen by somebody who wants to reach what only this machine can reach.
+//! Private, loopback, link-local and other special addresses are refused, unless `allow_private` is set; it is the address
+//! connected to that is checked, whatever name led there. Redirects are not followed and proxies not used.
+//!
+//! ```
+//! use pillarbox_core::publisher::Publisher as _;
+//! use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
+//!
+//! let mut options = WebhookOptions::new("https://hooks.example.com/shop");
+//! options.secrets = vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()];
+//! let publisher = WebhookPublisher::new(options)?;
+//! assert_eq!(publisher.info().address, "https://hooks.example.com/shop");
+//! # Ok::<(), pillarbox_core::error::ConfigError>(())
+//! ```
+
+mod options;
+
+mod address;
+mod target;
+
+mod connect;
+
+mod headers;
+mod sign;
+
+mod answer;
+mod error;
+mod publish;
+
+mod check;
+
+pub use options::WebhookOptions;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pillarbox_core::clock::{Clock, SystemClock};
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
+use reqwest::Client;
+use reqwest::header::HeaderValue;
+
+use sign::SigningKeys;
+use target::Targets;
+
+/// The `kind` of this publisher in a configuration.
+const KIND: &str = "webhook";
+
+/// Sends each message by a POST, and takes a status of 200 to 299 as its confirmation.
+#[derive(Debug)]
+pub struct WebhookPublisher {
+    info: PublisherInfo,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    targets: Targets,
+    keys: SigningKeys,
+    authorization: Option<HeaderValue>,
+    /// What an answer that is quoted in an error must not show.
+    secrets: Vec<Secret>,
+    concurrency: usize,
+    timeout: Duration,
+    closed: AtomicBool,
+}
+
+impl WebhookPublisher {
+    /// A publisher on the operating system's clock. Nothing is sent, and no name is looked up.
+    ///
+    /// # Errors
+    /// When an option cannot be used; it says which, and what to write instead.
+    pub fn new(options: WebhookOptions) -> Result<Self, ConfigError> {
+        Self::with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// The same on another clock, which gives signatures their time.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_clock(options: WebhookOptions, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
+        options.check()?;
+        let targets = Targets::new(&options)?;
+        let client = connect::client(&options)?;
+        Ok(Self {
+            info: PublisherInfo::new(KIND, targets.address()),
+            client,
+            clock,
+            authorization: connect::authorization(&options, &targets)?,
+            keys: SigningKeys::parse(&options.secrets)?,
+            secrets: targets.secrets().chain(options.token).chain(options.password).collect(),
+            targets,
+            concurrency: options.concurrency,
+            timeout: options.timeout,
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait]
+impl Publisher for WebhookPublisher {
+    fn info(&self) -> &PublisherInfo {
+        &self.info
+    }
+
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        self.check_each(targets).await
+    }
+
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        self.publish_all(messages).await
+    }
+
+    async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+fn closed() -> PublishError {
+    PublishError::unavailable("the publisher is closed")
+}

@@ -1,0 +1,138 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::Secret;
+use serde::{Deserialize, Deserializer};
+
+/// The most requests under way for one call.
+const CONCURRENCY_LIMIT: usize = 1024;
+
+/// What a [`WebhookPublisher`](crate::WebhookPublisher) is made of.
+///
+/// `Debug` shows no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebhookOptions {
+    /// What targets are paths below: `https://user:password@host/path?query`. User and password are sent as basic authorization,
+    /// the query with each request; neither is shown. Default: none, so that each target is an absolute URL.
+    pub url: Option<Secret>,
+    /// The user's name, for basic authorization at `url`. Default: none.
+    pub username: Option<String>,
+    /// The user's password, for basic authorization at `url`. Default: none.
+    pub password: Option<Secret>,
+    /// A token, for bearer authorization at `url`. Default: none.
+    pub token: Option<Secret>,
+    /// The secrets that sign: `whsec_`, followed by 24 to 64 bytes in Base64. Each gives a signature, so that a receiver may know the
+    /// old one or the new one while they are replaced. Default: none, so that nothing is signed.
+    pub secrets: Vec<Secret>,
+    /// How many requests of one call are under way at once, 1 to 1024. Default: 16.
+    pub concurrency: usize,
+    /// The limit of one call, of the time to connect included. Default: 10 s.
+    #[serde(deserialize_with = "span")]
+    pub timeout: Duration,
+    /// Whether `http://` may lead to another machine. Default: no.
+    pub plaintext: bool,
+    /// Whether private, loopback, link-local and other special addresses may be connected to. Default: no.
+    pub allow_private: bool,
+    /// PEM file of the authorities to trust. Default: those of the operating system.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for WebhookOptions {
+    fn default() -> Self {
+        Self {
+            url: None,
+            username: None,
+            password: None,
+            token: None,
+            secrets: Vec::new(),
+            concurrency: 16,
+            timeout: Duration::from_secs(10),
+            plaintext: false,
+            allow_private: false,
+            ca_file: None,
+        }
+    }
+}
+
+impl WebhookOptions {
+    /// The defaults, with targets below `url`.
+    pub fn new(url: impl Into<Secret>) -> Self {
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// Checks what concerns no other part: numbers, and which options go together.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.concurrency == 0 || self.concurrency > CONCURRENCY_LIMIT {
+            return Err(ConfigError::new(
+                "concurrency",
+                format!("is {}", self.concurrency),
+                format!("set 1 to {CONCURRENCY_LIMIT}"),
+            ));
+        }
+        if self.timeout < Duration::from_millis(1) {
+            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms, such as `10s`"));
+        }
+        if self.timeout > Duration::from_secs(3600) {
+            return Err(ConfigError::new("timeout", "is over an hour", "set at most `1h`, such as `10s`"));
+        }
+        let alone = "leave it out, or set `url`: credentials are sent to one place only";
+        let named = [("username", self.username.is_some()), ("token", self.token.is_some())];
+        if let (None, Some((field, _))) = (&self.url, named.into_iter().find(|(_, set)| *set)) {
+            return Err(ConfigError::new(field, "has no `url` to go with", alone));
+        }
+        match (&self.username, &self.password, &self.token) {
+            (None, Some(_), _) => Err(ConfigError::new("password", "has no `username` to go with", "set both")),
+            (Some(_), _, Some(_)) => {
+                Err(ConfigError::new("token", "contradicts `username`", "leave one of them out: a request has one"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|_| {
+        serde::de::Error::custom(format!(
+            "{text:?} is no duration; write a number and a unit, such as `200ms` or `10s`"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut WebhookOptions)) -> String {
+        let mut options = WebhookOptions::new("https://example.com");
+        change(&mut options);
+        options.check().expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_a_remedy() {
+        assert!(refused(|o| o.concurrency = 0).contains("`concurrency` is 0; set 1 to 1024"));
+        assert!(refused(|o| o.concurrency = 1025).contains("is 1025"));
+        assert!(refused(|o| o.timeout = Duration::ZERO).contains("`timeout` is zero"));
+        assert!(refused(|o| o.timeout = Duration::MAX).contains("`timeout` is over an hour"));
+        assert!(refused(|o| o.password = Some("hunter2".into())).contains("`password` has no `username`"));
+        let both = |o: &mut WebhookOptions| (o.username, o.token) = (Some("u".into()), Some("hunter2".into()));
+        assert!(refused(both).contains("`token` contradicts `username`"));
+        let no_url = |o: &mut WebhookOptions| (o.url, o.token) = (None, Some("hunter2".into()));
+        assert!(refused(no_url).contains("`token` has no `url`"));
+    }
+
+    #[test]
+    fn it_is_read_from_a_configuration_and_shows_no_secret() {
+        let json = r#"{"url":"https://u:hunter2@h/","token":"hunter2","secrets":["whsec_hunter2"],"timeout":"200ms"}"#;
+        let options: WebhookOptions = serde_json::from_str(json).expect("reads");
+        assert_eq!((options.timeout, options.concurrency), (Duration::from_millis(200), 16));
+        assert!(!format!("{options:?}").contains("hunter2"));
+        let error = |json| serde_json::from_str::<WebhookOptions>(json).expect_err("refused").to_string();
+        assert!(error(r#"{"timeout":"soon"}"#).contains("\"soon\" is no duration"));
+        assert!(error(r#"{"time_out":"1s"}"#).contains("unknown field `time_out`"));
+    }
+}

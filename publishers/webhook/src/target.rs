@@ -1,0 +1,321 @@
+//! From a target to the URL that is posted to.
+
+use std::net::IpAddr;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{PublishError, Secret, is_this_host};
+use url::{Host, Url};
+
+use crate::address::is_public;
+use crate::options::WebhookOptions;
+
+/// How targets are read.
+pub(crate) struct Targets {
+    base: Option<Base>,
+    plaintext: bool,
+    allow_private: bool,
+}
+
+/// What targets are below. Its URL holds no credentials: they are in a header.
+struct Base {
+    url: Url,
+    user: String,
+    password: Option<String>,
+}
+
+/// Without the query, which may hold a token.
+impl std::fmt::Debug for Targets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Targets").field("below", &self.address()).finish_non_exhaustive()
+    }
+}
+
+impl Targets {
+    pub(crate) fn new(options: &WebhookOptions) -> Result<Self, ConfigError> {
+        let base = options.url.as_ref().map(|url| Base::parse(url, options)).transpose()?;
+        let targets = Self { base, plaintext: options.plaintext, allow_private: options.allow_private };
+        if let Some(base) = &targets.base {
+            targets.admit(&base.url).map_err(|(problem, remedy)| ConfigError::new("url", problem, remedy))?;
+        }
+        Ok(targets)
+    }
+
+    /// Where it all goes, for people.
+    pub(crate) fn address(&self) -> String {
+        self.base.as_ref().map_or_else(|| "what each target says".to_owned(), |base| shown(&base.url))
+    }
+
+    /// User and password that the base has named.
+    pub(crate) fn credentials(&self) -> Option<(&str, Option<&str>)> {
+        let base = self.base.as_ref()?;
+        (!base.user.is_empty() || base.password.is_some()).then_some((&base.user, base.password.as_deref()))
+    }
+
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret> {
+        let base = self.base.as_ref();
+        let query = base.and_then(|base| base.url.query()).map(Secret::from);
+        base.and_then(|base| base.password.as_deref()).map(Secret::from).into_iter().chain(query)
+    }
+
+    /// The URL of a target.
+    ///
+    /// # Errors
+    /// [`Permanent`](pillarbox_core::publisher::PublishErrorKind::Permanent) where it is malformed, since then its event has made
+    /// it so; `Misconfigured` where an option forbids it. In words without secrets.
+    pub(crate) fn url(&self, target: &str) -> Result<Url, PublishError> {
+        let forbid = |problem: String| Err(PublishError::misconfigured(problem));
+        let url = match &self.base {
+            _ if target.trim().is_empty() => {
+                return Err(PublishError::permanent("the target is empty; write a URL or a path"));
+            }
+            Some(base) if is_absolute(target) => {
+                let url = parse(target)?;
+                if !base.holds(&url) {
+                    return forbid(format!(
+                        "the target {} is not below the option `url`; use a publisher without `url` for it",
+                        shown(&url)
+                    ));
+                }
+                url
+            }
+            Some(base) => base.join(target)?,
+            None if is_absolute(target) => parse(target)?,
+            None => {
+                return forbid(format!("the target {target:?} is no absolute URL; write one, or set the option `url`"));
+            }
+        };
+        match self.admit(&url) {
+            Ok(()) => Ok(url),
+            Err((problem, remedy)) => forbid(format!("the target {} {problem}; {remedy}", shown(&url))),
+        }
+    }
+
+    /// Whether a URL may be used at all: by its scheme, and by its address where it names one. Problem and remedy.
+    fn admit(&self, url: &Url) -> Result<(), (String, &'static str)> {
+        let host = match url.host() {
+            Some(host) => host,
+            None => return Err(("names no host".to_owned(), "write https://host/path")),
+        };
+        match url.scheme() {
+            "https" => {}
+            "http" if self.plaintext || is_this_host(&host.to_string()) => {}
+            "http" => {
+                return Err((
+                    "would send events without TLS to another machine".to_owned(),
+                    "write https://, or set `plaintext = true` where the network is trusted",
+                ));
+            }
+            _ => return Err(("has a scheme that is not HTTP".to_owned(), "write https://host/path")),
+        }
+        let address = match host {
+            Host::Ipv4(address) => IpAddr::V4(address),
+            Host::Ipv6(address) => IpAddr::V6(address),
+            // What a name leads to is checked when it is looked up.
+            Host::Domain(_) => return Ok(()),
+        };
+        if self.allow_private || is_public(address) {
+            return Ok(());
+        }
+        Err((format!("leads to {address}, which is no public address"), "set `allow_private = true` if it is meant"))
+    }
+}
+
+impl Base {
+    fn parse(url: &Secret, options: &WebhookOptions) -> Result<Self, ConfigError> {
+        let malformed = |problem: String| ConfigError::new("url", problem, "write https://host/path");
+        let mut url = Url::parse(url.expose()).map_err(|error| malformed(format!("is no URL: {error}")))?;
+        if url.cannot_be_a_base() || url.fragment().is_some() {
+            return Err(malformed("is no URL to post to".to_owned()));
+        }
+        let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let (user, password) = (decoded(url.username()), url.password().map(decoded));
+        let here = !user.is_empty() || password.is_some();
+        if here && (options.username.is_some() || options.token.is_some()) {
+            let field = if options.token.is_some() { "token" } else { "username" };
+            return Err(ConfigError::new(field, "contradicts the user in `url`", "leave one of them out"));
+        }
+        // Fails for URLs without a host only, which are refused for that.
+        let _ = url.set_username("").and_then(|()| url.set_password(None));
+        Ok(Self { url, user, password })
+    }
+
+    /// A path below the base, with a query of its own behind the base's.
+    fn join(&self, target: &str) -> Result<Url, PublishError> {
+        let unusable = |why: &str| {
+            PublishError::permanent(format!("the target {target:?} {why}; write a path such as `orders/placed`"))
+        };
+        if target.chars().any(|c| c.is_control() || c == '\\' || c == '#') {
+            return Err(unusable("has a character that a path cannot have"));
+        }
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let path = path.trim_start_matches('/');
+        if path.split('/').any(is_dots) {
+            return Err(unusable("has a segment of dots"));
+        }
+        let mut url = self.url.clone();
+        if !path.is_empty() {
+            url.set_path(&format!("{}/{path}", self.url.path().trim_end_matches('/')));
+        }
+        if let Some(query) = query {
+            let both = self.url.query().map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"));
+            url.set_query(Some(&both));
+        }
+        Ok(url)
+    }
+
+    fn holds(&self, url: &Url) -> bool {
+        let own = self.url.path().trim_end_matches('/');
+        let below = url.path().strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        url.origin() == self.url.origin() && below && !url.path().split('/').any(is_dots)
+    }
+}
+
+fn parse(target: &str) -> Result<Url, PublishError> {
+    let mut url =
+        Url::parse(target).map_err(|error| PublishError::permanent(format!("the target is no URL: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(PublishError::misconfigured(
+            "the target holds credentials; they belong into the options of a publisher with `url`",
+        ));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Whether a target begins with a scheme. One in its query does not count.
+fn is_absolute(target: &str) -> bool {
+    target.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
+/// `.` and `..`, also where they are written in percent.
+fn is_dots(segment: &str) -> bool {
+    matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | "..")
+}
+
+/// A URL without what may be secret in it.
+pub(crate) fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(url: Option<&str>, change: impl FnOnce(&mut WebhookOptions)) -> Result<Targets, ConfigError> {
+        let mut options = WebhookOptions { url: url.map(Secret::from), ..WebhookOptions::default() };
+        change(&mut options);
+        Targets::new(&options)
+    }
+
+    #[test]
+    fn a_path_is_below_the_url() {
+        let targets = targets(Some("https://u:hunter2@h.example/in/?key=hunter2"), |_| ()).expect("targets");
+        for (target, url) in [
+            ("orders", "https://h.example/in/orders?key=hunter2"),
+            ("/orders/placed", "https://h.example/in/orders/placed?key=hunter2"),
+            ("//evil.example/x", "https://h.example/in/evil.example/x?key=hunter2"),
+            ("orders?a=b", "https://h.example/in/orders?key=hunter2&a=b"),
+            ("a b/ü%", "https://h.example/in/a%20b/%C3%BC%?key=hunter2"),
+            ("a?to=https://x.example", "https://h.example/in/a?key=hunter2&to=https://x.example"),
+            ("/", "https://h.example/in/?key=hunter2"),
+            ("https://h.example/in/x", "https://h.example/in/x"),
+        ] {
+            assert_eq!(targets.url(target).as_ref().map(Url::as_str), Ok(url), "{target}");
+        }
+        for target in [
+            "../x",
+            "a/../x",
+            "a/%2E%2e/x",
+            "./x",
+            "a#b",
+            "a\\b",
+            "a\nb",
+            "https://h.example/inner",
+            "https://h.example/x",
+            "https://evil.example/in/x",
+            "http://h.example/in/x",
+            "https://h.example:444/in/x",
+            "https://u:hunter2@h.example/in/x",
+            "https://h.example/in/%2e%2e/x",
+        ] {
+            let error = targets.url(target).expect_err(target).to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert_eq!(targets.address(), "https://h.example/in");
+        assert_eq!(targets.credentials(), Some(("u", Some("hunter2"))));
+        assert!(!format!("{targets:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn without_a_url_targets_are_absolute() {
+        let targets = targets(None, |_| ()).expect("targets");
+        assert!(targets.url("https://h.example/x?y#z").is_ok_and(|url| url.as_str() == "https://h.example/x?y"));
+        let error = |target| targets.url(target).expect_err("refused").to_string();
+        assert!(error("orders").contains("no absolute URL; write one, or set the option `url`"));
+        assert!(error("ftp://h.example/x").contains("scheme"));
+        assert!(error("http://h.example/x").contains("`plaintext = true`"));
+        assert!(error("https://u:hunter2@h.example/x").contains("credentials"));
+    }
+
+    #[test]
+    fn a_malformed_target_is_the_events_fault_and_a_forbidden_one_is_not() {
+        use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent};
+        let below = targets(Some("https://h.example/in"), |_| ()).expect("targets");
+        for (target, kind) in [
+            ("", Permanent),
+            ("  ", Permanent),
+            ("../x", Permanent),
+            ("a\nb", Permanent),
+            ("https://", Permanent),
+            ("https://h.example:99999/in", Permanent),
+            ("https://other.example/", Misconfigured),
+        ] {
+            assert_eq!(below.url(target).expect_err(target).kind(), kind, "{target}");
+        }
+        let free = targets(None, |_| ()).expect("targets");
+        for target in ["orders", "http://h.example/", "https://10.0.0.1/", "ftp://h.example/"] {
+            assert_eq!(free.url(target).expect_err(target).kind(), Misconfigured, "{target}");
+        }
+    }
+
+    #[test]
+    fn literal_addresses_are_checked_however_they_are_written() {
+        let open = targets(None, |o| o.plaintext = true).expect("targets");
+        for host in [
+            "127.0.0.1",
+            "0x7f.1",
+            "2130706433",
+            "017700000001",
+            "127.1",
+            "127.0.0.1.",
+            "[::1]",
+            "[::ffff:169.254.169.254]",
+            "169.254.169.254",
+            "10.0.0.1",
+            "0",
+        ] {
+            assert!(
+                open.url(&format!("http://{host}/x")).expect_err(host).to_string().contains("`allow_private = true`"),
+                "{host}"
+            );
+        }
+        assert!(open.url("http://8.8.8.8/x").is_ok());
+        let allowed = targets(None, |o| o.allow_private = true).expect("targets");
+        assert!(allowed.url("http://127.0.0.1:9/x").is_ok() && allowed.url("https://10.0.0.1/x").is_ok());
+        assert!(allowed.url("http://10.0.0.1/x").expect_err("refused").to_string().contains("`plaintext = true`"));
+    }
+
+    #[test]
+    fn a_url_that_cannot_be_used_is_refused_at_once() {
+        let error = |url, change: fn(&mut WebhookOptions)| targets(Some(url), change).expect_err("refused").to_string();
+        assert!(error("h.example/x", |_| ()).contains("setting `url` is no URL"));
+        assert!(error("mailto:a@b", |_| ()).contains("setting `url`"));
+        assert!(error("ftp://h.example/", |_| ()).contains("not HTTP"));
+        assert!(error("http://h.example/", |_| ()).contains("write https://, or set `plaintext = true`"));
+        assert!(error("https://192.168.1.1/", |_| ()).contains("`allow_private = true`"));
+        assert!(error("https://u:hunter2@h/", |o| o.token = Some("x".into())).contains("`token` contradicts the user"));
+        assert!(targets(Some("http://h.example/"), |o| o.plaintext = true).is_ok());
+    }
+}
