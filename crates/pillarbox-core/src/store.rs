@@ -138,6 +138,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_leaves_out_done_and_dead_rows`
     /// - `fetch_reads_a_row_of_three_columns`
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
+    /// - `fetch_leaves_out_event_types`
     ///
     /// With a [`Fetch::scope`]:
     /// - `fetch_in_a_scope_returns_its_partitions_and_rows_without_one`
@@ -165,6 +166,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `claim_tells_of_a_holder_that_died`
     /// - `claim_by_an_unregistered_node_takes_nothing`
     /// - `claim_hands_over_an_undecodable_row_beside_the_others`
+    /// - `claim_leaves_out_event_types`
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
     /// Gives up rows that `node` holds, so that any node may deliver them: `locked_by` is NULL again, whether an attempt
@@ -300,6 +302,8 @@ pub struct Fetch {
     pub limit: usize,
     /// Only rows that a node that owns groups of keys may deliver now; `None` for any row. [`Store::claim`] knows no scope.
     pub scope: Option<Scope>,
+    /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
+    pub without_types: Vec<Box<str>>,
 }
 
 /// Which of the pending rows a node that owns groups of keys may deliver now.

@@ -55,7 +55,7 @@ impl Preview {
         let (mut above, mut timed, mut seen) = (0, Vec::new(), 0);
         while seen < limit {
             let page = PAGE.min(limit - seen);
-            let fetch = Fetch { above, exclude: timed.clone(), limit: page, scope: None };
+            let fetch = Fetch { above, exclude: timed.clone(), limit: page, scope: None, without_types: Vec::new() };
             let rows = store.fetch(&fetch).await?.rows;
             let full = rows.len() >= page;
             for row in rows {

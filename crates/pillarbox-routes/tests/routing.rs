@@ -106,9 +106,8 @@ async fn the_first_route_that_takes_an_event_has_it() {
 #[tokio::test]
 async fn an_event_that_no_route_takes_is_given_up_parked_or_dropped() {
     let publisher = MemoryPublisher::new();
-    let routes = |unrouted| {
-        Routes::new().route(Route::to(Arc::new(publisher.clone()), "x").types(["a"])).unrouted(unrouted)
-    };
+    let routes =
+        |unrouted| Routes::new().route(Route::to(Arc::new(publisher.clone()), "x").types(["a"])).unrouted(unrouted);
     let store = run(vec![event("b")], routes(Unrouted::Dead)).await;
     assert_eq!(errors(&store), [Some("no route takes event type `b` of aggregate type `__GLOBAL__`".to_owned())]);
     let store = run(vec![event("b")], routes(Unrouted::Drop)).await;
@@ -127,7 +126,8 @@ async fn an_event_that_no_route_takes_is_given_up_parked_or_dropped() {
 #[tokio::test]
 async fn a_raw_message_is_the_payload_and_says_which_event_it_is() {
     let publisher = MemoryPublisher::new();
-    let route = Route::to(Arc::new(publisher.clone()), "x").without_headers(["trace*"]).with_header("from", "{tenant_id}");
+    let route =
+        Route::to(Arc::new(publisher.clone()), "x").without_headers(["trace*"]).with_header("from", "{tenant_id}");
     let event = order("order.placed", "o-1");
     let (id, at) = (event.id().to_string(), event.occurred_at().to_string());
     run(vec![event], Routes::new().route(route)).await;
@@ -231,8 +231,7 @@ async fn each_message_has_its_own_receipt() {
 async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
     let (ill, well) = (MemoryPublisher::new(), MemoryPublisher::new());
     ill.answer(Answer::Fail(PublishError::unavailable("connection refused")));
-    let breaker =
-        Breaker { failures: 5, pause: Duration::from_millis(50), max_pause: Duration::from_millis(100) };
+    let breaker = Breaker { failures: 5, pause: Duration::from_millis(50), max_pause: Duration::from_millis(100) };
     let forwarder = Routes::new()
         .route(Route::to(Arc::new(ill.clone()), "x").named("ill").types(["a"]).breaker(breaker))
         .route(Route::to(Arc::new(well.clone()), "x").named("well").types(["b"]))

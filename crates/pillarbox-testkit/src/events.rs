@@ -42,7 +42,7 @@ pub(crate) fn all() -> Fetch {
 
 /// The first `limit` rows that are due.
 pub(crate) fn some(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
 }
 
 /// The `seq` of each row, in their order.

@@ -34,6 +34,10 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
         wanted.push_str(&keys(sql, scope));
         (heads, unblocked) = blocking(sql, scope.heads);
     }
+    if !fetch.without_types.is_empty() {
+        let types: Vec<&str> = fetch.without_types.iter().map(|name| &**name).collect();
+        wanted.push_str(&fill(&sql.without_types, &[("types", &Literal::byte_list(&types))]));
+    }
     if !fetch.exclude.is_empty() {
         wanted.push_str(&fill(&sql.wanted, &[("seqs", &Literal::ints(&fetch.exclude))]));
     }

@@ -133,7 +133,13 @@ mod tests {
             assert_eq!(seqs.len(), count);
             written.extend(seqs.into_iter().zip(ids));
         }
-        let all = pillarbox_core::store::Fetch { above: 0, exclude: Vec::new(), limit: 5000, scope: None };
+        let all = pillarbox_core::store::Fetch {
+            above: 0,
+            exclude: Vec::new(),
+            limit: 5000,
+            scope: None,
+            without_types: Vec::new(),
+        };
         let fetched = store.fetch(&all).await.expect("fetches");
         let found: Vec<(i64, String)> = fetched
             .rows

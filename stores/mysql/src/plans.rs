@@ -126,7 +126,7 @@ async fn fetches_and_claims_read_the_rows_they_return() {
         let in_memory: Vec<i64> = (DONE + 1..=DONE + 500).collect();
         for (above, exclude) in [(0, vec![]), (0, in_memory.clone()), (DONE + 2000, in_memory)] {
             let left_out = u64::try_from(exclude.len()).expect("fits");
-            let fetch = Fetch { above, exclude, limit: LIMIT, scope: None };
+            let fetch = Fetch { above, exclude, limit: LIMIT, scope: None, without_types: Vec::new() };
             for (free, locking) in [("", ""), (&*free, "\nFOR UPDATE SKIP LOCKED")] {
                 let [next_due, due, ready] = queries(sql, &fetch, free, locking);
                 check(session, &next_due, "pillarbox_queue", 3).await;
@@ -175,7 +175,8 @@ async fn check_scopes(store: &MysqlStore, session: &mut Session) {
         // Every second row is in another partition, and told by the index to be.
         for (last, without, read) in [(255, vec![], limit), (127, vec![key("key-1"), key("key-2")], limit + 20)] {
             let scope = Scope { partitions: 0..=last, heads, without, only: None };
-            let fetch = Fetch { above: 0, exclude: vec![1, 2, 3], limit: LIMIT, scope: Some(scope) };
+            let fetch =
+                Fetch { above: 0, exclude: vec![1, 2, 3], limit: LIMIT, scope: Some(scope), without_types: Vec::new() };
             let [next_due, due, ready] = queries(sql, &fetch, "", "");
             check(session, &next_due, "pillarbox_queue", 200).await;
             check(session, &due, "pillarbox_queue", read + 2 * looks * limit + 200).await;
@@ -198,7 +199,7 @@ async fn what_waits_behind_a_head_is_passed_over() {
             session.run(statement).await.expect("fills the table");
         }
         let scope = Scope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: None };
-        let fetch = Fetch { above: 0, exclude: vec![], limit: LIMIT, scope: Some(scope) };
+        let fetch = Fetch { above: 0, exclude: vec![], limit: LIMIT, scope: Some(scope), without_types: Vec::new() };
         let [_, _, ready] = queries(&store.inner().sql, &fetch, "", "");
         check(session, &ready, "pillarbox_queue", 2 * 11_000 + 10).await;
         let fetched = store.fetch(&fetch).await.expect("fetches");

@@ -9,7 +9,7 @@ WITH fence AS MATERIALIZED (
     SELECT ctid AS "place", "seq", "locked_by" FROM {event}
     WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
       AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
-      AND "seq" NOT IN (SELECT unnest($3::bigint[])) AND EXISTS (SELECT FROM fence)
+      AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
     ORDER BY "available_at", "seq"
     LIMIT $4::bigint
     FOR UPDATE SKIP LOCKED
@@ -18,7 +18,7 @@ WITH fence AS MATERIALIZED (
         SELECT ctid AS "place", "seq", "locked_by" FROM {event}
         WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $2::bigint
           AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
-          AND "seq" NOT IN (SELECT unnest($3::bigint[])) AND EXISTS (SELECT FROM fence)
+          AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
         ORDER BY "seq"
         LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
@@ -48,7 +48,7 @@ UNION ALL
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
         NULL, NULL, NULL
     FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()/* without_types */
     ORDER BY "available_at", "seq"
     LIMIT 1
 )

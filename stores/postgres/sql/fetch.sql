@@ -1,11 +1,11 @@
 -- $1 above, $2 excluded seqs, $3 limit, $4 what rows without a due time get of the limit at least. What stands in braces is
--- empty without a scope; see src/scope.rs.
+-- empty without a scope; see src/scope.rs. For what stands in the place of the comments, see src/types.rs.
 -- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
 -- The status predicate is a literal, as a bind it would not match the partial indexes.
 WITH due AS MATERIALIZED (
     SELECT * FROM {event} AS e
     WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
-      AND "seq" NOT IN (SELECT unnest($2::bigint[])){and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
+      AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
     ORDER BY "available_at", "seq"
     LIMIT $3::bigint
 )
@@ -17,7 +17,7 @@ WITH due AS MATERIALIZED (
     FROM (
         SELECT * FROM {event} AS e
         WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $1::bigint
-          AND "seq" NOT IN (SELECT unnest($2::bigint[])){and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
+          AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
         LIMIT $3::bigint
     ) ready
@@ -35,7 +35,7 @@ UNION ALL
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
         NULL, NULL, NULL
     FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now(){and_of_these_partitions}
+    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()/* without_types */{and_of_these_partitions}
     ORDER BY "available_at", "seq"
     LIMIT 1
 ){and_interventions}

@@ -10,20 +10,26 @@ use crate::fetch::{from, reserved_for_ready, size, wait};
 use crate::row::{self, Micros};
 use crate::session::Param;
 use crate::store::Inner;
+use crate::types::{names, without};
 
 /// Takes rows that are due and free, and asks for the next due time, in one statement.
 pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result<Fetched, Failure> {
     let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
     let node = node.as_str();
-    let params: [Param<'_>; 5] = [
+    let mut params: Vec<Param<'_>> = vec![
         (&node, Type::TEXT),
         (&above, Type::INT8),
         (&fetch.exclude, Type::INT8_ARRAY),
         (&limit, Type::INT8),
         (&reserved, Type::INT8),
     ];
+    let types = names(&fetch.without_types);
+    let sql = without(&store.sql.claim, &fetch.without_types, params.len() + 1);
+    if !types.is_empty() {
+        params.push((&types, Type::TEXT_ARRAY));
+    }
     let session = store.sessions.session().await?;
-    let found = session.query(&store.sql.claim, &params).await?;
+    let found = session.query(&sql, &params).await?;
     session.finish();
 
     let mut taken: Vec<(Option<Micros>, i64, &Row)> = Vec::with_capacity(found.len());

@@ -9,6 +9,7 @@ use crate::row::{self, Micros};
 use crate::scope::Bounds;
 use crate::session::Param;
 use crate::store::Inner;
+use crate::types::{names, without};
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
@@ -19,13 +20,17 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
     if let Some(bounds) = &bounds {
         bounds.bind(&mut params);
     }
-    let sql = store.sql.fetch.of(fetch.scope.as_ref());
+    let types = names(&fetch.without_types);
+    let sql = without(store.sql.fetch.of(fetch.scope.as_ref()), &fetch.without_types, params.len() + 1);
+    if !types.is_empty() {
+        params.push((&types, Type::TEXT_ARRAY));
+    }
     let mut session = store.sessions.session().await?;
     let found = if bounds.is_some() {
         // The look into the index of heads costs the planner's guess so much that it would have the statement compiled.
-        session.query_by_index(sql, &params).await?
+        session.query_by_index(&sql, &params).await?
     } else {
-        session.query(sql, &params).await?
+        session.query(&sql, &params).await?
     };
     session.finish();
 

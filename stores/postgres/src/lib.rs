@@ -42,6 +42,7 @@ mod share;
 mod sql;
 mod store;
 mod tls;
+mod types;
 mod upkeep;
 mod url;
 mod wakeup;

@@ -4,5 +4,5 @@ SELECT clock.now,
         WHERE status IN (0, 2) AND available_at IS NOT NULL),
        (SELECT min(available_at) FROM {event} INDEXED BY {event_due}
         WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at > clock.now
-          AND seq NOT IN (SELECT value FROM json_each(?2)) AND {free})
+          AND seq NOT IN (SELECT value FROM json_each(?2)) AND {free}/* without_types */)
 FROM (SELECT {now} AS now) AS clock

@@ -65,7 +65,11 @@ struct Wanted<'f> {
     node: Option<&'f NodeId>,
     exclude: String,
     scope: Option<&'f Scope>,
+    without_types: &'f [Box<str>],
 }
+
+/// What stands in the statements where event types are left out, if there are any to leave out.
+const TYPES: &str = "/* without_types */";
 
 impl<'f> Wanted<'f> {
     fn new(sql: &'f Sql, node: Option<&'f NodeId>, fetch: &'f Fetch) -> Self {
@@ -75,21 +79,47 @@ impl<'f> Wanted<'f> {
             None => (&sql.fetch_times, &sql.fetch_ready, &sql.fetch_due),
             Some(Reads { ready, due }) => (&sql.scoped.times, ready, due),
         };
-        Self { times, ready, due, node, exclude: json::array(fetch.exclude.iter().copied()), scope }
+        Self {
+            times,
+            ready,
+            due,
+            node,
+            exclude: json::array(fetch.exclude.iter().copied()),
+            scope,
+            without_types: &fetch.without_types,
+        }
     }
 
     fn select(&self, sql: &Arc<str>, bound: i64, limit: usize) -> Select<'f> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let select = query(AssertSqlSafe(Arc::clone(sql)));
+        let sql = if self.without_types.is_empty() {
+            Arc::clone(sql)
+        } else {
+            // After the four that every statement binds, and the five of a scope.
+            let parameter = if self.scope.is_some() { 10 } else { 5 };
+            let condition = format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))");
+            sql.replace(TYPES, &condition).into()
+        };
+        let select = query(AssertSqlSafe(sql));
         let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
-        let Some(scope) = self.scope else { return select };
+        let types = || (!self.without_types.is_empty()).then(|| json::texts(self.without_types));
+        let Some(scope) = self.scope else {
+            return match types() {
+                Some(types) => select.bind(types),
+                None => select,
+            };
+        };
         let only = scope.only.as_ref();
-        select
+        let select = select
             .bind(*scope.partitions.start())
             .bind(*scope.partitions.end())
             .bind(json::keys(&scope.without))
             .bind(only.map(|only| &*only.key))
-            .bind(only.and_then(|only| only.handler.as_deref()))
+            .bind(only.and_then(|only| only.handler.as_deref()));
+        match types() {
+            Some(types) => select.bind(types),
+            None => select,
+        }
     }
 }
 

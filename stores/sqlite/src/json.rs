@@ -34,6 +34,12 @@ pub(crate) fn keys(keys: &[OrderKey]) -> String {
     format!("[{}]", texts.join(","))
 }
 
+/// A JSON array of texts, in hexadecimal as well.
+pub(crate) fn texts(texts: &[Box<str>]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("\"{}\"", hex(text))).collect();
+    format!("[{}]", texts.join(","))
+}
+
 /// The hexadecimal text of the bytes, as SQLite's function `hex` writes it.
 fn hex(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len() * 2), |mut hex, byte| {

@@ -5,6 +5,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::Lookout;
+use super::gate::{Gate, Seen};
 use super::sweep::Sweep;
 use crate::clock::Random;
 use crate::error::StoreError;
@@ -25,6 +27,8 @@ pub(crate) struct Claimer {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) config: ClaimConfig,
     pub(crate) tenure: Tenure,
+    pub(crate) gate: Gate,
+    pub(crate) seen: Seen,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
     /// Where rows that make no event get their verdict.
@@ -52,7 +56,15 @@ impl Claimer {
                 let look = self.intake.pulse.look.until(latest, self.intake.lookout.wait(latest)).await;
                 sweep.begin(look.lowest, Instant::now() >= latest, Instant::now());
             }
-            match self.fetch(&mut sweep, room.min(self.config.batch)).await {
+            let held = self.gate.held(&mut self.seen, Instant::now());
+            if held.reopened {
+                // What was left out may be anywhere.
+                sweep.begin(Some(Lookout::ANY), true, Instant::now());
+            }
+            if let Some(next) = held.next {
+                self.intake.lookout.due_in(next.saturating_duration_since(Instant::now()));
+            }
+            match self.fetch(&mut sweep, room.min(self.config.batch), held.types).await {
                 Ok(found) => {
                     if pause.is_over() {
                         tracing::info!("the outbox table can be read again");
@@ -71,7 +83,12 @@ impl Claimer {
     }
 
     /// Fetches once; says whether anything new was found.
-    async fn fetch(&mut self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
+    async fn fetch(
+        &mut self,
+        sweep: &mut Sweep,
+        limit: usize,
+        without_types: Vec<Box<str>>,
+    ) -> Result<bool, StoreError> {
         let intake = Arc::clone(&self.intake);
         let sight = intake.registry.sight();
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
@@ -80,7 +97,7 @@ impl Claimer {
         let passed = if sweep.cursor().is_some() && fence == Fence::Table { i64::MAX } else { i64::MIN };
         let exclude = sight.exclude(passed);
         let held = exclude.iter().min().copied();
-        let fetch = Fetch { above: sweep.above(), exclude, limit, scope: None };
+        let fetch = Fetch { above: sweep.above(), exclude, limit, scope: None, without_types };
         let call = match fence {
             Fence::Table | Fence::Partition => self.store.fetch(&fetch),
             Fence::Row => self.store.claim(&self.tenure.node, &fetch),

@@ -11,6 +11,7 @@ mod sweep;
 pub(crate) use claimer::Claimer;
 use claimer::condemn;
 pub use gate::Gate;
+pub(crate) use gate::Seen;
 use horizon::Horizon;
 pub(crate) use listener::listen;
 pub(crate) use lookout::Lookout;

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::gate::{Gate, Seen};
 use super::{Horizon, Lookout, condemn};
 use crate::clock::Random;
 use crate::error::StoreError;
@@ -50,6 +51,7 @@ pub(crate) struct Reader {
     pub(crate) config: ClaimConfig,
     pub(crate) tenure: Tenure,
     pub(crate) heads: Heads,
+    pub(crate) gate: Gate,
     /// Where rows that make no event get their verdict.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
@@ -70,6 +72,9 @@ pub(crate) struct Place {
     looked: Option<Instant>,
     /// Whether a key was refilled last.
     refills: bool,
+    /// What the gate held back when it was last asked.
+    seen: Seen,
+    held: Vec<Box<str>>,
 }
 
 /// A contiguous run of this node's partitions, which is what one statement can read.
@@ -116,6 +121,7 @@ impl Reader {
         let mut pause = Pause::default();
         loop {
             self.follow_assignment();
+            self.follow_gate();
             let Some((job, limit)) = self.job() else {
                 self.wait(next_look).await;
                 // A node that owns nothing yet has nothing to look at either.
@@ -157,6 +163,18 @@ impl Reader {
             self.place.assignment = assignment;
             self.place.runs = partitions.runs().into_iter().map(Run::new).collect();
         }
+    }
+
+    /// What was held back before is read from the bottom, where it may be.
+    fn follow_gate(&mut self) {
+        let held = self.gate.held(&mut self.place.seen, Instant::now());
+        if held.reopened {
+            self.start_over();
+        }
+        if let Some(next) = held.next {
+            self.intake.lookout.due_in(next.saturating_duration_since(Instant::now()));
+        }
+        self.place.held = held.types;
     }
 
     /// The next thing to read, and how many rows of it; `None` if there is nothing, or no room for it.
@@ -208,11 +226,15 @@ impl Reader {
     fn has_to_start_over(&mut self, interventions: i64) -> bool {
         let changed = std::mem::replace(&mut self.place.interventions, interventions) != interventions;
         if changed {
-            for run in &mut self.place.runs {
-                (run.mark, run.unread) = (0, true);
-            }
+            self.start_over();
         }
         changed
+    }
+
+    fn start_over(&mut self) {
+        for run in &mut self.place.runs {
+            (run.mark, run.unread) = (0, true);
+        }
     }
 
     /// Fetches once; says whether anything new was found.
@@ -234,7 +256,7 @@ impl Reader {
         let mut exclude = sight.exclude(if above == 0 { i64::MIN } else { above });
         exclude.sort_unstable();
         let asked_about_heads = scope.heads != Heads::None;
-        let fetch = Fetch { above, exclude, limit, scope: Some(scope) };
+        let fetch = Fetch { above, exclude, limit, scope: Some(scope), without_types: self.place.held.clone() };
         let call = self.store.fetch(&fetch).instrument(tracing::debug_span!("claim", above, limit));
         let call = intake.meters.claim.measure(call, |fetched| fetched.rows.len());
         let Fetched { mut rows, next_due, interventions, heads } = intake.pulse.look.ask(call).await?;

@@ -6,8 +6,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Gate;
 use super::supervisor::Supervisor;
-use crate::claim::{Claimer, Place, Reader};
+use crate::claim::{Claimer, Place, Reader, Seen};
 use crate::dispatch::{Suspects, Worker};
 use crate::handle::Deliverer;
 use crate::maintain::{Purger, Task};
@@ -126,6 +127,9 @@ impl Term {
                     lanes: Arc::clone(lanes),
                     random: Arc::clone(random),
                     config: config.claim.clone(),
+                    // One event after the other: what is held back would be overtaken.
+                    gate: if tenure.mode == Mode::Ordered { Gate::new() } else { supervisor.gate.clone() },
+                    seen: Seen::default(),
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     tenure: tenure.clone(),
                     verdicts: sender,
@@ -142,6 +146,7 @@ impl Term {
                     config: config.claim.clone(),
                     tenure: tenure.clone(),
                     heads: config.retry.failing_key.heads(),
+                    gate: supervisor.gate.clone(),
                     verdicts: sender,
                     stop: stop_claiming.clone(),
                     place: Place::default(),

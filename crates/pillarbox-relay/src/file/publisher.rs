@@ -54,6 +54,16 @@ struct Reading<'a, 'i> {
 impl Reading<'_, '_> {
     fn make(self, kind: &str) -> Result<Arc<dyn Publisher>, FileError> {
         match kind {
+            #[cfg(feature = "kafka")]
+            "kafka" => self.with(pillarbox_kafka::KafkaPublisher::new),
+            #[cfg(feature = "nats")]
+            "nats" => self.with(pillarbox_nats::NatsPublisher::new),
+            #[cfg(feature = "rabbitmq")]
+            "rabbitmq" => self.with(pillarbox_rabbitmq::RabbitMqPublisher::new),
+            #[cfg(feature = "redis")]
+            "redis" => self.with(pillarbox_redis::RedisPublisher::new),
+            #[cfg(feature = "webhook")]
+            "webhook" => self.with(pillarbox_webhook::WebhookPublisher::new),
             kind if KINDS.contains(&kind) => {
                 let feature = if kind == "sns" || kind == "sqs" { "aws" } else { kind };
                 let problem = format!(

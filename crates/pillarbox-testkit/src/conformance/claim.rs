@@ -79,6 +79,21 @@ pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harn
     Ok(())
 }
 
+/// Events of some types are left for another claim.
+pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let seqs = db.write(vec![Envelope::json("held", "{}")?, event()?, Envelope::json("held", "{}")?]).await?;
+    db.write(vec![delayed()?]).await?;
+    let without_types: Vec<Box<str>> = vec!["held".into(), "test.delayed".into()];
+    let fetched = store.claim(&node, &Fetch { without_types, ..all() }).await?;
+    assert_eq!((seqs_of(&fetched), fetched.next_due), (vec![seqs[1]], None));
+    let fetched = store.claim(&node, &Fetch { exclude: vec![seqs[1]], ..all() }).await?;
+    assert_eq!(seqs_of(&fetched), [seqs[0], seqs[2]]);
+    assert!(fetched.next_due.is_some());
+    Ok(())
+}
+
 /// A row whose time has not come is nobody's yet; when it will come is known unless the limit was reached.
 pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness>(db: &H) -> Outcome {
     let store = db.store();

@@ -1,12 +1,12 @@
 use std::collections::BTreeSet;
 
-use pillarbox_core::event::GLOBAL_AGGREGATE;
+use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::settle::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow};
 use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
-use crate::events::{all, event, events, ids, settle_all, some};
+use crate::events::{all, delayed, event, events, everything, ids, settle_all, some};
 use crate::nodes::owner;
 use crate::run::Outcome;
 
@@ -70,6 +70,33 @@ pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcom
     let fetched = store.fetch(&Fetch { exclude: exclude.clone(), ..some(20) }).await?;
     let order: BTreeSet<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
     assert_eq!(order, retried[30..].iter().chain(&seqs[2990..]).copied().collect::<BTreeSet<_>>());
+    Ok(())
+}
+
+/// Events of some types neither come nor take the place of others, whether they are due, were put off, or belong to a key;
+/// nor is anybody woken for them.
+pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let of = |event_type: &str| Envelope::json(event_type, "{}");
+    let put_off = db.write(vec![of("it's.held")?, of("wanted")?]).await?;
+    settle_all(&*store, &node, &put_off, &retry_now()).await?;
+    db.write(vec![delayed()?]).await?;
+    let seqs = db.write(vec![of("it's.held")?, of("wanted")?, of("HELD")?, of("held\"")?, of("held")?]).await?;
+
+    let without_types: Vec<Box<str>> = vec!["it's.held".into(), "held\"".into(), "test.delayed".into(), "none".into()];
+    for scope in [None, Some(everything())] {
+        for limit in [3, 100] {
+            let fetched = store
+                .fetch(&Fetch { without_types: without_types.clone(), scope: scope.clone(), ..some(limit) })
+                .await?;
+            let found: BTreeSet<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
+            let expected = BTreeSet::from([put_off[1], seqs[1], seqs[2], seqs[4]]);
+            assert!(found.is_subset(&expected) && found.len() == limit.min(4), "{found:?} of {expected:?}");
+            assert_eq!(fetched.next_due, None, "what is left out wakes nobody");
+        }
+    }
+    assert!(store.fetch(&some(100)).await?.next_due.is_some(), "unless it is wanted");
     Ok(())
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn done(seqs: &[i64]) -> Vec<Verdict> {
 }
 
 pub(crate) fn fetch(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
 }
 
 pub(crate) async fn pending(store: &MysqlStore) -> Vec<i64> {

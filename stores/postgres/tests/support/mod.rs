@@ -193,7 +193,7 @@ pub(crate) async fn claimer(store: &dyn Store, name: &str) -> NodeId {
 }
 
 pub(crate) fn fetch(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
 }
 
 pub(crate) fn seqs(rows: &[FetchedRow]) -> Vec<i64> {

@@ -88,7 +88,7 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None, without_types: Vec::new() };
     let (mut finished, mut dropped, mut lost) = (0, 0, 0);
     for polls in 1.. {
         let seqs = write(&store, 3).await;
@@ -120,7 +120,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None, without_types: Vec::new() };
     write(&store, 3).await;
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
@@ -185,7 +185,7 @@ async fn reads_and_joins_may_be_dropped_anywhere() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     write(&store, 2_000).await;
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 2_000, scope: None };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 2_000, scope: None, without_types: Vec::new() };
     for polls in 0..20 {
         let node = NodeId::from_stored(&format!("node-{polls}"));
         let _ = dropped_after(polls, store.fetch(&fetch)).await;

@@ -16,7 +16,7 @@ use crate::scratch::{Scratch, done, pending, write};
 const EVENTS: usize = 2_000;
 
 fn some(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None }
+    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
 }
 
 async fn peer(store: &SqliteStore) -> NodeId {

@@ -42,7 +42,8 @@ async fn a_table_of_the_first_version_is_upgraded_with_its_rows() {
     assert!(error.to_string().contains("version 1, this release needs 4"), "{error}");
     store.migrate().await.expect("takes the missing step");
     store.check().await.expect("is complete");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: Some(scope(Heads::Retry)) };
+    let fetch =
+        Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: Some(scope(Heads::Retry)), without_types: Vec::new() };
     let fetched = store.fetch(&fetch).await.expect("fetches");
     let seqs: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
     assert_eq!(seqs, [1, 3], "the second waits behind the first, which failed before there was an index of such");

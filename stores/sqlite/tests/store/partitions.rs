@@ -31,7 +31,7 @@ async fn insert(store: &SqliteStore, values: &str) {
 }
 
 async fn fetched(store: &SqliteStore, scope: Option<Scope>) -> Vec<FetchedRow> {
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 100, scope };
+    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 100, scope, without_types: Vec::new() };
     store.fetch(&fetch).await.expect("fetches").rows
 }
 

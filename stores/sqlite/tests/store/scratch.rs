@@ -71,8 +71,10 @@ pub(crate) async fn owner(store: &SqliteStore) -> NodeId {
 }
 
 pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
-    let fetched =
-        store.fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10_000, scope: None }).await.expect("fetches");
+    let fetched = store
+        .fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10_000, scope: None, without_types: Vec::new() })
+        .await
+        .expect("fetches");
     let row = |row| match row {
         FetchedRow::Row(row) => row,
         FetchedRow::Broken(row) => panic!("{row:?}"),

@@ -131,16 +131,26 @@ impl State {
 
     pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
         let found = match &fetch.scope {
-            None => self.pending.find(fetch, now, |_| true),
+            None => self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq)),
             Some(scope) => {
                 let without: HashSet<&OrderKey> = scope.without.iter().collect();
-                self.pending.find(fetch, now, |seq| self.is_in(scope, &without, seq))
+                self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && self.is_in(scope, &without, seq))
             }
         };
         let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
         let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
         let heads = asked && self.counts.retry + self.counts.dead > 0;
         Fetched { interventions, heads, ..self.read(&found) }
+    }
+
+    /// Whether its type is not to be left out.
+    fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
+        let held = &fetch.without_types;
+        held.is_empty()
+            || self
+                .rows
+                .get(&seq)
+                .is_none_or(|row| held.iter().all(|held| **held != *row.event.envelope().event_type()))
     }
 
     fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, seq: i64) -> bool {
@@ -170,7 +180,7 @@ impl State {
             })
         };
         let fetched = {
-            let found = self.pending.find(fetch, now, free);
+            let found = self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && free(seq));
             self.read(&found)
         };
         for row in &fetched.rows {
