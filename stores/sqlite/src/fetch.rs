@@ -83,13 +83,8 @@ impl<'f> Wanted<'f> {
         let select = query(AssertSqlSafe(Arc::clone(sql)));
         let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
         let Some(scope) = self.scope else { return select };
-        let only = scope.only.as_ref();
-        select
-            .bind(*scope.partitions.start())
-            .bind(*scope.partitions.end())
-            .bind(json::keys(&scope.without))
-            .bind(only.map(|only| &*only.key))
-            .bind(only.and_then(|only| only.handler.as_deref()))
+        let only = (!scope.only.is_empty()).then(|| json::keys(&scope.only));
+        select.bind(*scope.partitions.start()).bind(*scope.partitions.end()).bind(json::keys(&scope.without)).bind(only)
     }
 }
 

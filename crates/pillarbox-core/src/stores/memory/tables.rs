@@ -134,7 +134,8 @@ impl State {
             None => self.pending.find(fetch, now, |_| true),
             Some(scope) => {
                 let without: HashSet<&OrderKey> = scope.without.iter().collect();
-                self.pending.find(fetch, now, |seq| self.is_in(scope, &without, seq))
+                let only: HashSet<&OrderKey> = scope.only.iter().collect();
+                self.pending.find(fetch, now, |seq| self.is_in(scope, &without, &only, seq))
             }
         };
         let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
@@ -143,15 +144,15 @@ impl State {
         Fetched { interventions, heads, ..self.read(&found) }
     }
 
-    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, seq: i64) -> bool {
+    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
         let Some(row) = self.rows.get(&seq) else { return false };
         if !row.partition.is_none_or(|partition| scope.partitions.contains(&partition)) {
             return false;
         }
         match row.order_key() {
-            None => scope.only.is_none(),
+            None => only.is_empty(),
             Some(key) => {
-                scope.only.as_ref().is_none_or(|only| *only == key)
+                (only.is_empty() || only.contains(&key))
                     && !without.contains(&key)
                     && !self.heads.block(seq, &key, scope.heads)
             }
