@@ -144,7 +144,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_in_a_scope_returns_its_partitions_and_rows_without_one`
     /// - `fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head`
     /// - `fetch_in_a_scope_waits_behind_dead_heads_if_asked`
-    /// - `fetch_in_a_scope_leaves_out_keys_or_reads_one_alone`
+    /// - `fetch_in_a_scope_leaves_out_keys_or_reads_some_alone`
     /// - `fetch_in_a_scope_counts_interventions`
     /// - `fetch_in_a_scope_says_whether_there_are_heads`
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError>;
@@ -315,8 +315,8 @@ pub struct Scope {
     pub heads: Heads,
     /// Keys to leave out: memory holds enough of them.
     pub without: Vec<OrderKey>,
-    /// If set, rows of this key only.
-    pub only: Option<OrderKey>,
+    /// Rows of these keys only; if there are none, of any.
+    pub only: Vec<OrderKey>,
 }
 
 /// What makes the later rows of a key wait. A row's key is its ordering key, or where that is missing its aggregate id; rows

@@ -146,7 +146,7 @@ behaviors! {
         fetch_in_a_scope_returns_its_partitions_and_rows_without_one,
         fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head,
         fetch_in_a_scope_waits_behind_dead_heads_if_asked,
-        fetch_in_a_scope_leaves_out_keys_or_reads_one_alone,
+        fetch_in_a_scope_leaves_out_keys_or_reads_some_alone,
         fetch_in_a_scope_counts_interventions,
         fetch_in_a_scope_says_whether_there_are_heads,
     }

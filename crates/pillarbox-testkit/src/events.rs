@@ -136,7 +136,7 @@ pub(crate) fn keyed_each(keys: &[&str]) -> Result<Vec<Envelope>, InvalidEvent> {
 
 /// All rows of all partitions, behind no head.
 pub(crate) fn everything() -> Scope {
-    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: None }
+    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: Vec::new() }
 }
 
 /// Everything that is due in a scope.

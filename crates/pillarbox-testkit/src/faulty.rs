@@ -53,6 +53,8 @@ const OPERATIONS: usize = 6;
 struct Faults {
     current: Mutex<[Fault; OPERATIONS]>,
     refused_row: Mutex<Option<i64>>,
+    /// How many calls of each there were.
+    calls: Mutex<[usize; OPERATIONS]>,
     /// How many calls of each have met a fault.
     met: watch::Sender<[usize; OPERATIONS]>,
 }
@@ -79,6 +81,12 @@ impl<S: Store> FaultyStore<S> {
         *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner) = seq;
     }
 
+    /// How many calls of `operation` there were since the store was made, with a fault or without.
+    #[must_use]
+    pub fn calls(&self, operation: Operation) -> usize {
+        self.faults.calls.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize]
+    }
+
     /// Waits until so many calls of `operation` have met a fault since the store was made.
     pub async fn wait_for_faults(&self, operation: Operation, count: usize) {
         let mut met = self.faults.met.subscribe();
@@ -92,6 +100,7 @@ impl<S: Store> FaultyStore<S> {
         name: &'static str,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
+        self.faults.calls.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize] += 1;
         let fault = self.faults.current.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize];
         if fault == Fault::None {
             return call.await;

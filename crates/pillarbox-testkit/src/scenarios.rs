@@ -131,6 +131,7 @@ scenarios! {
         what_operators_let_go_on_is_not_overtaken,
         a_row_that_cannot_be_read_keeps_its_key_waiting,
         a_busy_key_keeps_nobody_else_waiting,
+        few_keys_of_many_workers_are_read_together,
     }
     upkeep {
         replayed_events_are_delivered_again,

@@ -1,2 +1,2 @@
--- Added to the three: rows of one key.
- AND {key} = {wanted_key} AND e.`handler` <=> {handler}
+-- Added to due.sql and ready.sql: rows of some keys.
+ AND ({of_keys})

@@ -1,2 +1,2 @@
--- Added to the three: without the rows of some keys of a handler. Rows without a key stay.
- AND ({key} IN ({keys}) AND e.`handler` <=> {handler}) IS NOT TRUE
+-- Added to due.sql and ready.sql: without the rows of some keys of a handler. Rows without a key stay.
+ AND {of_keys} IS NOT TRUE

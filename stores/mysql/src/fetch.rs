@@ -29,9 +29,11 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
 /// The three queries of a fetch, in which `free` says which rows are meant and `locking` how they are read.
 pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [String; 3] {
     let mut wanted = free.to_owned();
-    let (mut heads, mut unblocked) = (String::new(), String::new());
+    let (mut keys, mut heads, mut unblocked) = (String::new(), String::new(), String::new());
     if let Some(scope) = &fetch.scope {
-        wanted.push_str(&keys(sql, scope));
+        let (first, last) = (Literal::int(*scope.partitions.start()), Literal::int(*scope.partitions.end()));
+        wanted.push_str(&fill(&sql.scope, &[("first", &first), ("last", &last)]));
+        keys = of_keys(sql, scope);
         (heads, unblocked) = blocking(sql, scope.heads);
     }
     if !fetch.without_types.is_empty() {
@@ -45,30 +47,39 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
     let above = Literal::int(if fetch.above == 0 { i64::MIN } else { fetch.above });
     let (heads, locking, limit) =
         (Literal::clause(heads), Literal::clause(locking.to_owned()), Literal::count(fetch.limit));
-    // When the next row is due it may still be blocked: who looks then finds out, and nothing is missed.
+    // When the next row is due it may still be blocked, or be of another key: who looks then finds out, and nothing is missed. To
+    // ask for certain keys would pass over all delayed rows of others.
     let next_due = fill(&sql.next_due, &[("wanted", &Literal::clause(wanted.clone()))]);
-    let wanted = Literal::clause(wanted + &unblocked);
+    let wanted = Literal::clause(wanted + &keys + &unblocked);
     let values = [("above", &above), ("heads", &heads), ("wanted", &wanted), ("limit", &limit), ("locking", &locking)];
     [next_due, fill(&sql.due, &values), fill(&sql.ready, &values)]
 }
 
-/// The conditions that a scope makes of its partitions and keys.
-fn keys(sql: &Sql, scope: &Scope) -> String {
-    let (first, last) = (Literal::int(*scope.partitions.start()), Literal::int(*scope.partitions.end()));
-    let mut conditions = fill(&sql.scope, &[("first", &first), ("last", &last)]);
-    if let Some(OrderKey { handler, key }) = &scope.only {
-        let handler = Literal::optional_text(handler.as_deref());
-        conditions.push_str(&fill(&sql.only, &[("wanted_key", &Literal::bytes(key)), ("handler", &handler)]));
+/// The conditions that a scope makes of its keys.
+fn of_keys(sql: &Sql, scope: &Scope) -> String {
+    let mut conditions = String::new();
+    let of = |keys: &[OrderKey]| -> Vec<String> {
+        let of_handlers = by_handler(keys).into_iter();
+        of_handlers.map(|(handler, keys)| fill(&sql.of_keys, &[("keys", &keys), ("handler", &handler)])).collect()
+    };
+    for left_out in of(&scope.without) {
+        conditions.push_str(&fill(&sql.without, &[("of_keys", &Literal::clause(left_out))]));
     }
-    let mut without: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
-    for OrderKey { handler, key } in &scope.without {
-        without.entry(handler.as_deref()).or_default().push(key);
-    }
-    for (handler, keys) in without {
-        let handler = Literal::optional_text(handler);
-        conditions.push_str(&fill(&sql.without, &[("keys", &Literal::byte_list(&keys)), ("handler", &handler)]));
+    if !scope.only.is_empty() {
+        let any = Literal::clause(of(&scope.only).join(" OR "));
+        conditions.push_str(&fill(&sql.only, &[("of_keys", &any)]));
     }
     conditions
+}
+
+/// The handlers of keys, each with a list of its keys.
+fn by_handler(keys: &[OrderKey]) -> Vec<(Literal, Literal)> {
+    let mut handlers: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+    for OrderKey { handler, key } in keys {
+        handlers.entry(handler.as_deref()).or_default().push(key);
+    }
+    let literals = |(handler, keys): (_, Vec<&str>)| (Literal::optional_text(handler), Literal::byte_list(&keys));
+    handlers.into_iter().map(literals).collect()
 }
 
 /// The look for heads, and the condition that there are none.

@@ -34,7 +34,7 @@ macro_rules! statements {
 
 statements! {
     insert insert_values inserted
-    ready due next_due wanted scope only without without_types heads unblocked free take release
+    ready due next_due wanted scope of_keys only without without_types heads unblocked free take release
     fence settle_lock held held_partition done_at_once removed_at_once
     settle_done settle_retry settle_hold settle_dead begin_attempt
     stamp ripen highest

@@ -99,7 +99,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
             (Heads::Retry, "aceghi"),
             (Heads::RetryAndDead, "acghi"),
         ] {
-            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: None };
+            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: Vec::new() };
             let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
             let ids: String = fetched.rows.iter().map(event_id).collect();
             assert_eq!(ids, expected, "{heads:?}");

@@ -19,10 +19,11 @@ const WITHOUT_KEYS: &str = r#"
               SELECT w."key", coalesce('+' || w."handler", '-')
               FROM unnest($7::text[], $8::text[]) AS w ("key", "handler")))"#;
 
-/// $9 the key and $10 the handler.
-const ONLY_KEY: &str = r#"
-      AND coalesce(e."ordering_key", e."aggregate_id") = $9::text COLLATE "C"
-      AND e."handler" IS NOT DISTINCT FROM $10::text"#;
+/// $9 keys and $10 their handlers. IS TRUE says to the planner that they are looked up for each row: a join would be in no order.
+const ONLY_KEYS: &str = r#"
+      AND ((coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) IN (
+          SELECT o."key", coalesce('+' || o."handler", '-')
+          FROM unnest($9::text[], $10::text[]) AS o ("key", "handler"))) IS TRUE"#;
 
 /// One look into the index of heads for each row. OFFSET 0 says so to the planner: a join would be at the mercy of its
 /// statistics, and a comparison of `seq` within the look-up would lead to the primary key where they know of no rows.
@@ -77,7 +78,7 @@ impl Fetches {
         let by_keys = |heads: &str| ByKeys {
             any: form(OF_THESE_PARTITIONS, "", heads),
             without: form(OF_THESE_PARTITIONS, WITHOUT_KEYS, heads),
-            only: form(OF_THESE_PARTITIONS, &[WITHOUT_KEYS, ONLY_KEY].concat(), heads),
+            only: form(OF_THESE_PARTITIONS, &[WITHOUT_KEYS, ONLY_KEYS].concat(), heads),
         };
         let behind_no = |blocking: &str| by_keys(&BEHIND_NO_HEAD.replace("{blocking}", blocking));
         Self {
@@ -113,10 +114,10 @@ enum Asked {
 }
 
 fn asked(scope: &Scope) -> Asked {
-    match (&scope.only, &*scope.without) {
-        (Some(_), _) => Asked::Only,
-        (None, []) => Asked::Any,
-        (None, _) => Asked::Without,
+    match (&*scope.only, &*scope.without) {
+        ([_, ..], _) => Asked::Only,
+        ([], []) => Asked::Any,
+        ([], [_, ..]) => Asked::Without,
     }
 }
 
@@ -126,37 +127,34 @@ pub(crate) struct Bounds<'a> {
     asked: Asked,
     first: i16,
     last: i16,
-    keys: Vec<&'a str>,
-    handlers: Vec<Option<&'a str>>,
-    only_key: Option<&'a str>,
-    only_handler: Option<&'a str>,
+    without: Keys<'a>,
+    only: Keys<'a>,
 }
+
+/// Keys as two arrays.
+type Keys<'a> = (Vec<&'a str>, Vec<Option<&'a str>>);
 
 impl<'a> Bounds<'a> {
     pub(crate) fn of(scope: &'a Scope) -> Self {
-        let only = scope.only.as_ref();
         Self {
             asked: asked(scope),
             first: i16::from(*scope.partitions.start()),
             last: i16::from(*scope.partitions.end()),
-            keys: scope.without.iter().map(|left_out| &*left_out.key).collect(),
-            handlers: scope.without.iter().map(handler).collect(),
-            only_key: only.map(|only| &*only.key),
-            only_handler: only.and_then(handler),
+            without: keys(&scope.without),
+            only: keys(&scope.only),
         }
     }
 
     pub(crate) fn bind(&'a self, params: &mut Vec<Param<'a>>) {
         params.extend([(&self.first as _, Type::INT2), (&self.last as _, Type::INT2)]);
-        if self.asked >= Asked::Without {
-            params.extend([(&self.keys as _, Type::TEXT_ARRAY), (&self.handlers as _, Type::TEXT_ARRAY)]);
-        }
-        if self.asked >= Asked::Only {
-            params.extend([(&self.only_key as _, Type::TEXT), (&self.only_handler as _, Type::TEXT)]);
+        for (keys, asked) in [(&self.without, Asked::Without), (&self.only, Asked::Only)] {
+            if self.asked >= asked {
+                params.extend([(&keys.0 as _, Type::TEXT_ARRAY), (&keys.1 as _, Type::TEXT_ARRAY)]);
+            }
         }
     }
 }
 
-fn handler(key: &OrderKey) -> Option<&str> {
-    key.handler.as_deref()
+fn keys(keys: &[OrderKey]) -> Keys<'_> {
+    keys.iter().map(|key| (&*key.key, key.handler.as_deref())).unzip()
 }

@@ -85,7 +85,7 @@ async fn a_table_of_version_2_is_upgraded_with_its_rows() {
         store.check().await.expect("it is up to date");
         assert_eq!(db.text(&rows).await, before, "no row has changed");
         // Of the NEW rows this one alone comes before all heads of its key; row 8, the next, is behind row 3, which is DEAD.
-        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: None };
+        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![] };
         let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(support::seqs(&fetched.rows), [4]);
         assert_eq!(store.counts().await.expect("counts").pending(), 20);

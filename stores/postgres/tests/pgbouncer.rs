@@ -156,7 +156,7 @@ async fn a_whole_life_in_transaction_mode() {
         store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
         let shared = store.share(&node, Partitions::NONE).await.expect("shares");
         assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
-        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: None };
+        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![] };
         let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(seqs(&found.rows), written[10..]);
         store.stamp(&[(written[10], 7)]).await.expect("stamps");

@@ -95,28 +95,23 @@ impl<'f> Wanted<'f> {
         let sql = if self.without_types.is_empty() {
             Arc::clone(sql)
         } else {
-            // After the four that every statement binds, and the five of a scope.
-            let parameter = if self.scope.is_some() { 10 } else { 5 };
+            // After the four that every statement binds, and the four of a scope.
+            let parameter = if self.scope.is_some() { 9 } else { 5 };
             let condition = format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))");
             sql.replace(TYPES, &condition).into()
         };
         let select = query(AssertSqlSafe(sql));
         let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
-        let types = || (!self.without_types.is_empty()).then(|| json::texts(self.without_types));
-        let Some(scope) = self.scope else {
-            return match types() {
-                Some(types) => select.bind(types),
-                None => select,
-            };
+        let types = (!self.without_types.is_empty()).then(|| json::texts(self.without_types));
+        let select = match self.scope {
+            None => select,
+            Some(scope) => {
+                let only = (!scope.only.is_empty()).then(|| json::keys(&scope.only));
+                let select = select.bind(*scope.partitions.start()).bind(*scope.partitions.end());
+                select.bind(json::keys(&scope.without)).bind(only)
+            }
         };
-        let only = scope.only.as_ref();
-        let select = select
-            .bind(*scope.partitions.start())
-            .bind(*scope.partitions.end())
-            .bind(json::keys(&scope.without))
-            .bind(only.map(|only| &*only.key))
-            .bind(only.and_then(|only| only.handler.as_deref()));
-        match types() {
+        match types {
             Some(types) => select.bind(types),
             None => select,
         }

@@ -31,11 +31,13 @@ const HEADS: &str = "SELECT 1 FROM {event} AS head INDEXED BY {event_heads} \
                      WHERE head.status IN (2, 3) AND coalesce(head.ordering_key, head.aggregate_id) = {key} \
                      AND head.handler IS {event}.handler AND head.seq < {event}.seq";
 
-/// Whether a row is not of a key in `?7`, and of the key `?8` and the handler `?9`, unless `?8` is NULL. In the list keys are
-/// hexadecimal, because SQLite ends a JSON text at a NUL.
-const PICKED: &str = "({key} IS NULL OR iif(handler IS NULL, '', hex(handler) || ':') || hex({key}) \
-                      NOT IN (SELECT value FROM json_each(?7))) \
-                      AND (?8 IS NULL OR {key} = ?8 AND handler IS ?9)";
+/// Whether a row is not of a key in `?7`, and of a key in `?8`, unless that is NULL. In the lists keys are hexadecimal, because
+/// SQLite ends a JSON text at a NUL.
+const PICKED: &str = "({key} IS NULL OR {hexed} NOT IN (SELECT value FROM json_each(?7))) \
+                      AND (?8 IS NULL OR {key} IS NOT NULL AND {hexed} IN (SELECT value FROM json_each(?8)))";
+
+/// A row's key as it is in such a list.
+const HEXED: &str = "iif(handler IS NULL, '', hex(handler) || ':') || hex({key})";
 
 /// What a row is ordered by.
 const KEY: &str = "coalesce({event}.ordering_key, {event}.aggregate_id)";
@@ -245,7 +247,7 @@ impl Scoped {
             Heads::Retry => retry,
             Heads::RetryAndDead => retry_and_dead,
         };
-        if scope.without.is_empty() && scope.only.is_none() { &reads.any } else { &reads.picked }
+        if scope.without.is_empty() && scope.only.is_empty() { &reads.any } else { &reads.picked }
     }
 }
 
@@ -254,8 +256,15 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
     let event = table.event();
     let mut sql = text.to_owned();
     // Those that are made of others come first.
-    let fragments =
-        [("heads", HEADS), ("key", KEY), ("orphan", ORPHAN), ("now", NOW), ("columns", COLUMNS), ("free", FREE)];
+    let fragments = [
+        ("heads", HEADS),
+        ("hexed", HEXED),
+        ("key", KEY),
+        ("orphan", ORPHAN),
+        ("now", NOW),
+        ("columns", COLUMNS),
+        ("free", FREE),
+    ];
     for (place, fragment) in fragments.into_iter().chain([("matching", MATCHING)]) {
         sql = sql.replace(&format!("{{{place}}}"), fragment);
     }

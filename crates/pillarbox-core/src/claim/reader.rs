@@ -14,16 +14,19 @@ use crate::error::StoreError;
 use crate::event::partition_of;
 use crate::observe::Counters;
 use crate::ownership::{Past, Tenure};
-use crate::queue::{Behind, Intake, KeyLanes, Source};
+use crate::queue::{Intake, KeyLanes, Refill, Source};
 use crate::retry::{Pause, jittered};
 use crate::run::ClaimConfig;
 use crate::settle::{Status, Verdict};
-use crate::store::{Fetch, Fetched, FetchedRow, Heads, OrderKey, Row, Scope, Store};
+use crate::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope, Store};
 
 /// How often, at the most, a run is read from the bottom of the table for no other reason than that it was long ago.
 const BOTTOM_EVERY: Duration = Duration::from_secs(15);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 50;
+/// While keys that are behind are read without end, looking for others takes at most this share of the time: it passes over all
+/// that waits of those keys.
+const OTHERS_SHARE: u32 = 10;
 /// A fetch that takes longer than this has passed over much that it need not pass over again.
 const SLOW: Duration = Duration::from_millis(5);
 
@@ -68,9 +71,9 @@ pub(crate) struct Place {
     runs: Vec<Run>,
     /// The run to read next.
     next: usize,
-    /// When a run was last read.
-    looked: Option<Instant>,
-    /// Whether a key was refilled last.
+    /// When reading a run last ended, and how long that took.
+    looked: Option<(Instant, Duration)>,
+    /// Whether keys were refilled last.
     refills: bool,
     /// What the gate held back when it was last asked.
     seen: Seen,
@@ -104,8 +107,8 @@ impl Run {
 enum Job {
     /// The run with this index.
     Run(usize),
-    /// A key that is behind.
-    Key(Behind),
+    /// Keys that are behind.
+    Refill(Refill),
 }
 
 impl Reader {
@@ -131,7 +134,7 @@ impl Reader {
                 }
                 continue;
             };
-            let refills = matches!(job, Job::Key(..));
+            let refills = matches!(job, Job::Refill(..));
             match self.read(job, limit).await {
                 Ok(found) => {
                     if pause.is_over() {
@@ -141,8 +144,8 @@ impl Reader {
                         interval =
                             if found { self.config.min_interval } else { (interval * 2).min(self.config.max_interval) };
                         next_look = Instant::now() + jittered(interval, &*self.random);
-                    } else if self.place.looked.is_none_or(|looked| looked.elapsed() >= self.config.min_interval) {
-                        // A key that is refilled without end puts off no look at the others.
+                    } else if self.are_others_due() {
+                        // Keys that are refilled without end put off no look at the others.
                         self.look_from(None);
                     }
                 }
@@ -177,18 +180,25 @@ impl Reader {
         self.place.held = held.types;
     }
 
+    fn are_others_due(&self) -> bool {
+        let pause = |took: Duration| self.config.min_interval.max(took * OTHERS_SHARE).min(BOTTOM_EVERY);
+        self.place.looked.is_none_or(|(at, took)| at.elapsed() >= pause(took))
+    }
+
     /// The next thing to read, and how many rows of it; `None` if there is nothing, or no room for it.
     fn job(&mut self) -> Option<(Job, usize)> {
-        let hungry = self.lanes.hungry().map(|(behind, wanted)| (Job::Key(behind), wanted));
-        let run = self.lanes.room().and_then(|room| Some((Job::Run(self.unread()?), room)));
+        let run = self.lanes.room().and_then(|room| Some((self.unread()?, room)));
         // In turns, if there are both.
-        self.place.refills = if self.place.refills { run.is_none() } else { hungry.is_some() };
-        let (job, wanted) = if self.place.refills { hungry } else { run }?;
-        if let Job::Run(run) = &job {
-            self.place.next = run + 1;
-            self.place.looked = Some(Instant::now());
+        let refills = !self.place.refills || run.is_none();
+        let refill = if refills { self.lanes.refill(self.config.batch, Instant::now()) } else { None };
+        self.place.refills = refill.is_some();
+        if let Some(refill) = refill {
+            let wanted = refill.wanted;
+            return Some((Job::Refill(refill), wanted));
         }
-        Some((job, wanted.min(self.config.batch)))
+        let (run, room) = run?;
+        self.place.next = run + 1;
+        Some((Job::Run(run), room.min(self.config.batch)))
     }
 
     /// The next run that there may be something to read of.
@@ -219,6 +229,9 @@ impl Reader {
                 run.mark = run.mark.min(seq.saturating_sub(1));
             }
         }
+        if let Some(seq) = lowest.filter(|seq| *seq != Lookout::ANY) {
+            self.lanes.look_from(seq);
+        }
     }
 
     /// Whether operators have made rows due that stand below what is read above the mark. Then all has to be read from the
@@ -235,6 +248,7 @@ impl Reader {
         for run in &mut self.place.runs {
             (run.mark, run.unread) = (0, true);
         }
+        self.lanes.look_from(0);
     }
 
     /// Fetches once; says whether anything new was found.
@@ -283,15 +297,16 @@ impl Reader {
         let called_off = sight.is_called_off();
         // Rows that are in memory already are no reason to look again soon.
         let found = admitted.contains(&true);
-        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Key(..)) };
+        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)) };
         self.queue(rows, &admitted, source).await;
         drop(sight);
 
         let took = began.elapsed();
         match job {
-            Job::Key(behind) if !full && !called_off => self.lanes.caught_up(&behind),
-            Job::Key(..) => {}
+            Job::Refill(_) if called_off => {}
+            Job::Refill(refill) => self.lanes.refilled(&refill.keys, begun.number, seen, complete),
             Job::Run(index) => {
+                self.place.looked = Some((Instant::now(), took));
                 if let Some(run) = self.place.runs.get_mut(index) {
                     if from_bottom {
                         run.bottom = Some((Instant::now(), took));
@@ -315,18 +330,18 @@ impl Reader {
         let heads = if heads { self.heads } else { Heads::None };
         let scope = |partitions, without, only| Scope { partitions, heads, without, only };
         match job {
-            Job::Key(behind) => {
-                let only: Option<OrderKey> = Some(behind.key.clone());
-                (behind.floor, false, scope(behind.partition..=behind.partition, Vec::new(), only))
+            Job::Refill(refill) => {
+                (refill.floor, false, scope(refill.partitions.clone(), Vec::new(), refill.keys.clone()))
             }
             Job::Run(index) => {
                 let Some(run) = self.place.runs.get_mut(*index) else {
-                    return (0, true, scope(0..=0, Vec::new(), None));
+                    return (0, true, scope(0..=0, Vec::new(), Vec::new()));
                 };
                 if run.is_bottom_due(now) {
                     run.mark = 0;
+                    self.lanes.look_from(0);
                 }
-                let scope = scope(run.partitions.clone(), self.lanes.behind(), None);
+                let scope = scope(run.partitions.clone(), self.lanes.behind(), Vec::new());
                 // Now and then it is asked in any case: what is known may be wrong where rows are changed by hand.
                 let heads = if run.mark == 0 { self.heads } else { scope.heads };
                 (run.mark, run.mark == 0, Scope { heads, ..scope })

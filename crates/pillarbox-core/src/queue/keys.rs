@@ -1,11 +1,16 @@
+mod behind;
+
 use std::collections::VecDeque;
-use std::collections::hash_map::DefaultHasher;
+use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+pub(crate) use behind::Refill;
+use behind::{Behind, MOST_BEHIND};
 
 use super::Item;
 use super::lanes::PASSED_OVER;
@@ -23,7 +28,8 @@ use crate::store::{OrderKey, Row};
 /// ```
 ///
 /// Of each key one event runs at a time, and the lowest `seq` is next. A key that has much waiting in the table gets a share of
-/// the memory and no more, so that it cannot keep the others out: then it is *behind*, and read by itself.
+/// the memory and no more, so that it cannot keep the others out: then it is *behind*, and read apart from the others,
+/// together with all that are behind.
 ///
 /// What makes a key wait is in the table: a failing event that is recorded there. Until it is, and until every fetch that
 /// began before is over, the key is *blocked* here.
@@ -32,6 +38,7 @@ pub(crate) struct KeyLanes {
     state: Mutex<State>,
     capacity: usize,
     per_key: usize,
+    most_behind: usize,
     failing: FailingKey,
     /// Rung when there is something to pop, or never will be.
     items: Notify,
@@ -120,15 +127,6 @@ enum Watched {
     Frees(KeyHash),
 }
 
-/// A key of which the table has more than memory holds.
-#[derive(Debug, Clone)]
-pub(crate) struct Behind {
-    pub(crate) key: OrderKey,
-    pub(crate) partition: u8,
-    /// Everything of the key at or below it was in memory when it fell behind.
-    pub(crate) floor: i64,
-}
-
 /// Where the rows of a fetch come from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
@@ -136,7 +134,7 @@ pub(crate) struct Source {
     pub(crate) fetch: u64,
     /// All rows at or below it were known before.
     pub(crate) floor: i64,
-    /// Whether it read a key that is behind.
+    /// Whether it read keys that are behind.
     pub(crate) refill: bool,
 }
 
@@ -164,7 +162,15 @@ impl KeyLanes {
     pub(crate) fn new(capacity: usize, workers: usize, failing: FailingKey) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
-        Self { state: Mutex::default(), capacity, per_key, failing, items: Notify::new(), wanted: Notify::new() }
+        Self {
+            state: Mutex::default(),
+            capacity,
+            per_key,
+            most_behind: workers.max(MOST_BEHIND),
+            failing,
+            items: Notify::new(),
+            wanted: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -249,34 +255,17 @@ impl KeyLanes {
         }
     }
 
-    /// How many events there is room for; as long as it is less than half, a fetch is not worth it.
+    /// How many events there is room for; as long as it is less than half, a fetch is not worth it. None is made for further
+    /// keys while too many are behind.
     pub(crate) fn room(&self) -> Option<usize> {
-        let queued = self.lock().queued;
-        (queued <= self.capacity / 2).then(|| self.capacity - queued)
+        let state = self.lock();
+        let takes = state.queued <= self.capacity / 2 && state.behind.len() < self.most_behind;
+        takes.then(|| self.capacity.saturating_sub(state.queued))
     }
 
     /// Waits until the reader may have something to do.
     pub(crate) async fn wanted(&self) {
         self.wanted.notified().await;
-    }
-
-    /// The keys of which memory holds enough.
-    pub(crate) fn behind(&self) -> Vec<OrderKey> {
-        self.lock().behind.values().map(|behind| behind.key.clone()).collect()
-    }
-
-    /// A key that is behind and of which little is left in memory, and how many of its events to read.
-    pub(crate) fn hungry(&self) -> Option<(Behind, usize)> {
-        let state = self.lock();
-        let waiting = |hash| state.keys.get(hash).map_or(0, |key| key.waiting.len());
-        let hungry = state.behind.iter().map(|(hash, behind)| (waiting(hash), behind));
-        let (waiting, behind) = hungry.filter(|(waiting, _)| *waiting <= self.per_key / 2).min_by_key(|(n, _)| *n)?;
-        Some((behind.clone(), self.per_key - waiting))
-    }
-
-    /// Memory holds everything of a key that was behind.
-    pub(crate) fn caught_up(&self, behind: &Behind) {
-        self.lock().behind.remove(&hash(&behind.key));
     }
 
     /// Queues rows in ascending order of `seq`, and returns those that it has no place for; they are in the table still.
@@ -348,10 +337,9 @@ impl KeyLanes {
 
     /// Whether taking `item` has left something for the reader to do.
     fn wants(&self, state: &State, item: &Item) -> bool {
-        let is_low = |hash: KeyHash| state.keys.get(&hash).map_or(0, |key| key.waiting.len()) == self.per_key / 2;
-        state.queued == self.capacity / 2
-            || (!state.behind.is_empty()
-                && hash_of(&item.row).is_some_and(|hash| state.behind.contains_key(&hash) && is_low(hash)))
+        let is_low =
+            |hash: KeyHash| state.behind.get(&hash).is_some_and(|behind| state.waiting(hash) == behind.share / 2);
+        state.queued == self.capacity / 2 || (!state.behind.is_empty() && hash_of(&item.row).is_some_and(is_low))
     }
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
@@ -430,7 +418,7 @@ impl KeyLanes {
         if state.watched.is_empty() {
             return None;
         }
-        let mut freed = None;
+        let (mut freed, mut answered) = (None, false);
         for (seq, recorded) in verdicts {
             match state.watched.remove(&seq) {
                 None => {}
@@ -450,9 +438,14 @@ impl KeyLanes {
                     if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
                         blocked.recorded = Some(state.fetch);
                         state.recorded.push_back((state.fetch, hash));
+                        answered = true;
                     }
                 }
             }
+        }
+        if answered {
+            // With the next fetch the key is not blocked any more: if it is behind, it may be read.
+            self.wanted.notify_one();
         }
         freed
     }
@@ -492,17 +485,25 @@ impl State {
             return false;
         }
         if let Some(hash) = hash_of(row) {
-            let known = self.keys.get(&hash);
-            if known.and_then(|key| key.blocked.as_ref()).is_some_and(|blocked| seq > blocked.head) {
-                return false;
-            }
-            let full = known.is_some_and(|key| key.waiting.len() >= per_key);
-            if full || (!source.refill && self.behind.contains_key(&hash)) {
-                if let Some(key) = row.order_key() {
-                    let behind = Behind { key, partition, floor: source.floor };
-                    self.behind.entry(hash).or_insert(behind);
+            if self.is_refused(hash, seq, source, per_key) {
+                let falls_behind = !self.is_blocked_at(hash, seq);
+                let held = self.waiting(hash);
+                match (self.behind.entry(hash), row.order_key()) {
+                    (Entry::Occupied(mut behind), _) if source.refill => {
+                        behind.get_mut().refused.get_or_insert(seq);
+                    }
+                    (Entry::Vacant(place), Some(key)) if falls_behind => {
+                        let (floor, since, share) = (source.floor, item.since, per_key);
+                        place.insert(Behind { key, partition, floor, share, since, held, refused: None });
+                    }
+                    _ => {}
                 }
                 return false;
+            }
+            if source.refill
+                && let Some(behind) = self.behind.get_mut(&hash)
+            {
+                behind.held += 1;
             }
             self.suspect(&mut item, partition);
             let key = self.keys.entry(hash).or_default();
@@ -518,6 +519,32 @@ impl State {
         }
         self.queued += 1;
         true
+    }
+
+    /// Whether memory has no place for this row of a key.
+    fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
+        let share = match self.behind.get(&hash) {
+            // What follows a row that has no place has none either, or it would overtake it.
+            Some(behind) if source.refill && behind.refused.is_none() => behind.share,
+            Some(_) => 0,
+            None => per_key,
+        };
+        self.is_blocked_at(hash, seq) || self.waiting(hash) >= share
+    }
+
+    fn waiting(&self, hash: KeyHash) -> usize {
+        self.keys.get(&hash).map_or(0, |key| key.waiting.len())
+    }
+
+    /// Whether nothing of the key may be read, since the table does not know yet what it has to wait for.
+    fn is_blocked(&self, hash: KeyHash) -> bool {
+        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
+        blocked.is_some_and(|blocked| blocked.recorded.is_none())
+    }
+
+    fn is_blocked_at(&self, hash: KeyHash, seq: i64) -> bool {
+        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
+        blocked.is_some_and(|blocked| seq > blocked.head)
     }
 
     /// After an owner died, the first rows read of its partitions are suspected of having killed it: as many as it can
@@ -617,239 +644,4 @@ fn hash_parts(handler: Option<&str>, key: &str) -> KeyHash {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::Timestamp;
-    use crate::event::Envelope;
-    use crate::write::NewRow;
-
-    const CAPACITY: usize = 64;
-
-    fn lanes(failing: FailingKey) -> KeyLanes {
-        let lanes = KeyLanes::new(CAPACITY, 2, failing);
-        lanes.assign(Partitions::ALL, Partitions::NONE);
-        lanes
-    }
-
-    fn row(seq: i64, key: &str) -> Row {
-        let event = Envelope::builder("t").key(key).payload_json("{}").build().expect("valid");
-        Row::fresh(&NewRow::new(event), seq, Timestamp::from_micros(0))
-    }
-
-    /// Reads rows as one fetch, and returns those that were refused.
-    fn read(lanes: &KeyLanes, rows: &[(i64, &str)]) -> Vec<i64> {
-        let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-        lanes.push(rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean)), source)
-    }
-
-    /// All that can run now.
-    fn running(lanes: &KeyLanes) -> Vec<i64> {
-        lanes.pop_more(usize::MAX, |_| true).iter().map(|item| item.row.seq).collect()
-    }
-
-    fn dead() -> Change {
-        Change::Dead { attempts: 1, error: String::new() }
-    }
-
-    #[test]
-    fn of_each_key_the_lowest_runs_and_the_others_wait() {
-        let lanes = lanes(FailingKey::Wait);
-        assert!(read(&lanes, &[(2, "a"), (3, "b"), (4, "a")]).is_empty());
-        assert!(read(&lanes, &[(1, "a")]).is_empty(), "one that was committed late");
-        assert_eq!(running(&lanes), [1, 3]);
-        assert!(running(&lanes).is_empty());
-        lanes.ended(1, Some(&Change::Done));
-        assert_eq!(running(&lanes), [2]);
-        lanes.ended(2, Some(&Change::Done));
-        lanes.ended(3, Some(&Change::Done));
-        assert_eq!(running(&lanes), [4]);
-        lanes.ended(4, Some(&Change::Done));
-        assert!(
-            lanes.lock().keys.is_empty() && lanes.lock().running.is_empty(),
-            "nothing is remembered of what is over"
-        );
-    }
-
-    #[test]
-    fn behind_one_that_fails_nothing_is_taken_until_the_table_knows() {
-        let lanes = lanes(FailingKey::Wait);
-        read(&lanes, &[(1, "a"), (2, "a"), (3, "a"), (4, "b")]);
-        assert_eq!(running(&lanes), [1, 4]);
-        assert_eq!(lanes.ended(1, Some(&dead())).dropped, [2, 3]);
-        assert_eq!(lanes.depth(), 0);
-        assert_eq!(read(&lanes, &[(2, "a")]), [2], "not recorded yet");
-        let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-        assert_eq!(lanes.recorded([(1, true)]), None);
-        assert_eq!(lanes.push([(row(2, "a"), Past::Clean)], under_way), [2], "read before it was recorded");
-        assert!(read(&lanes, &[(2, "a")]).is_empty(), "read after: the table would have kept it back");
-    }
-
-    #[test]
-    fn behind_a_row_that_is_no_event_nothing_is_taken_until_the_table_knows() {
-        let lanes = lanes(FailingKey::Wait);
-        read(&lanes, &[(1, "a"), (2, "a"), (4, "a"), (5, "b")]);
-        let key = row(3, "a").order_key().expect("a key");
-        assert_eq!(lanes.failed(&key, 3, &dead()), [4]);
-        assert_eq!(read(&lanes, &[(4, "a"), (6, "a")]), [4, 6], "not recorded yet");
-        assert_eq!(running(&lanes), [1, 5]);
-        lanes.ended(1, Some(&Change::Done));
-        assert_eq!(running(&lanes), [2], "it stands before");
-        lanes.ended(2, Some(&Change::Done));
-        lanes.recorded([1, 2, 3].map(|seq| (seq, true)));
-        assert!(read(&lanes, &[(4, "a")]).is_empty(), "the table would have kept it back");
-        assert!(KeyLanes::new(CAPACITY, 2, FailingKey::Continue).failed(&key, 3, &dead()).is_empty());
-    }
-
-    #[test]
-    fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since() {
-        let lanes = lanes(FailingKey::Wait);
-        let begin = || lanes.begin_fetch();
-        let first = begin();
-        assert!(first.heads, "nothing is known");
-        lanes.push(
-            [(row(1, "a"), Past::Clean), (row(2, "b"), Past::Clean)],
-            Source { fetch: first.number, floor: 0, refill: false },
-        );
-        lanes.saw_heads(first.number, false);
-        assert!(!begin().heads);
-        assert_eq!(running(&lanes), [1, 2]);
-        let under_way = begin();
-        lanes.ended(1, Some(&dead()));
-        lanes.saw_heads(under_way.number, false);
-        let unrecorded = begin();
-        assert!(unrecorded.heads, "one has failed since that fetch began");
-        lanes.saw_heads(unrecorded.number, false);
-        lanes.recorded([(1, true)]);
-        assert!(begin().heads, "it was recorded since that fetch began");
-        let after = begin();
-        lanes.saw_heads(after.number, false);
-        assert!(!begin().heads, "it was replayed meanwhile");
-        lanes.ended(2, Some(&Change::Done));
-        assert!(!begin().heads);
-        let unnoticed = begin();
-        lanes.saw_heads(unnoticed.number, true);
-        assert!(begin().heads, "whoever made it one");
-        let after = begin();
-        lanes.saw_heads(after.number, false);
-        assert!(!begin().heads);
-        lanes.assign(Partitions::from(0..=127), Partitions::NONE);
-        assert!(begin().heads, "others may have failed before");
-    }
-
-    #[test]
-    fn one_that_was_waited_for_makes_the_table_be_read_when_it_is_done() {
-        let lanes = lanes(FailingKey::Wait);
-        let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-        let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-        lanes.push([(retried, Past::Clean)], source);
-        assert_eq!(running(&lanes), [1]);
-        lanes.ended(1, Some(&Change::Done));
-        assert_eq!(lanes.recorded([(7, true), (1, true)]), Some(1));
-        assert_eq!(lanes.recorded([(1, true)]), None, "once");
-    }
-
-    /// Its row is gone, or the database does not take the verdict: then nothing in the table keeps the key waiting.
-    #[test]
-    fn a_failure_that_is_not_recorded_makes_the_table_be_read_from_there() {
-        let lanes = lanes(FailingKey::Wait);
-        read(&lanes, &[(1, "a"), (2, "a")]);
-        assert_eq!(running(&lanes), [1]);
-        assert_eq!(lanes.ended(1, Some(&dead())).dropped, [2]);
-        assert_eq!(lanes.recorded([(1, false)]), Some(1));
-        let begun = lanes.begin_fetch();
-        assert_eq!(begun.freed, Some(1));
-        let source = Source { fetch: begun.number, floor: 0, refill: false };
-        assert!(lanes.push([(row(2, "a"), Past::Clean)], source).is_empty());
-    }
-
-    /// However small the memory is, one key takes no more than its share.
-    #[test]
-    fn a_small_memory_is_shared_as_well() {
-        let lanes = KeyLanes::new(20, 8, FailingKey::Wait);
-        lanes.assign(Partitions::ALL, Partitions::NONE);
-        let refused = read(&lanes, &[(1, "slow"), (2, "slow"), (3, "slow"), (4, "other")]);
-        assert_eq!(refused, [2, 3]);
-        assert_eq!(running(&lanes), [1, 4]);
-        assert!(lanes.room().is_some());
-    }
-
-    #[test]
-    fn what_a_failure_means_for_the_key_is_a_setting() {
-        let retry = Change::Retry { attempts: 1, delay: std::time::Duration::ZERO, error: None };
-        let table = [
-            (FailingKey::Wait, &retry, false),
-            (FailingKey::SkipDead, &retry, false),
-            (FailingKey::SkipDead, &dead(), true),
-            (FailingKey::Continue, &retry, true),
-            (FailingKey::Continue, &dead(), true),
-        ];
-        for (policy, change, goes_on) in table {
-            let lanes = lanes(policy);
-            read(&lanes, &[(1, "a"), (2, "a")]);
-            assert_eq!(running(&lanes), [1]);
-            lanes.ended(1, Some(change));
-            assert_eq!(running(&lanes).len(), usize::from(goes_on), "{policy:?} {change:?}");
-        }
-    }
-
-    #[test]
-    fn a_key_with_much_to_do_leaves_room_for_others() {
-        let lanes = lanes(FailingKey::Wait);
-        let hot: Vec<(i64, &str)> = (1..=40).map(|seq| (seq, "hot")).collect();
-        let refused = read(&lanes, &hot);
-        assert_eq!(refused, (17..=40).collect::<Vec<_>>(), "a quarter of the room");
-        assert_eq!(lanes.behind().len(), 1);
-        assert_eq!(read(&lanes, &[(41, "hot"), (42, "cold")]), [41], "nothing above what was left behind");
-        assert!(lanes.hungry().is_none());
-        for seq in 1..=8 {
-            assert!(running(&lanes).contains(&seq));
-            lanes.ended(seq, Some(&Change::Done));
-        }
-        let (behind, wanted) = lanes.hungry().expect("half of it is gone");
-        assert_eq!((&*behind.key.key, behind.floor, wanted), ("hot", 0, 8));
-        let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: true };
-        assert!(lanes.push((17..=24).map(|seq| (row(seq, "hot"), Past::Clean)), source).is_empty());
-        lanes.caught_up(&behind);
-        assert!(lanes.behind().is_empty());
-    }
-
-    #[test]
-    fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
-        let lanes = lanes(FailingKey::Wait);
-        read(&lanes, &[(1, "a"), (2, "a")]);
-        assert_eq!(running(&lanes), [1]);
-        let of_a = row(1, "a").partition.expect("stamped");
-        let mut rest = Partitions::ALL;
-        rest.remove(of_a);
-        let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-        assert_eq!(lanes.assign(rest, Partitions::NONE), [2]);
-        assert_eq!(lanes.assign(Partitions::ALL, Partitions::NONE), [0; 0]);
-        assert_eq!(lanes.push([(row(3, "a"), Past::Clean)], under_way), [3], "what was read before it was given away");
-        assert!(read(&lanes, &[(2, "a")]).is_empty());
-        assert!(running(&lanes).is_empty(), "row 1 still runs");
-        lanes.revoke(Partitions::from(of_a..=of_a));
-        assert!(lanes.ended(1, Some(&Change::Done)).revoked);
-        assert_eq!(running(&lanes), [2]);
-    }
-
-    #[test]
-    fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
-        let lanes = KeyLanes::new(CAPACITY, 2, FailingKey::Wait);
-        let of_a = row(1, "a").partition.expect("stamped");
-        lanes.assign(Partitions::ALL, Partitions::from(of_a..=of_a));
-        read(&lanes, &[(1, "a"), (2, "b")]);
-        let items = lanes.pop_more(2, |_| true);
-        assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [Past::Suspect, Past::Clean]);
-    }
-
-    #[test]
-    fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
-        let lanes = lanes(FailingKey::Wait);
-        read(&lanes, &[(1, "a"), (2, "b"), (3, "a"), (4, "c"), (5, "d")]);
-        let odd = lanes.pop_more(usize::MAX, |item| item.row.seq % 2 == 1);
-        assert_eq!(odd.iter().map(|item| item.row.seq).collect::<Vec<_>>(), [1, 5], "3 waits for 1");
-        assert_eq!(running(&lanes), [2, 4]);
-        lanes.ended(1, Some(&Change::Done));
-        assert_eq!(running(&lanes), [3]);
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ mod registry;
 pub(crate) use feed::Feed;
 pub(crate) use herald::Herald;
 pub(crate) use intake::{HotPath, Intake};
-pub(crate) use keys::{Behind, KeyLanes, Source};
+pub(crate) use keys::{KeyLanes, Refill, Source};
 pub(crate) use lanes::{Item, Lanes};
 pub(crate) use overflow::Overflow;
 pub(crate) use registry::{Registry, Taken};

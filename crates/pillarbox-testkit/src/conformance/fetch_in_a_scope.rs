@@ -175,8 +175,8 @@ pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness
     Ok(())
 }
 
-/// A key is left out, or read alone, for one handler; rows without a key are left out by no key and belong to none.
-pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_one_alone<H: Harness>(db: &H) -> Outcome {
+/// Keys are left out, or read alone, each for one handler; rows without a key are left out by no key and belong to none.
+pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let odd = r#"o'b"r\n; -- {event} $1 ? ключ"#;
@@ -210,18 +210,40 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_one_alone<H: Harne
     let many: Vec<&OrderKey> = many.iter().chain([&odd_mail]).collect();
     assert_eq!(left_out(&many).await?, [seqs[0], seqs[2], seqs[4], foreign].into());
 
-    let alone =
-        async |only: &OrderKey, heads| found(&*store, Scope { only: Some(only.clone()), heads, ..everything() }).await;
-    assert_eq!(alone(&order_1, Heads::None).await?, [seqs[0], foreign].into());
-    assert_eq!(alone(&order_1, Heads::Retry).await?, [seqs[0]].into(), "the other waits behind it");
-    assert_eq!(alone(&order_1_mail, Heads::Retry).await?, [seqs[1]].into());
-    assert_eq!(alone(&odd_one, Heads::Retry).await?, [seqs[3]].into());
-    assert_eq!(alone(&odd_mail, Heads::RetryAndDead).await?, [seqs[4]].into());
-    assert_eq!(alone(&order_key(Some("other"), "order-1"), Heads::None).await?, [].into());
-    let scope = Scope { partitions: 0..=32, only: Some(order_1.clone()), ..everything() };
-    assert_eq!(found(&*store, scope).await?, [foreign].into(), "within the partitions");
-    let scope = Scope { without: vec![order_1.clone()], only: Some(order_1), ..everything() };
-    assert_eq!(found(&*store, scope).await?, [].into(), "both hold");
+    let alone = async |only: &[&OrderKey], heads| {
+        let only = only.iter().copied().cloned().collect();
+        found(&*store, Scope { only, heads, ..everything() }).await
+    };
+    assert_eq!(alone(&[], Heads::None).await?, every, "none in particular");
+    assert_eq!(alone(&[&order_1], Heads::None).await?, [seqs[0], foreign].into());
+    assert_eq!(alone(&[&order_1], Heads::Retry).await?, [seqs[0]].into(), "the other waits behind it");
+    assert_eq!(alone(&[&order_1_mail], Heads::Retry).await?, [seqs[1]].into());
+    assert_eq!(alone(&[&odd_one], Heads::Retry).await?, [seqs[3]].into());
+    assert_eq!(alone(&[&odd_mail], Heads::RetryAndDead).await?, [seqs[4]].into());
+    assert_eq!(alone(&[&unknown[0]], Heads::None).await?, [].into());
+    assert_eq!(alone(&[&odd_one, &order_1], Heads::None).await?, [seqs[0], seqs[3], foreign].into());
+    assert_eq!(alone(&[&odd_mail, &order_1], Heads::Retry).await?, [seqs[0], seqs[4]].into(), "the pairs count");
+    assert_eq!(alone(&unknown.iter().collect::<Vec<_>>(), Heads::None).await?, [].into());
+    assert_eq!(alone(&many, Heads::None).await?, [seqs[0], seqs[2], seqs[4], foreign].into());
+    let both = vec![order_1.clone(), odd_one.clone()];
+    let scope = Scope { partitions: 0..=32, only: both.clone(), ..everything() };
+    let within: BTreeSet<i64> = found(&*store, scope).await?;
+    let odd_seq = (0..=32).contains(&written[3].partition()).then_some(seqs[3]);
+    assert_eq!(within, odd_seq.into_iter().chain([foreign]).collect(), "within the partitions");
+    let scope = Scope { without: vec![order_1], only: both, ..everything() };
+    assert_eq!(found(&*store, scope).await?, [seqs[3]].into(), "both hold");
+
+    // In the order of the table, whichever key they are of, up to the limit.
+    let more = db.write(keyed_each(&["order-2", odd, "user-456", odd, "order-2", odd])?).await?;
+    let scope = Scope { only: vec![odd_one, order_key(None, "order-2")], ..everything() };
+    for (above, exclude, limit, expected) in [
+        (0, vec![], 10, vec![seqs[2], seqs[3], more[0], more[1], more[3], more[4], more[5]]),
+        (0, vec![seqs[3], more[1]], 3, vec![seqs[2], more[0], more[3]]),
+        (more[1], vec![], 2, vec![more[3], more[4]]),
+    ] {
+        let fetched = store.fetch(&Fetch { above, exclude, limit, scope: Some(scope.clone()), ..all() }).await?;
+        assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), expected);
+    }
     Ok(())
 }
 

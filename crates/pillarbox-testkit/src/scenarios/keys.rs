@@ -404,6 +404,26 @@ pub(super) async fn rows_of_other_programs_are_delivered<H: Harness>(db: &H) -> 
     Ok(())
 }
 
+/// With far fewer keys than workers each key has a small share of the memory, and is behind nearly all the time: they are read by
+/// statements that bring many events of all of them, in their order.
+pub(super) async fn few_keys_of_many_workers_are_read_together<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let mut written = in_turn(5, 1000)?;
+    for number in 0..5 {
+        written.extend((0..100).map(|_| keyed(&format!("key-{number}"))).collect::<Result<Vec<_>, _>>()?);
+    }
+    written.extend(in_turn(5, 500)?);
+    db.write(written.clone()).await?;
+    let store = FaultyStore::new(db.store());
+    let polling = Outbox::partitioned(Arc::new(store.clone())).poll_interval(Duration::from_secs(1), HOUR);
+    let outbox = polling.cold_capacity(256).workers(256).handle_all(recorder.clone()).start().await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let fetches = store.calls(Operation::Fetch);
+    assert!(fetches * 3 < written.len(), "{fetches} fetches for {} events", written.len());
+    kept_in_order(db, &recorder, &written).await
+}
+
 /// The lower `seq` is committed long after the higher one was delivered, and nothing waits for it meanwhile.
 pub(super) async fn a_late_commit_of_another_key_is_delivered<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();

@@ -59,12 +59,21 @@ async fn with_keys(setting: Setting, statistics: Statistics) {
 /// Each form of a fetch of a thousand, by a node that owns half of the partitions.
 async fn fetches(store: &PostgresStore, heads: i64) {
     let key = |key: &str| OrderKey { handler: None, key: key.into() };
-    let (one, some) = (Some(key("order-150001")), vec![key("order-150002"), key("order-150003")]);
+    let (one, some) = (vec![key("order-150001")], vec![key("order-150002"), key("order-150003")]);
+    let many: Vec<OrderKey> = (150_000..151_000).map(|number| key(&format!("order-{number}"))).collect();
     let (above, exclude) = (heads, (150_000..150_500).collect::<Vec<i64>>());
     let (limit, reserved) = (1000_i64, 334_i64);
     for heads in [Heads::None, Heads::Retry, Heads::RetryAndDead] {
-        // Half of the rows are in other partitions, and one in ten waits; a key of its own is looked for among all.
-        for (without, only, most) in [(vec![], None, 2600), (some.clone(), None, 2600), (vec![], one.clone(), ROWS)] {
+        // Half of the rows are in other partitions, and one in ten waits; some keys alone are looked for among all.
+        for (without, only, most) in [
+            (vec![], vec![], 2600),
+            (some.clone(), vec![], 2600),
+            (many.clone(), vec![], 2600),
+            (vec![], one.clone(), ROWS),
+            (vec![], many.clone(), ROWS),
+        ] {
+            // With keys to read come those to leave out, if there are none.
+            let lists = 1 + usize::from(!without.is_empty()) + 2 * usize::from(!only.is_empty());
             let scope = Scope { partitions: 0..=127, heads, without, only };
             let bounds = Bounds::of(&scope);
             let mut params: Vec<Param<'_>> =
@@ -73,6 +82,13 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
             plan.enters_by(&["ready_idx", "due_idx"], most).sorts(0);
             assert!(!plan.0.contains("JIT:"), "{}", plan.0);
+            // What is excluded and which keys are meant is read once and looked up, in both branches; nothing is joined.
+            assert_eq!(
+                (plan.0.matches("hashed SubPlan").count(), plan.0.contains("Join")),
+                (2 * lists, false),
+                "{}",
+                plan.0
+            );
             if scope.heads != Heads::None {
                 plan.enters_by(&["head_idx"], most);
             }

@@ -84,7 +84,7 @@ pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
 
 /// Every partition, with these heads.
 pub(crate) fn scope(heads: Heads) -> Scope {
-    Scope { partitions: 0..=255, heads, without: Vec::new(), only: None }
+    Scope { partitions: 0..=255, heads, without: Vec::new(), only: Vec::new() }
 }
 
 pub(crate) fn done(seq: i64) -> Verdict {

@@ -70,6 +70,8 @@ pub(crate) fn cliffs(size: Size, database: &Address) -> Vec<Entry> {
         ("4 workers", with("--workers 4")),
         ("16 workers", with("--workers 16")),
         ("256 workers", with("--workers 256")),
+        ("20 keys, 32 workers", with("--keys 20 --workers 32")),
+        ("300 keys, 256 workers", with("--keys 300 --workers 256")),
         ("batches of 10", with("--batch 10")),
         ("batches of 100", with("--batch 100")),
         ("batches of 1,000", with("--batch 1000")),

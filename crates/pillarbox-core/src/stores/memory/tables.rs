@@ -134,7 +134,9 @@ impl State {
             None => self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq)),
             Some(scope) => {
                 let without: HashSet<&OrderKey> = scope.without.iter().collect();
-                self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && self.is_in(scope, &without, seq))
+                let only: HashSet<&OrderKey> = scope.only.iter().collect();
+                let is_in = |seq| self.is_in(scope, &without, &only, seq);
+                self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && is_in(seq))
             }
         };
         let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
@@ -146,22 +148,19 @@ impl State {
     /// Whether its type is not to be left out.
     fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
         let held = &fetch.without_types;
-        held.is_empty()
-            || self
-                .rows
-                .get(&seq)
-                .is_none_or(|row| held.iter().all(|held| **held != *row.event.envelope().event_type()))
+        let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
+        held.is_empty() || !self.rows.get(&seq).is_some_and(is_held)
     }
 
-    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, seq: i64) -> bool {
+    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
         let Some(row) = self.rows.get(&seq) else { return false };
         if !row.partition.is_none_or(|partition| scope.partitions.contains(&partition)) {
             return false;
         }
         match row.order_key() {
-            None => scope.only.is_none(),
+            None => only.is_empty(),
             Some(key) => {
-                scope.only.as_ref().is_none_or(|only| *only == key)
+                (only.is_empty() || only.contains(&key))
                     && !without.contains(&key)
                     && !self.heads.block(seq, &key, scope.heads)
             }
