@@ -1,0 +1,76 @@
+//! What a configuration file may say, and what is said about one that is wrong.
+
+use serde_json::Value;
+
+use crate::relay::{Shop, relay};
+
+const PUBLISHER: &str = "[publisher.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:1\"\n";
+
+#[tokio::test]
+async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
+    let shop = Shop::open().await;
+    let route = "[[route]]\nname = \"all\"\npublisher = \"events\"\nto = \"x\"\n";
+    for (rest, expected) in [
+        ("[publsher.x]\n".to_owned(), "line 5: unknown section `publsher`; there are [relay]"),
+        (PUBLISHER.replace("url", "ulr") + route, "[publisher.events]: unknown field `ulr`"),
+        (PUBLISHER.replace("nats\"", "nuts\"") + route, "`kind` is \"nuts\", which does not exist; write one of nats"),
+        (route.to_owned(), "route `all`: there is no [publisher.events]; add it"),
+        (PUBLISHER.to_owned() + &route.replace("to =", "too ="), "unknown field `too`"),
+        (PUBLISHER.to_owned() + &route.replace("\"x\"", "\"{evnt}\""), "`{evnt}`, which does not exist"),
+        (
+            PUBLISHER.to_owned() + route + &route.replace("all", "more"),
+            "route `more`: setting `types` cannot be reached",
+        ),
+        (PUBLISHER.to_owned() + route + "sources = [\"shp\"]\n", "there is no source named `shp`"),
+        (PUBLISHER.to_owned() + route + "drop = true\n", "it drops what it takes, and says how to send it"),
+        (PUBLISHER.to_owned() + route + "breaker = { pause = \"soon\" }\n", "\"soon\" is no duration"),
+        (PUBLISHER.to_owned(), "there is no route at all"),
+        ("[relay]\nbatch = 0\n".to_owned() + PUBLISHER + route, "`batch` is 0; set a number from 1 to 10000"),
+        ("[relay]\nunrouted = \"keep\"\n".to_owned() + PUBLISHER + route, "write `dead`, `drop`, or `park 30s`"),
+        ("dispatch.wokers = 3\n".to_owned() + PUBLISHER + route, "source `shop`: unknown key `dispatch.wokers`"),
+        (PUBLISHER.replace("127.0.0.1", "broker.example") + route, "plaintext"),
+    ] {
+        let ended = relay(&shop.configure("single_node", &rest), &[]).await;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    let ended = relay(&shop.folder.path().join("missing.toml"), &[]).await;
+    assert!(ended.code == Some(2) && ended.stderr.contains("missing.toml"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_where_events_would_go_and_delivers_nothing() {
+    let shop = Shop::open().await;
+    shop.insert("order", 1, 30).await;
+    shop.insert("stock", 31, 20).await;
+    shop.insert("debug", 51, 10).await;
+    shop.insert("other", 61, 5).await;
+    let routes = "[[route]]\nname = \"noise\"\ntypes = [\"debug\"]\ndrop = true\n\
+        [[route]]\nname = \"orders\"\ntypes = [\"order\"]\npublisher = \"events\"\nto = \"shop.{event_type}\"\n\
+        [[route]]\nname = \"stock\"\ntypes = [\"stock\"]\npublisher = \"events\"\nto = \"{tenant_id}\"\n";
+    let file = shop.configure("single_node", &(PUBLISHER.to_owned() + routes));
+    let ended = relay(&file, &["--dry-run", "--json"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let preview: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let lines: Vec<_> = preview["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| {
+            let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            (text("event_type"), line["events"].as_u64().unwrap(), text("route"), text("target"))
+        })
+        .collect();
+    let line =
+        |event_type: &str, events, route: &str, target: &str| (event_type.into(), events, route.into(), target.into());
+    assert_eq!(lines[0], line("order", 30, "orders", "shop.order"));
+    assert!(lines[1].3.contains("the event has no tenant_id"), "{:?}", lines[1]);
+    assert_eq!(lines[2..], [line("debug", 10, "noise", "dropped"), line("other", 5, "-", "no route takes it")]);
+    let ended = relay(&file, &["--dry-run"]).await;
+    assert!(
+        ended.stdout.contains("65 events that are due now") && ended.stdout.contains("shop.order"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(shop.count("status = 0").await, 65);
+}

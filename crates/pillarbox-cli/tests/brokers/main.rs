@@ -1,0 +1,10 @@
+//! The relay between a database and real brokers, as a user starts it.
+
+#![cfg(all(unix, feature = "nats"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod config;
+mod nats;
+mod relay;
+mod restart;
+mod trouble;

@@ -1,0 +1,91 @@
+//! One destination in trouble, another that is well.
+
+use pillarbox_testkit::publishers::Server;
+use serde_json::json;
+
+use crate::nats;
+use crate::relay::{Shop, free_port, page, relay, routes, start, stop, wait_for_page};
+
+fn publishers(well: &Server, ill: &Server) -> String {
+    let publisher = |name: &str, server: &Server| {
+        format!(
+            "[publisher.{name}]\nkind = \"nats\"\nurl = \"nats://{}\"\nusername = \"relay\"\npassword = \"{}\"\ntimeout = \"1s\"\n",
+            server.address(),
+            nats::PASSWORD
+        )
+    };
+    publisher("well", well) + &publisher("ill", ill)
+}
+
+const ROUTES: &str = "[[route]]\nname = \"orders\"\ntypes = [\"order\"]\npublisher = \"well\"\nto = \"orders\"\n\
+    [[route]]\nname = \"stock\"\ntypes = [\"stock\"]\npublisher = \"ill\"\nto = \"stock\"\n\
+    breaker = { pause = \"100ms\", max_pause = \"300ms\" }\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_back() {
+    let (well, mut ill) = (nats::start().await, nats::start().await);
+    let clients = (nats::client(&well, &["orders"]).await, nats::client(&ill, &["stock"]).await);
+    let shop = Shop::open().await;
+    let port = free_port();
+    let relay_section = format!("[relay]\nlisten = \"127.0.0.1:{port}\"\n");
+    let file = shop.configure("partitioned", &(relay_section + &publishers(&well, &ill) + ROUTES));
+    let running = start(&file);
+    wait_for_page(port, "/health/ready", |status, _| status == 200).await;
+    ill.kill().await.unwrap();
+
+    // More of those that cannot go than memory holds, all of them before the others.
+    shop.insert("stock", 1, 20_000).await;
+    shop.insert("order", 20_001, 500).await;
+    shop.wait_until("event_type = 'order' AND status = 1", 500).await;
+    let status = wait_for_page(port, "/status", |_, body| body.contains("paused")).await;
+    let routes_now = routes(&status);
+    assert_eq!((&routes_now[0]["state"], &routes_now[1]["state"]), (&json!("open"), &json!("paused")), "{status}");
+    assert!(routes_now[1]["problem"].as_str().is_some_and(|problem| !problem.is_empty()));
+    assert_eq!(page(port, "/health/live").await.map(|(status, _)| status), Some(200));
+    assert_eq!(page(port, "/health/ready").await.map(|(status, _)| status), Some(200), "the relay itself is well");
+    let metrics = page(port, "/metrics").await.unwrap().1;
+    assert!(metrics.contains("pillarbox_route_paused{route=\"stock\",publisher=\"nats\"} 1"), "{metrics}");
+    assert_eq!(shop.count("event_type = 'stock' AND attempts > 0").await, 0);
+
+    ill.restart().await.unwrap();
+    shop.wait_until("status = 1", 20_500).await;
+    wait_for_page(port, "/status", |_, body| !body.contains("paused")).await;
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(nats::stored(&clients.0).await.len(), 500);
+    let stock = nats::stored(&clients.1).await;
+    let distinct: std::collections::HashSet<_> = stock.iter().map(|(id, ..)| id).collect();
+    assert_eq!((distinct.len(), shop.count("attempts > 0").await), (20_000, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
+    let server = nats::start().await;
+    let _client = nats::client(&server, &["orders"]).await;
+    let shop = Shop::open().await;
+    shop.insert("order", 1, 3).await;
+    let publisher = |password: &str| {
+        format!(
+            "[publisher.events]\nkind = \"nats\"\nurl = \"nats://relay:{password}@{}\"\ntimeout = \"2s\"\n",
+            server.address()
+        )
+    };
+    let route = |to: &str| format!("[[route]]\nname = \"all\"\npublisher = \"events\"\nto = \"{to}\"\n");
+    for (rest, expected) in [
+        (publisher(nats::PASSWORD) + &route("nobody.takes.this"), "nobody.takes.this"),
+        (publisher("wr0ng-password") + &route("orders"), "uthoriz"),
+    ] {
+        let file = shop.configure("single_node", &rest);
+        for args in [&[][..], &["--check"]] {
+            let ended = relay(&file, args).await;
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            let said = ended.stdout + &ended.stderr;
+            assert!(said.contains(expected) && said.contains("`all`"), "{said}");
+            assert!(!said.contains("wr0ng") && !said.contains(nats::PASSWORD), "{said}");
+        }
+    }
+    let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("orders")));
+    let ended = relay(&file, &["--check"]).await;
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "everything is as the file says"), "{ended:?}");
+    assert_eq!(shop.count("status = 0 AND attempts = 0").await, 3);
+}
