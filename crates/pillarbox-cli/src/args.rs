@@ -14,7 +14,7 @@ use pillarbox::run::FailingKey;
 
 pub(crate) use bench::{
     AllArgs, Bench, BenchArgs, Benches, DrainArgs, IdleArgs, LatencyArgs, Measure, MemoryArgs, MixedArgs, OverheadArgs,
-    Shown, SteadyArgs,
+    RelayBenchArgs, Shown, SteadyArgs,
 };
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use keys::{Keys, KeysArgs};

@@ -85,6 +85,8 @@ pub(crate) enum Failure {
         #[source]
         source: std::io::Error,
     },
+    #[error("{kind} at {address}: {problem}")]
+    Broker { kind: &'static str, address: String, problem: String },
     #[error(transparent)]
     Relay(#[from] pillarbox_relay::RelayError),
     #[error("--metrics: {0}")]

@@ -15,7 +15,7 @@ mod preview;
 mod relay;
 mod serve;
 
-pub use file::{FileError, RelayFile, ServerSettings};
+pub use file::{FileError, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
 pub use relay::{Relay, RelayError};
 pub use serve::ServeError;

@@ -87,6 +87,8 @@
 //! | `sqlx-mysql` | | the same on sqlx's MySQL transactions and pools |
 //! | `tokio-postgres` | | the same on tokio-postgres and deadpool-postgres |
 //! | `mysql-async` | | the same on mysql_async |
+//! | `routes` | | [`routes`](https://docs.rs/pillarbox-routes): pass events on to brokers, by rules |
+//! | `nats`, `rabbitmq`, `redis`, `webhook`, `kafka` | | the brokers for it |
 //!
 //! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
 //! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
@@ -134,7 +136,7 @@ pub use pillarbox_config as config;
 
 pub use pillarbox_core::stores::memory;
 pub use pillarbox_core::{
-    clock, context, error, handle, maintain, observe, ownership, retry, run, settle, store, write,
+    clock, context, error, handle, maintain, observe, ownership, publisher, retry, run, settle, store, write,
 };
 
 /// What a service writes: the event, its identity, its limits.
@@ -160,6 +162,33 @@ pub mod adapters {
     #[cfg(feature = "tokio-postgres")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tokio-postgres")))]
     pub use pillarbox_tokio_postgres as tokio_postgres;
+}
+
+#[cfg(feature = "routes")]
+#[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
+pub use pillarbox_routes as routes;
+
+/// The brokers that events can be passed on to, as [`publisher::Publisher`]s for [`routes`].
+pub mod publishers {
+    #[cfg(feature = "kafka")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "kafka")))]
+    pub use pillarbox_kafka as kafka;
+
+    #[cfg(feature = "nats")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+    pub use pillarbox_nats as nats;
+
+    #[cfg(feature = "rabbitmq")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rabbitmq")))]
+    pub use pillarbox_rabbitmq as rabbitmq;
+
+    #[cfg(feature = "redis")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+    pub use pillarbox_redis as redis;
+
+    #[cfg(feature = "webhook")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "webhook")))]
+    pub use pillarbox_webhook as webhook;
 }
 
 #[cfg(feature = "macros")]

@@ -50,15 +50,25 @@ impl Calls {
             self.sum.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let Some(number) = delivery.aggregate_id().and_then(|id| id.parse::<usize>().ok()) else { return Ok(()) };
+        if let Some(number) = delivery.aggregate_id().and_then(|id| id.parse::<usize>().ok()) {
+            self.note_number(number, delivery.seq());
+        }
+        Ok(())
+    }
+
+    /// Notes that a broker has confirmed event `number`.
+    pub(crate) fn confirmed(&self, number: usize) {
+        self.note_number(number, 0);
+    }
+
+    fn note_number(&self, number: usize, seq: i64) {
         if let Some(count) = self.counts.get(number) {
             self.stopwatch.handled(number, Instant::now());
             let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
             if let Some(order) = self.order.as_ref().filter(|_| is_first) {
-                order.note(number, delivery.seq());
+                order.note(number, seq);
             }
         }
-        Ok(())
     }
 
     /// Events that were called at all.

@@ -9,6 +9,7 @@ mod load;
 mod meter;
 mod nodes;
 mod order;
+mod passing;
 mod process;
 mod report;
 mod runs;
@@ -24,7 +25,7 @@ use crate::report::print_either;
 use figures::Figures;
 use lab::Lab;
 use load::Load;
-use runs::{drain, hot, idle, latency, memory, mixed, overhead, steady, write};
+use runs::{drain, hot, idle, latency, memory, mixed, overhead, relay, steady, write};
 
 /// Runs one bench, or all. It fails when an event was lost, delivered twice or out of order, however fast, and when a
 /// verdict of the bench does not hold.
@@ -69,6 +70,10 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
         Bench::Memory { common, memory } => {
             let load = Load::new(memory.events, common.payload);
             on(&common, 1, async |lab| memory::run(&**lab, &load, &memory).await).await
+        }
+        Bench::Relay { common, relay } => {
+            let load = Load::new(relay.events, common.payload);
+            on(&common, relay.writers.writers, async |lab| relay::run(lab, &load, &relay).await).await
         }
         Bench::Idle(args) => {
             let figures = on_store(&args.store, 1, async |lab| idle::run(&**lab, &args).await).await?;

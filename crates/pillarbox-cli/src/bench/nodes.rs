@@ -2,12 +2,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox::error::StartError;
+use pillarbox::handle::on_any_batch;
 use pillarbox::run::{Config, OutboxBuilder, kind};
 use pillarbox::{Delivery, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::calls::Calls;
 use super::lab::Lab;
+use super::passing::Passing;
 use crate::args::ModeArg;
 use crate::failure::Failure;
 
@@ -25,11 +27,13 @@ pub(crate) struct Nodes {
 pub(crate) struct NodeSettings {
     pub(crate) mode: ModeArg,
     pub(crate) config: Config,
+    /// Where events are passed on to, instead of to a handler that does nothing.
+    pub(crate) passing: Option<Passing>,
 }
 
 impl From<ModeArg> for NodeSettings {
     fn from(mode: ModeArg) -> Self {
-        Self { mode, config: Config::default() }
+        Self { mode, config: Config::default(), passing: None }
     }
 }
 
@@ -129,6 +133,10 @@ async fn launch<K: kind::Deliverer>(
     calls: &Arc<Calls>,
     settings: &NodeSettings,
 ) -> Result<Outbox, StartError> {
+    if let Some(passing) = &settings.passing {
+        let handler = on_any_batch(passing.batch, passing.forwarder(calls)?);
+        return builder.config(settings.config.clone()).handler(handler).start().await;
+    }
     let calls = Arc::clone(calls);
     let handler = move |delivery: Delivery| std::future::ready(calls.note(&delivery));
     builder.config(settings.config.clone()).handle_all(handler).start().await

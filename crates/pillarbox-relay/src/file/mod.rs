@@ -8,6 +8,7 @@ mod server;
 
 pub use error::FileError;
 pub(crate) use publisher::PublisherSection;
+pub use publisher::publisher_at;
 pub use read::RelayFile;
 pub(crate) use read::Source;
 pub(crate) use route::RouteSection;

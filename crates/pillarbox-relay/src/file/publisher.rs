@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
@@ -42,6 +43,18 @@ pub(super) fn publisher(
     let reading = Reading { places, section: &section, at, table };
     let publisher = reading.make(&kind)?;
     Ok(PublisherSection { name: name.to_owned(), publisher })
+}
+
+/// A publisher of a kind at a URL, all else as it is by default. Nothing is connected to.
+///
+/// # Errors
+/// A kind that this build does not have, or a URL that the kind refuses.
+pub fn publisher_at(kind: &str, url: &str) -> Result<Arc<dyn Publisher>, FileError> {
+    let quoted = url.replace('\\', "\\\\").replace('"', "\\\"");
+    let text = format!("kind = \"{kind}\"\nurl = \"{quoted}\"\n");
+    let places = Places { path: Path::new("command line"), text: "" };
+    let table = DeTable::parse(&text).map_err(|error| places.wrong(0, "", error.message()))?.into_inner();
+    Ok(publisher(places, kind, 0, table)?.publisher)
 }
 
 struct Reading<'a, 'i> {

@@ -2,6 +2,7 @@ mod all;
 mod beside;
 mod drain;
 mod engine;
+mod relay;
 
 use clap::{Args, Subcommand};
 
@@ -11,6 +12,7 @@ pub(crate) use all::AllArgs;
 pub(crate) use beside::{HotArgs, LatencyArgs, MixedArgs, SteadyArgs};
 pub(crate) use drain::DrainArgs;
 pub(crate) use engine::{IdleArgs, MemoryArgs, OverheadArgs};
+pub(crate) use relay::RelayBenchArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -82,6 +84,14 @@ pub(crate) enum Bench {
         common: Measure,
         #[command(flatten)]
         mixed: MixedArgs,
+    },
+    /// Pass a backlog on to a broker, each event DONE once it was confirmed, beside publishing alone; then measure the time from
+    /// commit to confirmation.
+    Relay {
+        #[command(flatten)]
+        common: Measure,
+        #[command(flatten)]
+        relay: RelayBenchArgs,
     },
     /// Run an outbox that has nothing to do, and count what it asks of the database and of the processor.
     Idle(IdleArgs),

@@ -4,6 +4,7 @@ mod beside;
 mod costs;
 mod drain;
 mod engine;
+mod relay;
 mod sample;
 mod verdict;
 mod write;
@@ -21,6 +22,7 @@ pub(crate) use beside::{HotFigures, LatencyFigures, MixedFigures, SteadyFigures}
 pub(crate) use costs::{Costs, each};
 pub(crate) use drain::{Company, DrainFigures, Naive};
 pub(crate) use engine::{IdleFigures, IdleMode, MemoryFigures, OverheadFigures, Peak};
+pub(crate) use relay::RelayFigures;
 pub(crate) use sample::Sample;
 pub(crate) use verdict::Verdict;
 pub(crate) use write::WriteFigures;
@@ -81,6 +83,7 @@ pub(crate) enum Own {
     Idle(IdleFigures),
     Memory(MemoryFigures),
     Overhead(OverheadFigures),
+    Relay(RelayFigures),
 }
 
 /// What became of the events of a run.
@@ -165,6 +168,12 @@ impl Figures {
         self
     }
 
+    /// As [`with_yardstick`](Self::with_yardstick), where the yardstick is none of the database.
+    pub(crate) fn with_yardstick_of(mut self, per_s: f64, what: &'static str) -> Self {
+        self.about.yardstick = what;
+        self.with_yardstick(per_s)
+    }
+
     /// Adds what the bench asks of the run.
     pub(crate) fn with_verdicts(self, verdicts: Vec<Verdict>) -> Self {
         Self { verdicts, ..self }
@@ -236,6 +245,7 @@ impl Own {
             Self::Idle(figures) => figures.lines(about.statements),
             Self::Memory(figures) => figures.lines(),
             Self::Overhead(figures) => figures.lines(),
+            Self::Relay(figures) => figures.lines(),
         }
     }
 
@@ -252,6 +262,7 @@ impl Own {
             Self::Latency(_) => "of both runs, from the first write to the last done_at",
             Self::Idle(_) => "for which each mode was counted, after it was left alone for a while",
             Self::Memory(_) => "for the largest backlog, from start() to the last done_at, by the database's clock",
+            Self::Relay(_) => "from start() until the last event was confirmed and DONE, by the database's clock",
             Self::Overhead(_) => "from start() until all were recorded as DONE",
         }
     }

@@ -9,5 +9,6 @@ pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod mixed;
 pub(crate) mod overhead;
+pub(crate) mod relay;
 pub(crate) mod steady;
 pub(crate) mod write;

@@ -1,0 +1,79 @@
+use clap::{Args, ValueEnum};
+
+use super::{MOST_EVENTS, Pace, WritersArg};
+use crate::args::ModeArg;
+
+#[derive(Debug, Args)]
+pub(crate) struct RelayBenchArgs {
+    /// The kind of broker.
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) to: Broker,
+    /// Where the broker is. [default: this host]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Where the events go there: a subject, a stream, a topic; it has to be there. [default: pillarbox-bench]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Events of the backlog.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
+    pub(crate) events: u32,
+    /// Who may deliver an event.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "partitioned")]
+    pub(crate) mode: ModeArg,
+    /// Calls of the publisher at once.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) workers: u16,
+    /// Messages in a call at most.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) batch: u16,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    #[command(flatten)]
+    pub(crate) writers: WritersArg,
+}
+
+/// A kind of broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Broker {
+    /// NATS JetStream.
+    Nats,
+    /// RabbitMQ.
+    Rabbitmq,
+    /// Kafka.
+    Kafka,
+    /// Redis Streams.
+    Redis,
+}
+
+impl Broker {
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Nats => "nats",
+            Self::Rabbitmq => "rabbitmq",
+            Self::Kafka => "kafka",
+            Self::Redis => "redis",
+        }
+    }
+}
+
+impl RelayBenchArgs {
+    pub(crate) fn url(&self) -> &str {
+        self.url.as_deref().unwrap_or(match self.to {
+            Broker::Nats => "nats://127.0.0.1:4222",
+            Broker::Rabbitmq => "amqp://guest:guest@127.0.0.1:5672",
+            Broker::Kafka => "kafka://127.0.0.1:9092",
+            Broker::Redis => "redis://127.0.0.1:6379",
+        })
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or(match self.to {
+            // The default exchange leads to the queue of that name.
+            Broker::Rabbitmq => "/pillarbox-bench",
+            Broker::Nats | Broker::Kafka | Broker::Redis => "pillarbox-bench",
+        })
+    }
+}

@@ -1,0 +1,38 @@
+use serde::Serialize;
+
+use super::Line;
+use super::beside::latency_lines;
+use crate::report::rate;
+use crate::stopwatch::Latency;
+
+/// Events passed on to a broker.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RelayFigures {
+    pub(crate) to: &'static str,
+    pub(crate) broker: String,
+    pub(crate) mode: &'static str,
+    pub(crate) workers: u16,
+    pub(crate) batch: u16,
+    pub(crate) rate: u32,
+    pub(crate) commit_to_confirmed_us: Latency,
+    pub(crate) done_within_1s: f64,
+}
+
+impl RelayFigures {
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let mut lines = vec![
+            ("broker", format!("{} at {}", self.to, self.broker), "which confirms each message"),
+            ("mode", self.mode.to_owned(), "who may deliver an event"),
+            ("workers", self.workers.to_string(), "calls of the publisher at once"),
+            ("batch", self.batch.to_string(), "messages in a call at most"),
+            ("rate", rate(self.rate.into()), "of events written, each in a transaction, for the figures below"),
+        ];
+        lines.extend(latency_lines("commit to confirmed", self.commit_to_confirmed_us));
+        lines.push((
+            "done within 1 s",
+            format!("{:.4}", self.done_within_1s),
+            "of their insert, by the database's clock",
+        ));
+        lines
+    }
+}
