@@ -1,10 +1,14 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_nats::header::{HeaderMap, HeaderName, HeaderValue, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
+use async_nats::Subject;
+use async_nats::header::{HeaderMap, HeaderName, HeaderValue};
 use async_nats::jetstream::message::PublishMessage;
 use pillarbox_core::publisher::{Message, PublishError};
 
 const CONTENT_TYPE: &str = "content-type";
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 /// What begins so tells the server what to do: to delete what was stored before, for one.
 const COMMANDS: &str = "nats-";
 /// The server ends a connection that sends a line of more than 4096 bytes, on which the subject is not alone.
@@ -18,7 +22,7 @@ pub(crate) fn complaint(subject: &str) -> Option<&'static str> {
     if subject.len() > LONGEST_SUBJECT {
         return Some("is longer than 1024 bytes");
     }
-    if subject.chars().any(|c| c.is_whitespace() || c.is_control()) {
+    if subject.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Some("has white space or control characters in it");
     }
     if subject.starts_with('$') {
@@ -32,12 +36,7 @@ pub(crate) fn complaint(subject: &str) -> Option<&'static str> {
 }
 
 /// What is sent for a message, or why it can never be.
-pub(crate) fn encode(message: &Message, expected_stream: Option<&str>) -> Result<PublishMessage, PublishError> {
-    let headers = headers(message, expected_stream)?;
-    Ok(PublishMessage::build().headers(headers).payload(message.body.clone()))
-}
-
-fn headers(message: &Message, expected_stream: Option<&str>) -> Result<HeaderMap, PublishError> {
+pub(crate) fn encode(message: Message, expected_stream: Option<&str>) -> Result<PublishMessage, PublishError> {
     if let Some(problem) = complaint(&message.target) {
         // Shortened, since it may be as long as an event.
         let shown: String = message.target.chars().take(100).collect();
@@ -45,46 +44,56 @@ fn headers(message: &Message, expected_stream: Option<&str>) -> Result<HeaderMap
         return Err(PublishError::permanent(format!("`{shown}` is no subject to publish to: it {problem}")));
     }
     let mut headers = HeaderMap::new();
-    for (name, value) in &message.headers {
+    for (name, value) in message.headers {
         let of_ours = name.eq_ignore_ascii_case(CONTENT_TYPE);
         let command = name.get(..COMMANDS.len()).is_some_and(|start| start.eq_ignore_ascii_case(COMMANDS));
         if !of_ours && !command {
-            insert(&mut headers, name, value.clone())?;
+            insert(&mut headers, name, value)?;
         }
     }
-    insert(&mut headers, CONTENT_TYPE, message.content_type.clone().into_owned())?;
+    insert(&mut headers, Cow::Borrowed(CONTENT_TYPE), message.content_type.into_owned())?;
     // A stream looks at the id alone: without the subject, what goes to two subjects of one stream would be a duplicate.
-    let id = format!("{}:{}", message.id, message.target);
-    let id: HeaderValue = id
-        .parse()
-        .map_err(|_| PublishError::permanent("the event's id has a line break in it, which NATS cannot carry"))?;
-    headers.insert(NATS_MESSAGE_ID, id);
+    let id = [message.id.as_str(), ":", &message.target].concat();
+    insert(&mut headers, Cow::Borrowed(MESSAGE_ID), id)?;
     if let Some(stream) = expected_stream {
-        let stream: HeaderValue = stream
-            .parse()
-            .map_err(|_| PublishError::misconfigured("the option `expected_stream` has a line break in it"))?;
-        headers.insert(NATS_EXPECTED_STREAM, stream);
+        insert(&mut headers, Cow::Borrowed(EXPECTED_STREAM), stream.to_owned())?;
     }
-    Ok(headers)
+    Ok(PublishMessage::build().headers(headers).payload(message.body))
 }
 
-fn insert(headers: &mut HeaderMap, name: &str, value: String) -> Result<(), PublishError> {
-    let shown = name.escape_debug();
-    let name: HeaderName = name.parse().map_err(|_| {
-        PublishError::permanent(format!(
-            "the header `{shown}` has a name that NATS cannot carry: visible ASCII without a colon"
-        ))
-    })?;
-    if value.contains(['\r', '\n']) {
-        return Err(PublishError::permanent(format!("the header `{shown}` has a line break, which NATS cannot carry")));
+fn insert(headers: &mut HeaderMap, name: Cow<'static, str>, value: String) -> Result<(), PublishError> {
+    if name.is_empty() || name.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
+        let problem = "has a name that NATS cannot carry: visible ASCII without a colon";
+        return Err(PublishError::permanent(format!("the header `{}` {problem}", name.escape_debug())));
     }
+    if value.contains(['\r', '\n']) {
+        let problem = "has a line break, which NATS cannot carry";
+        return Err(PublishError::permanent(format!("the header `{}` {problem}", name.escape_debug())));
+    }
+    let name = match name {
+        // The names that every event has are not copied.
+        Cow::Borrowed(name) => HeaderName::from_static(name),
+        Cow::Owned(name) => HeaderName::try_from(name).map_err(|error| PublishError::permanent(error.to_string()))?,
+    };
     headers.insert(name, HeaderValue::from(value));
     Ok(())
 }
 
-/// A subject as the client wants it, without copying it for each message of a batch.
-pub(crate) fn subject(target: &Arc<str>) -> async_nats::Subject {
-    async_nats::Subject::from(&**target)
+/// The subject of the message before it, which mostly is that of the message as well and then is not copied.
+#[derive(Debug, Default)]
+pub(crate) struct LastSubject(Option<(Arc<str>, Subject)>);
+
+impl LastSubject {
+    pub(crate) fn of(&mut self, target: &Arc<str>) -> Subject {
+        if let Some((last, subject)) = &self.0
+            && **last == **target
+        {
+            return subject.clone();
+        }
+        let subject = Subject::from(&**target);
+        self.0 = Some((Arc::clone(target), subject.clone()));
+        subject
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +128,7 @@ mod tests {
             "$JS.API.INFO",
             &"x".repeat(1025),
         ] {
-            let error = encode(&message(bad), None).map(drop).expect_err(bad);
+            let error = encode(message(bad), None).map(drop).expect_err(bad);
             assert_eq!(error.kind(), pillarbox_core::publisher::PublishErrorKind::Permanent);
             assert!(!error.to_string().contains(['\r', '\n', '\0']), "{error}");
         }
@@ -129,7 +138,7 @@ mod tests {
         let mut message = message("orders");
         message.headers = names.iter().map(|(name, value)| ((*name).into(), (*value).to_owned())).collect();
         message.content_type = "text/plain".into();
-        headers(&message, Some("ORDERS"))
+        Ok(encode(message, Some("ORDERS"))?.outbound_message("orders").headers.unwrap_or_default())
     }
 
     #[test]
@@ -162,6 +171,9 @@ mod tests {
             let error = encoded(&[(name, value)]).expect_err(name);
             assert!(error.to_string().contains(&format!("the header `{name}`")), "{error}");
         }
+        let id = EventId::new("two\nlines").expect("an id");
+        let error = encode(Message::new("orders", id, "{}"), None).map(drop).expect_err("a line break");
+        assert!(error.to_string().contains("`Nats-Msg-Id` has a line break"), "{error}");
         assert!(encoded(&[("n", " \u{1f980}, x: y ")]).is_ok());
     }
 }

@@ -1,6 +1,6 @@
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
 use tokio::sync::Semaphore;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::connect::Connector;
 use crate::connection::Connection;
 use crate::error::{Failure, sort};
-use crate::message;
+use crate::message::{self, LastSubject};
 
 /// Messages of one call that are sent before the first confirmation is waited for. What a call holds it gives back as a whole
 /// before it asks for more, so that calls never wait for each other in a circle.
@@ -29,13 +29,29 @@ pub(crate) async fn publish(
         Ok(connection) => connection,
         Err(failure) => return messages.iter().map(|_| Err(failure.clone())).collect(),
     };
+    let expected_stream = connector.options.expected_stream.as_deref();
     let mut receipts = Vec::with_capacity(messages.len());
-    let mut messages = VecDeque::from(messages);
-    while !messages.is_empty() {
-        let portion: Vec<Message> = messages.drain(..messages.len().min(PORTION)).collect();
-        send_portion(connector, &connection, room, portion, deadline, &mut receipts).await;
+    let mut messages = messages.into_iter();
+    while messages.len() > 0 {
+        let messages = messages.by_ref().take(PORTION).collect();
+        let portion = Portion { connection: &connection, expected_stream, deadline, since: Instant::now() };
+        let (answers, answering) = portion.publish(messages, room).await;
+        receipts.extend(answers);
+        if !answering {
+            // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
+            connector.discard(&connection).await;
+        }
     }
     receipts
+}
+
+/// Messages that are sent together.
+struct Portion<'a> {
+    connection: &'a Arc<Connection>,
+    expected_stream: Option<&'a str>,
+    deadline: Instant,
+    /// A time before the first is sent.
+    since: Instant,
 }
 
 /// A message under way, or what has become of it already.
@@ -44,73 +60,76 @@ enum Sent {
     Over(Receipt),
 }
 
-async fn send_portion(
-    connector: &Connector,
-    connection: &Arc<Connection>,
-    room: &Semaphore,
-    messages: Vec<Message>,
-    deadline: Instant,
-    receipts: &mut Vec<Receipt>,
-) {
-    let permits = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-    // Never closed; and a portion is smaller than the whole room.
-    let Ok(Ok(_permits)) = timeout_at(deadline, room.acquire_many(permits)).await else {
-        receipts.extend(messages.iter().map(|_| Err(late())));
-        return;
-    };
-    let since = Instant::now();
-    let mut sent = Vec::with_capacity(messages.len());
-    for message in messages {
-        let outcome = send(connector, connection, &message, deadline).await;
-        sent.push((message.target, outcome));
-    }
-    for (target, outcome) in sent {
-        receipts.push(match outcome {
-            Sent::Over(receipt) => receipt,
-            Sent::Waits(ack) => confirm(connector, connection, &target, ack, since, deadline).await,
-        });
-    }
-}
+impl Portion<'_> {
+    /// The receipts, and whether the server has answered in time.
+    async fn publish(&self, messages: Vec<Message>, room: &Semaphore) -> (Vec<Receipt>, bool) {
+        let count = messages.len();
+        let permits = u32::try_from(count).unwrap_or(u32::MAX);
+        // Never closed; and a portion is smaller than the whole room.
+        let Ok(Ok(_permits)) = timeout_at(self.deadline, room.acquire_many(permits)).await else {
+            return (vec![Err(late()); count], false);
+        };
+        let mut sent = Vec::with_capacity(count);
+        let sending = async {
+            let mut last = LastSubject::default();
+            for message in messages {
+                let subject = last.of(&message.target);
+                let outcome = self.send(subject.clone(), message).await;
+                sent.push((subject, outcome));
+            }
+        };
+        let mut answering = timeout_at(self.deadline, sending).await.is_ok();
+        let unsent = count - sent.len();
 
-async fn send(connector: &Connector, connection: &Connection, message: &Message, deadline: Instant) -> Sent {
-    let encoded = match message::encode(message, connector.options.expected_stream.as_deref()) {
-        Ok(encoded) => encoded,
-        Err(refused) => return Sent::Over(Err(refused)),
-    };
-    let sending = connection.context.send_publish(message::subject(&message.target), encoded);
-    match timeout_at(deadline, sending).await {
-        Ok(Ok(ack)) => Sent::Waits(ack),
-        Ok(Err(failure)) => Sent::Over(Err(sort(&Failure::Publish(&failure, &message.target)))),
-        Err(_) => Sent::Over(Err(late())),
+        // From the last to the first: confirmations mostly come in the order of the messages, so once the last has come there
+        // is nothing to wait for in the others. Waiting for each of them in turn, the task would be woken for each.
+        let mut receipts = vec![Err(late()); unsent];
+        receipts.reserve(sent.len());
+        let collecting = async {
+            while let Some((subject, outcome)) = sent.pop() {
+                // In its place, should the time be over before it is known.
+                receipts.push(Err(late()));
+                let receipt = self.receipt(&subject, outcome).await;
+                receipts.pop();
+                receipts.push(receipt);
+            }
+        };
+        answering &= timeout_at(self.deadline, collecting).await.is_ok();
+        // In time, nothing is left. After it, what has come meanwhile is taken, and nothing waited for.
+        while let Some((subject, outcome)) = sent.pop() {
+            let receipt = timeout_at(self.deadline, self.receipt(&subject, outcome)).await;
+            receipts.push(receipt.unwrap_or_else(|_| Err(late())));
+        }
+        receipts.reverse();
+        (receipts, answering)
     }
-}
 
-async fn confirm(
-    connector: &Connector,
-    connection: &Arc<Connection>,
-    target: &str,
-    ack: PublishAckFuture,
-    since: Instant,
-    deadline: Instant,
-) -> Receipt {
-    let answer = async {
+    async fn send(&self, subject: Subject, message: Message) -> Sent {
+        let encoded = match message::encode(message, self.expected_stream) {
+            Ok(encoded) => encoded,
+            Err(refused) => return Sent::Over(Err(refused)),
+        };
+        match self.connection.context.send_publish(subject.clone(), encoded).await {
+            Ok(ack) => Sent::Waits(ack),
+            Err(failure) => Sent::Over(Err(sort(&Failure::Publish(&failure, &subject)))),
+        }
+    }
+
+    /// Waits for what becomes of a message.
+    async fn receipt(&self, subject: &str, outcome: Sent) -> Receipt {
+        let ack = match outcome {
+            Sent::Waits(ack) => ack,
+            Sent::Over(receipt) => return receipt,
+        };
         tokio::select! {
             // The confirmation first: mostly it is there, and then there is nothing else to ask for.
             biased;
             answer = ack.into_future() => match answer {
                 Ok(confirmation) if !confirmation.stream.is_empty() => Ok(()),
-                Ok(_) => Err(sort(&Failure::Stranger(target))),
-                Err(failure) => Err(sort(&Failure::Publish(&failure, target))),
+                Ok(_) => Err(sort(&Failure::Stranger(subject))),
+                Err(failure) => Err(sort(&Failure::Publish(&failure, subject))),
             },
-            refusal = connection.refusals.wait(target, since) => Err(sort(&Failure::Refused(refusal, target))),
-        }
-    };
-    match timeout_at(deadline, answer).await {
-        Ok(receipt) => receipt,
-        Err(_) => {
-            // It may be this connection that hangs; another one shows.
-            connector.discard(connection).await;
-            Err(late())
+            refusal = self.connection.refusals.wait(subject, self.since) => Err(sort(&Failure::Refused(refusal, subject))),
         }
     }
 }
