@@ -64,7 +64,6 @@ fn is_misconfigured(error: &ConnectionError) -> bool {
         ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. }) => matches!(
             reason_code,
             Disconnect::NotAuthorized
-                | Disconnect::SessionTakenOver
                 | Disconnect::QoSNotSupported
                 | Disconnect::UseAnotherServer
                 | Disconnect::ServerMoved
@@ -166,7 +165,8 @@ mod tests {
             (ConnectionError::ConnectionRefused(ConnectReturnCode::NotAuthorized), Misconfigured),
             (ConnectionError::ConnectionRefused(ConnectReturnCode::BadUserNamePassword), Misconfigured),
             (ConnectionError::ConnectionRefused(ConnectReturnCode::ServerBusy), Unavailable),
-            (left(DisconnectReasonCode::SessionTakenOver), Misconfigured),
+            // It may have been this publisher itself, which connects anew when a connection is silent.
+            (left(DisconnectReasonCode::SessionTakenOver), Unavailable),
             (left(DisconnectReasonCode::ServerShuttingDown), Unavailable),
             (left(DisconnectReasonCode::QuotaExceeded), Unavailable),
             (io(std::io::ErrorKind::ConnectionRefused.into()), Unavailable),
