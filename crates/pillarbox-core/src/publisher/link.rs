@@ -100,9 +100,10 @@ impl<C: Clone> Link<C> {
     /// Forgets this connection, so that the next call makes another. One that was made since is kept.
     pub fn lost(&self, linked: &Linked<C>) {
         let mut state = self.state();
-        if state.made == linked.number {
-            state.connection = None;
-        }
+        let forgotten = if state.made == linked.number { state.connection.take() } else { None };
+        // What ends with a connection may take a moment, for which nobody else has to wait.
+        drop(state);
+        drop(forgotten);
     }
 
     /// Gives the connection out to be closed, if there is one, and makes none from now on.

@@ -1,0 +1,41 @@
+//! How many messages a second are confirmed by a Mosquitto of its own, with somebody who listens:
+//! `cargo bench -p pillarbox-mqtt`, or with other sizes: `… -- CALLERS BATCH`.
+
+#![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use futures_util::future::try_join_all;
+use pillarbox_core::error::BoxError;
+use pillarbox_core::publisher::Publisher as _;
+use pillarbox_mqtt::MqttPublisher;
+use pillarbox_testkit::publishers::messages;
+use tokio::time::Instant;
+
+const BATCHES: usize = 40;
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let sizes: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let (callers, batch) = (sizes.first().copied().unwrap_or(4), sizes.get(1).copied().unwrap_or(256));
+    let server = support::start("").await?;
+    let _listener = support::Listener::start(server.address().port()).await?;
+    let publisher = MqttPublisher::new(support::options(server.address().port()))?;
+    for _ in 0..3 {
+        let work: Vec<_> = (0..callers).map(|_| messages("orders", BATCHES * batch)).collect();
+        let began = Instant::now();
+        let publisher = &publisher;
+        let callers = work.iter().map(async |own| {
+            for batch in own.chunks(batch) {
+                publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<(), _>>()?;
+            }
+            Ok::<_, BoxError>(own.len())
+        });
+        let confirmed: usize = try_join_all(callers).await?.into_iter().sum();
+        let seconds = began.elapsed().as_secs_f64();
+        let pace = u32::try_from(confirmed).map(f64::from)? / seconds;
+        println!("{confirmed} confirmed in {seconds:.2} s: {pace:.0} a second, batches of {batch}");
+    }
+    Ok(())
+}

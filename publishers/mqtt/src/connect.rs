@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use pillarbox_core::publisher::{Linked, PublishError};
+use rumqttc::{AsyncClient, Event, NetworkOptions, Packet};
+use tokio::time::timeout;
+
+use crate::session::Session;
+use crate::{Address, MqttPublisher, error};
+
+/// How many seconds of silence both sides bear, until the client asks whether the broker is there.
+const KEEP_ALIVE: u16 = 10;
+/// How many messages are under way at most; fewer if the broker says so.
+const IN_FLIGHT: u16 = 1_000;
+/// How many wait to be sent before their callers do.
+const WAITING: usize = 100;
+
+impl MqttPublisher {
+    /// The connection that all calls share; one that has ended is replaced.
+    pub(crate) async fn connected(&self) -> Result<Linked<Arc<Session>>, PublishError> {
+        let linked = self.link.get(self.connect()).await?;
+        if linked.connection.is_open() {
+            return Ok(linked);
+        }
+        self.link.lost(&linked);
+        self.link.get(self.connect()).await
+    }
+
+    async fn connect(&self) -> Result<Arc<Session>, PublishError> {
+        let attempt = timeout(self.options.timeout, self.log_in()).await;
+        attempt.map_err(|_| self.late("connecting"))?.map(Arc::new)
+    }
+
+    async fn log_in(&self) -> Result<Session, PublishError> {
+        let address = &self.info.address;
+        let options = self.settings();
+        options.validate().map_err(|error| PublishError::misconfigured(format!("{address}: {error}")))?;
+        let (client, mut events) = AsyncClient::builder(options).capacity(WAITING).build();
+        loop {
+            let event = events.poll().await.map_err(|error| error::explain(&error, address))?;
+            if let Event::Incoming(Packet::ConnAck(welcome)) = event {
+                let max_packet = welcome.properties.and_then(|properties| properties.max_packet_size);
+                return Ok(Session::new(client, events, max_packet, address.clone()));
+            }
+        }
+    }
+
+    fn settings(&self) -> rumqttc::MqttOptions {
+        let Address { host, port, username, password, .. } = &self.address;
+        let mut settings =
+            rumqttc::MqttOptions::new(self.options.client_id.clone().unwrap_or_default(), (host.clone(), *port));
+        settings.set_clean_start(true).set_keep_alive(KEEP_ALIVE).set_outgoing_inflight_upper_limit(IN_FLIGHT);
+        settings.set_connect_timeout(self.options.timeout);
+        let mut network = NetworkOptions::new();
+        network.set_tcp_nodelay(true);
+        settings.set_network_options(network);
+        let username = self.options.username.as_ref().or(username.as_ref());
+        let password = self.options.password.as_ref().or(password.as_ref());
+        if let Some((username, password)) = username.zip(password) {
+            settings.set_credentials(username.clone(), password.expose().to_owned());
+        }
+        if let Some(tls) = &self.tls {
+            settings.set_transport(tls.transport());
+        }
+        settings
+    }
+
+    /// What is said when the time is up.
+    pub(crate) fn late(&self, doing: &str) -> PublishError {
+        PublishError::unavailable(format!("{} did not answer in time ({doing})", self.info.address))
+    }
+}

@@ -1,0 +1,182 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Secret, is_this_host};
+use serde::{Deserialize, Deserializer};
+
+use crate::address::Address;
+
+/// Where the broker is and how messages are published.
+///
+/// ```
+/// use std::time::Duration;
+/// use pillarbox_mqtt::MqttOptions;
+///
+/// let mut options = MqttOptions::new("mqtts://broker.example.com");
+/// options.username = Some("relay".to_owned());
+/// options.password = Some("not in the URL".into());
+/// options.timeout = Duration::from_secs(5);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MqttOptions {
+    /// `mqtt://HOST[:PORT]`, or `mqtts://…` with TLS. The port is 1883, with TLS 8883, unless it says otherwise. It may hold
+    /// `USER:PASSWORD@`.
+    pub url: Secret,
+    /// Whom to log in as. Default: the user of the URL, otherwise nobody.
+    #[serde(default)]
+    pub username: Option<String>,
+    /// The password. Default: that of the URL, otherwise none.
+    #[serde(default)]
+    pub password: Option<Secret>,
+    /// How long one call to publish, and connecting, may take. Default: 10 s.
+    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    pub timeout: Duration,
+    /// Allows a connection without TLS to another machine. Default: no.
+    #[serde(default)]
+    pub plaintext: bool,
+    /// The certificate authorities that are trusted, a PEM file. Default: the system's.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// The name of this client. A broker cuts the connection of one client when another comes with its name, so each process
+    /// needs its own. Default: one that the broker makes up for each connection.
+    #[serde(default)]
+    pub client_id: Option<String>,
+    /// The largest body that is sent, in bytes. It must not exceed the broker's limit for payloads, such as Mosquitto's
+    /// `message_size_limit`, beyond which the connection is lost again and again. What the broker says of packets when it is
+    /// connected to is respected besides. Default: 268,000,000, about as much as MQTT knows.
+    #[serde(default = "about_a_quarter_of_a_gibibyte")]
+    pub max_body: usize,
+}
+
+impl MqttOptions {
+    /// The defaults, for the Redis at `url`.
+    pub fn new(url: impl Into<Secret>) -> Self {
+        Self {
+            url: url.into(),
+            username: None,
+            password: None,
+            timeout: ten_seconds(),
+            plaintext: false,
+            ca_file: None,
+            client_id: None,
+            max_body: about_a_quarter_of_a_gibibyte(),
+        }
+    }
+
+    /// Validates all options and says what the URL says.
+    pub(crate) fn validate(&self) -> Result<Address, ConfigError> {
+        let address = Address::parse(self.url.expose())?;
+        if !address.tls && !self.plaintext && !is_this_host(&address.host) {
+            return Err(ConfigError::new(
+                "url",
+                format!("is a connection without TLS to {}, another machine", address.host),
+                "write `mqtts://` for TLS, or set `plaintext = true` if the network is trusted",
+            ));
+        }
+        if !address.tls && self.ca_file.is_some() {
+            let remedy = "write `mqtts://` in `url`, or remove `ca_file`";
+            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
+        }
+        if self.username.is_some() && address.username.is_some() {
+            return Err(ConfigError::new("username", "is set, and the URL has a user too", "remove one of them"));
+        }
+        if self.password.is_some() && address.password.is_some() {
+            return Err(ConfigError::new("password", "is set, and the URL has a password too", "remove one of them"));
+        }
+        if (self.username.is_some() || address.username.is_some())
+            && self.password.is_none()
+            && address.password.is_none()
+        {
+            return Err(ConfigError::new("password", "is missing, and there is a user", "set `password`"));
+        }
+        if self.timeout.is_zero() {
+            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms; 10 s is the default"));
+        }
+        if let Some(id) = &self.client_id
+            && let Some(problem) = crate::packet::unsuitable(id)
+        {
+            return Err(ConfigError::new("client_id", problem, "choose another"));
+        }
+        if self.max_body == 0 {
+            let remedy = "set the largest body in bytes, or remove it";
+            return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
+        }
+        Ok(address)
+    }
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn about_a_quarter_of_a_gibibyte() -> usize {
+    268_000_000
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|_| {
+        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as \"10s\""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+        let with = |change: fn(&mut MqttOptions)| {
+            let mut options = MqttOptions::new("mqtt://localhost");
+            change(&mut options);
+            options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
+        };
+        assert_eq!(with(|_| {}), Ok(()));
+        assert_eq!(with(|options| options.url = "mqtt://[::1]:7000".into()), Ok(()));
+        assert_eq!(with(|options| options.url = "mqtts://u:p@far.example".into()), Ok(()));
+        assert_eq!(with(|options| (options.url, options.plaintext) = ("mqtt://far.example".into(), true)), Ok(()));
+        type Change = fn(&mut MqttOptions);
+        let refused: [(&str, &str, Change); 14] = [
+            ("url", "plaintext = true", |o| o.url = "mqtt://user:hunter2@far.example".into()),
+            ("url", "is no URL", |o| o.url = "hunter2".into()),
+            ("url", "begins with \"http\"", |o| o.url = "http://:hunter2@localhost".into()),
+            ("url", "has no host", |o| o.url = "mqtt:///orders".into()),
+            ("url", "has a path", |o| o.url = "mqtt://localhost/orders".into()),
+            ("url", "has a query", |o| o.url = "mqtt://localhost?password=hunter2".into()),
+            ("url", "is no text", |o| o.url = "mqtt://:%FFhunter2@localhost".into()),
+            ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
+            ("username", "a user too", |o| {
+                (o.url, o.username) = ("mqtt://a:hunter2@localhost".into(), Some("b".into()));
+            }),
+            ("password", "a password too", |o| {
+                (o.url, o.password) = ("mqtt://:hunter2@localhost".into(), Some("hunter2".into()));
+            }),
+            ("password", "is missing", |o| o.username = Some("b".into())),
+            ("timeout", "is zero", |o| o.timeout = Duration::ZERO),
+            ("client_id", "control character", |o| o.client_id = Some("a\n".to_owned())),
+            ("max_body", "is 0", |o| o.max_body = 0),
+        ];
+        for (field, problem, change) in refused {
+            let (named, text) = with(change).expect_err(problem);
+            assert_eq!(named, field, "{text}");
+            assert!(text.contains(problem) && !text.contains("hunter2"), "{problem}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_names_what_differs_from_the_defaults() {
+        let read = |json: &str| serde_json::from_str::<MqttOptions>(json).map_err(|error| error.to_string());
+        assert_eq!(read(r#"{"url":"mqtt://localhost"}"#), Ok(MqttOptions::new("mqtt://localhost")));
+        let all = r#"{"url":"mqtt://localhost","username":"u","password":"p","timeout":"500ms","plaintext":true,
+            "ca_file":"/ca.pem","client_id":"relay-1","max_body":8}"#;
+        let read_all = read(all).expect("reads");
+        assert_eq!((read_all.timeout, read_all.max_body), (Duration::from_millis(500), 8));
+        assert_eq!(read_all.client_id.as_deref(), Some("relay-1"));
+        assert!(read(r#"{"url":"mqtt://localhost","timeout":10}"#).is_err());
+        assert!(read(r#"{"url":"mqtt://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
+        assert!(read(r#"{"url":"mqtt://localhost","clientid":1}"#).is_err_and(|e| e.contains("clientid")));
+    }
+}
