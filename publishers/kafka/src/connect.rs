@@ -8,6 +8,7 @@ use pillarbox_core::publisher::PublishError;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{Producer as _, ThreadedProducer};
+use rdkafka::types::RDKafkaConfRes;
 
 use crate::trouble::Context;
 
@@ -86,14 +87,14 @@ pub(crate) fn leave(client: Arc<Client>) {
     }
 }
 
-/// Says which property it is, and never its value.
+/// Says which property it is, and never its value, which librdkafka's own text shows.
 fn refuse(error: &KafkaError) -> ConfigError {
-    match error {
-        KafkaError::ClientConfig(_, problem, name, _) => ConfigError::new(
-            "properties",
-            format!("cannot set `{name}`: {}", problem.to_lowercase()),
-            "see librdkafka's CONFIGURATION.md",
-        ),
-        _ => ConfigError::new("properties", "cannot be used", "see librdkafka's CONFIGURATION.md"),
-    }
+    let problem = match error {
+        KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, name, _) => {
+            format!("holds `{name}`, which librdkafka does not know, or was built without")
+        }
+        KafkaError::ClientConfig(_, _, name, _) => format!("holds `{name}` with a value that librdkafka does not take"),
+        _ => "cannot be used".to_owned(),
+    };
+    ConfigError::new("properties", problem, "see librdkafka's CONFIGURATION.md")
 }

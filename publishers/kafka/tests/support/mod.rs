@@ -1,7 +1,7 @@
 //! librdkafka's cluster in memory, a way to it that a test can cut, and a consumer.
 
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
-#![allow(dead_code, reason = "each test target uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test target uses a part of it")]
 
 mod way;
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_testkit::publishers::{Arrived, Place};
+use pillarbox_testkit::publishers::Arrived;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
@@ -22,7 +22,7 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use tokio::time::Instant;
 
-pub(crate) use way::Way;
+pub(crate) use way::{Door, Way};
 
 /// Partitions of each topic.
 pub(crate) const PARTITIONS: i32 = 3;
@@ -72,11 +72,20 @@ impl Cluster {
 
 /// Reads all partitions of a topic from their beginning, each in its order.
 pub(crate) async fn read(broker: SocketAddr, topic: &str, least: usize) -> Result<Vec<Arrived>, BoxError> {
+    Ok(read_partitions(broker, topic, least).await?.into_values().flatten().collect())
+}
+
+/// The same, by partition.
+pub(crate) async fn read_partitions(
+    broker: SocketAddr,
+    topic: &str,
+    least: usize,
+) -> Result<HashMap<i32, Vec<Arrived>>, BoxError> {
     let topic = topic.to_owned();
     tokio::task::spawn_blocking(move || read_blocking(broker, &topic, least)).await?
 }
 
-fn read_blocking(broker: SocketAddr, topic: &str, least: usize) -> Result<Vec<Arrived>, BoxError> {
+fn read_blocking(broker: SocketAddr, topic: &str, least: usize) -> Result<HashMap<i32, Vec<Arrived>>, BoxError> {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.to_string())
         .set("group.id", "tests")
@@ -108,7 +117,7 @@ fn read_blocking(broker: SocketAddr, topic: &str, least: usize) -> Result<Vec<Ar
             None => {}
         }
     }
-    Ok(arrived.into_values().flatten().collect())
+    Ok(arrived)
 }
 
 fn shape(message: &BorrowedMessage<'_>) -> Arrived {
@@ -122,9 +131,4 @@ fn shape(message: &BorrowedMessage<'_>) -> Arrived {
     arrived.content_type = arrived.header("content-type").map(str::to_owned);
     arrived.body = message.payload().unwrap_or_default().to_vec();
     arrived
-}
-
-/// Where a broker's process of [`Server`](pillarbox_testkit::publishers::Server) listens.
-pub(crate) fn address_of(place: &Place) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], place.port))
 }

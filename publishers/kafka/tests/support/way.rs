@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use pillarbox_testkit::publishers::{Link, Proxy};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -17,6 +17,11 @@ pub(crate) struct Way {
 
 impl Way {
     pub(crate) async fn to(broker: SocketAddr) -> io::Result<Self> {
+        Self::through(broker, Plain).await
+    }
+
+    /// A way whose end `door` opens: with TLS, say.
+    pub(crate) async fn through(broker: SocketAddr, door: impl Door) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let proxy = Proxy::to(listener.local_addr()?).await?;
         let shown: Arc<OnceLock<u16>> = Arc::new(OnceLock::from(proxy.port()));
@@ -25,7 +30,8 @@ impl Way {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let port = shown.get().copied().unwrap_or_default();
-                connections.spawn(carry(client, broker, port));
+                let door = door.clone();
+                connections.spawn(async move { carry(door.open(client).await?, broker, port).await });
             }
         });
         Ok(Self { proxy, _tasks: tasks })
@@ -33,6 +39,10 @@ impl Way {
 
     pub(crate) fn url(&self) -> String {
         format!("kafka://127.0.0.1:{}", self.proxy.port())
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.proxy.port()
     }
 
     pub(crate) fn accepted(&self) -> usize {
@@ -58,10 +68,28 @@ impl Link for Way {
     }
 }
 
-async fn carry(client: TcpStream, broker: SocketAddr, shown: u16) -> io::Result<()> {
+/// What a client meets at the end of the way.
+pub(crate) trait Door: Clone + Send + 'static {
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    fn open(&self, stream: TcpStream) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+#[derive(Clone)]
+struct Plain;
+
+impl Door for Plain {
+    type Stream = TcpStream;
+
+    async fn open(&self, stream: TcpStream) -> io::Result<TcpStream> {
+        Ok(stream)
+    }
+}
+
+async fn carry(client: impl AsyncRead + AsyncWrite, broker: SocketAddr, shown: u16) -> io::Result<()> {
     let server = TcpStream::connect(broker).await?;
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
-        (client.into_split(), server.into_split());
+        (tokio::io::split(client), server.into_split());
     let answers = async {
         loop {
             let length = from_server.read_u32().await?;
@@ -70,6 +98,7 @@ async fn carry(client: TcpStream, broker: SocketAddr, shown: u16) -> io::Result<
             rename(&mut frame, broker.port(), shown);
             to_client.write_u32(length).await?;
             to_client.write_all(&frame).await?;
+            to_client.flush().await?;
         }
         #[expect(unreachable_code, reason = "says what the block would return")]
         Ok::<(), io::Error>(())

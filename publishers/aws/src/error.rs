@@ -1,0 +1,155 @@
+//! What the services' refusals mean.
+
+use std::error::Error;
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::display::DisplayErrorContext;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use pillarbox_core::publisher::PublishError;
+
+/// Why a call failed, as far as it matters what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// Nobody answered.
+    Silence(String),
+    /// There was nothing to sign with.
+    NoCredentials(String),
+    /// The service answered with an error of its own. Its status is 0 in the answer to a single message.
+    Refusal { status: u16, code: String, message: String, sender_fault: bool },
+}
+
+impl Problem {
+    pub(crate) fn of<E>(error: &SdkError<E, HttpResponse>) -> Self
+    where
+        E: Error + ProvideErrorMetadata + 'static,
+    {
+        match error {
+            SdkError::ServiceError(service) => {
+                let status = service.raw().status().as_u16();
+                Self::Refusal {
+                    status,
+                    code: service.err().code().unwrap_or("no code").to_owned(),
+                    message: service.err().message().unwrap_or_default().to_owned(),
+                    sender_fault: (400..500).contains(&status),
+                }
+            }
+            SdkError::DispatchFailure(failure) if !(failure.is_io() || failure.is_timeout()) => {
+                let text = DisplayErrorContext(error).to_string();
+                // The client wraps both, and tells them apart in its text only.
+                if text.contains("redential") { Self::NoCredentials(text) } else { Self::Silence(text) }
+            }
+            SdkError::ConstructionFailure(_) => Self::NoCredentials(DisplayErrorContext(error).to_string()),
+            _ => Self::Silence(DisplayErrorContext(error).to_string()),
+        }
+    }
+
+    /// Whether one message may have spoilt its whole batch.
+    pub(crate) fn may_be_of_one(&self) -> bool {
+        matches!(self, Self::Refusal { code, sender_fault: true, .. } if about(code) == About::Message)
+    }
+
+    /// What it means for a message to `target`.
+    pub(crate) fn error(&self, target: &str) -> PublishError {
+        match self {
+            Self::Silence(text) => PublishError::unavailable(format!("the service does not answer: {}", short(text))),
+            Self::NoCredentials(text) => PublishError::misconfigured(format!(
+                "no request can be made: {}; set credentials and a region",
+                short(text)
+            )),
+            Self::Refusal { status, code, message, sender_fault } => {
+                let text = format!("{target}: {code}: {}", short(message));
+                match about(code) {
+                    About::Load => PublishError::unavailable(text),
+                    About::Setup => PublishError::misconfigured(text),
+                    About::Message if *status == 503 => PublishError::unavailable(text),
+                    About::Message if *sender_fault => PublishError::permanent(text),
+                    About::Message => PublishError::temporary(text),
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    Load,
+    Setup,
+    Message,
+}
+
+/// What a code is about. Services write the same with prefixes and suffixes of their own.
+fn about(code: &str) -> About {
+    const LOAD: [&str; 6] =
+        ["Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "ServiceUnavailable", "OverLimit"];
+    const SETUP: [&str; 16] = [
+        "AccessDenied",
+        "Authorization",
+        "Authorized",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "NotFound",
+        "Kms",
+        "KMS",
+        "Signature",
+        "UnrecognizedClient",
+        "InvalidClientTokenId",
+        "ExpiredToken",
+        "InvalidSecurity",
+        "OptInRequired",
+        "InvalidAddress",
+        "MissingAuthenticationToken",
+    ];
+    let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
+    if has(&LOAD) {
+        About::Load
+    } else if has(&SETUP) {
+        About::Setup
+    } else {
+        About::Message
+    }
+}
+
+/// The beginning of a text, in one line.
+fn short(text: &str) -> String {
+    let line: Vec<_> = text.split_whitespace().collect();
+    line.join(" ").chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_says_whose_fault_it_is() {
+        let cases: [(u16, &str, bool, PublishErrorKind); 19] = [
+            (0, "InvalidMessageContents", true, Permanent),
+            (0, "InternalError", false, Temporary),
+            (0, "ThrottlingException", true, Unavailable),
+            (0, "KmsThrottled", true, Unavailable),
+            (0, "KMSAccessDenied", true, Misconfigured),
+            (400, "InvalidParameterValue", true, Permanent),
+            (400, "AWS.SimpleQueueService.NonExistentQueue", true, Misconfigured),
+            (400, "QueueDoesNotExist", true, Misconfigured),
+            (404, "NotFound", true, Misconfigured),
+            (403, "AuthorizationError", true, Misconfigured),
+            (403, "AccessDeniedException", true, Misconfigured),
+            (403, "InvalidClientTokenId", true, Misconfigured),
+            (403, "SignatureDoesNotMatch", true, Misconfigured),
+            (403, "ExpiredToken", true, Misconfigured),
+            (400, "RequestThrottled", true, Unavailable),
+            (429, "TooManyRequestsException", true, Unavailable),
+            (503, "ServiceUnavailable", false, Unavailable),
+            (503, "no code", false, Unavailable),
+            (500, "InternalFailure", false, Temporary),
+        ];
+        for (status, code, sender_fault, kind) in cases {
+            let problem = Problem::Refusal { status, code: code.to_owned(), message: String::new(), sender_fault };
+            assert_eq!(problem.error("queue").kind(), kind, "{status} {code}");
+        }
+        assert_eq!(Problem::Silence(String::new()).error("q").kind(), Unavailable);
+        assert_eq!(Problem::NoCredentials(String::new()).error("q").kind(), Misconfigured);
+    }
+}

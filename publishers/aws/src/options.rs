@@ -1,0 +1,136 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Secret, is_this_host};
+use serde::{Deserialize, Deserializer};
+use url::Url;
+
+/// What an [`SnsPublisher`](crate::SnsPublisher) or an [`SqsPublisher`](crate::SqsPublisher) is made of.
+///
+/// `Debug` shows no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AwsOptions {
+    /// The region, such as `eu-central-1`. Default: what the environment or the profile says.
+    pub region: Option<String>,
+    /// Where the service is, if it is not Amazon's own: `https://host`. Default: the region's.
+    pub endpoint_url: Option<String>,
+    /// The access key's id. Default: credentials from the environment, the profile, a web identity, the container or the machine.
+    pub access_key_id: Option<String>,
+    /// The secret access key. Goes with `access_key_id`.
+    pub secret_access_key: Option<Secret>,
+    /// The session's token, for credentials that end. Default: none.
+    pub session_token: Option<Secret>,
+    /// The profile in the shared configuration. Default: `AWS_PROFILE`, else `default`.
+    pub profile: Option<String>,
+    /// How many batches of one call are under way at once, 1 to 256. Default: 8.
+    pub concurrency: usize,
+    /// The limit of one call, connecting and looking for credentials included. Default: 10 s.
+    #[serde(deserialize_with = "span")]
+    pub timeout: Duration,
+    /// Whether an `endpoint_url` of `http://` may lead to another machine. Default: no.
+    pub plaintext: bool,
+    /// PEM file of the authorities to trust. Default: those of the operating system.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for AwsOptions {
+    fn default() -> Self {
+        Self {
+            region: None,
+            endpoint_url: None,
+            access_key_id: None,
+            secret_access_key: None,
+            session_token: None,
+            profile: None,
+            concurrency: 8,
+            timeout: Duration::from_secs(10),
+            plaintext: false,
+            ca_file: None,
+        }
+    }
+}
+
+impl AwsOptions {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=256).contains(&self.concurrency) {
+            return Err(ConfigError::new("concurrency", format!("is {}", self.concurrency), "set 1 to 256"));
+        }
+        if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
+            let problem = format!("is {}", humantime::format_duration(self.timeout));
+            return Err(ConfigError::new("timeout", problem, "set `1ms` to `1h`, such as `10s`"));
+        }
+        let pairs = [
+            ("access_key_id", self.access_key_id.is_some(), self.secret_access_key.is_some(), "secret_access_key"),
+            ("secret_access_key", self.secret_access_key.is_some(), self.access_key_id.is_some(), "access_key_id"),
+            ("session_token", self.session_token.is_some(), self.access_key_id.is_some(), "access_key_id"),
+        ];
+        for (field, set, other, name) in pairs {
+            if set && !other {
+                return Err(ConfigError::new(field, format!("has no `{name}` to go with"), "set both, or neither"));
+            }
+        }
+        self.endpoint_url.as_deref().map_or(Ok(()), |url| self.check_endpoint(url))
+    }
+
+    fn check_endpoint(&self, url: &str) -> Result<(), ConfigError> {
+        let refuse = |problem: &'static str, remedy| Err(ConfigError::new("endpoint_url", problem, remedy));
+        let Ok(url) = Url::parse(url) else { return refuse("is no URL", "write https://host") };
+        let Some(host) = url.host_str() else { return refuse("names no host", "write https://host") };
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("holds credentials", "set `access_key_id` and `secret_access_key`");
+        }
+        match url.scheme() {
+            "https" => Ok(()),
+            "http" if self.plaintext || is_this_host(host) => Ok(()),
+            "http" => refuse(
+                "would send events without TLS to another machine",
+                "write https://, or set `plaintext = true` where the network is trusted",
+            ),
+            _ => refuse("has a scheme that is not HTTP", "write https://host"),
+        }
+    }
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|_| {
+        serde::de::Error::custom(format!(
+            "{text:?} is no duration; write a number and a unit, such as `200ms` or `10s`"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_a_remedy_and_without_secrets() {
+        let error = |json: &str| {
+            let options: AwsOptions = serde_json::from_str(json).expect("reads");
+            assert!(!format!("{options:?}").contains("hunter2"));
+            options.check().expect_err("refused").to_string()
+        };
+        for (json, problem) in [
+            (r#"{"concurrency":0}"#, "`concurrency` is 0"),
+            (r#"{"timeout":"0s"}"#, "`timeout` is 0s"),
+            (r#"{"access_key_id":"A"}"#, "`access_key_id` has no `secret_access_key`"),
+            (r#"{"secret_access_key":"hunter2"}"#, "`secret_access_key` has no `access_key_id`"),
+            (r#"{"session_token":"hunter2"}"#, "`session_token` has no `access_key_id`"),
+            (r#"{"endpoint_url":"localhost"}"#, "`endpoint_url` is no URL"),
+            (r#"{"endpoint_url":"http://sqs.example"}"#, "or set `plaintext = true`"),
+            (r#"{"endpoint_url":"https://u:hunter2@sqs.example"}"#, "holds credentials"),
+            (r#"{"endpoint_url":"ftp://sqs.example"}"#, "not HTTP"),
+        ] {
+            assert!(error(json).contains(problem) && !error(json).contains("hunter2"), "{}", error(json));
+        }
+        for json in
+            [r#"{"endpoint_url":"http://localhost:4566"}"#, r#"{"endpoint_url":"http://h","plaintext":true}"#, "{}"]
+        {
+            assert_eq!(serde_json::from_str::<AwsOptions>(json).expect("reads").check(), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Sends the messages of a call in batches, and answers for each.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aws_config::SdkConfig;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use futures_util::{StreamExt as _, stream};
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Message, PublishError, PublisherInfo, Receipt};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::connect;
+use crate::entry::Entry;
+use crate::error::Problem;
+use crate::options::AwsOptions;
+use crate::rounds;
+
+/// What SNS and SQS have in common.
+pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
+    const KIND: &'static str;
+
+    fn new(config: &SdkConfig) -> Self;
+
+    /// Accepts what can be a target.
+    fn accept(target: &str) -> Result<(), PublishError>;
+
+    /// Sends one batch; what is not in the outcomes was not answered.
+    fn send(&self, target: &str, entries: &[Entry]) -> impl Future<Output = Result<Vec<Outcome>, Problem>> + Send;
+
+    fn check(&self, target: &str) -> impl Future<Output = Result<(), Problem>> + Send;
+}
+
+/// What became of a message of a batch.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) id: String,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// Carries messages to a service.
+#[derive(Debug)]
+pub(crate) struct Courier<S> {
+    info: PublisherInfo,
+    options: AwsOptions,
+    http: SharedHttpClient,
+    /// Made when it is first needed, since finding credentials asks others.
+    service: OnceCell<S>,
+    closed: AtomicBool,
+}
+
+type Receipts = Vec<(usize, Receipt)>;
+
+impl<S: Service> Courier<S> {
+    pub(crate) fn new(options: AwsOptions) -> Result<Self, ConfigError> {
+        options.check()?;
+        let region = options.region.as_deref().unwrap_or("the region of the environment");
+        let address = match &options.endpoint_url {
+            Some(url) => format!("{} at {url}", S::KIND),
+            None => format!("{} in {region}", S::KIND),
+        };
+        Ok(Self {
+            info: PublisherInfo::new(S::KIND, address),
+            http: connect::http(&options)?,
+            options,
+            service: OnceCell::new(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn info(&self) -> &PublisherInfo {
+        &self.info
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    fn open(&self) -> Result<(), PublishError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(PublishError::unavailable("the publisher is closed"));
+        }
+        Ok(())
+    }
+
+    async fn service(&self) -> &S {
+        let make = async || S::new(&connect::config(&self.options, self.http.clone()).await);
+        self.service.get_or_init(make).await
+    }
+
+    pub(crate) async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        self.open()?;
+        let checking = async {
+            let service = self.service().await;
+            for target in targets {
+                S::accept(target).map_err(|error| PublishError::misconfigured(error.to_string()))?;
+                service.check(target).await.map_err(|problem| problem.error(target))?;
+            }
+            Ok(())
+        };
+        let deadline = Instant::now() + self.options.timeout;
+        timeout_at(deadline, checking).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        if let Err(error) = self.open() {
+            return vec![Err(error); messages.len()];
+        }
+        let deadline = Instant::now() + self.options.timeout;
+        let mut receipts: Vec<Receipt> = vec![Err(late()); messages.len()];
+        let mut of_target: HashMap<Arc<str>, Vec<Entry>> = HashMap::new();
+        for (index, message) in messages.iter().enumerate() {
+            match S::accept(&message.target).and_then(|()| Entry::of(index, message)) {
+                Ok(entry) => of_target.entry(Arc::clone(&message.target)).or_default().push(entry),
+                Err(error) => receipts[index] = Err(error),
+            }
+        }
+        let Ok(service) = timeout_at(deadline, self.service()).await else { return receipts };
+        // What is bounded is the batches under way, whatever targets they go to.
+        let call = Call { service, deadline, room: Semaphore::new(self.options.concurrency) };
+        let sent: Vec<Receipts> = stream::iter(of_target)
+            .map(|(target, entries)| call.send(target, entries))
+            .buffer_unordered(256)
+            .collect()
+            .await;
+        for (index, receipt) in sent.into_iter().flatten() {
+            if let Some(place) = receipts.get_mut(index) {
+                *place = receipt;
+            }
+        }
+        receipts
+    }
+}
+
+struct Call<'a, S> {
+    service: &'a S,
+    deadline: Instant,
+    room: Semaphore,
+}
+
+impl<S: Service> Call<'_, S> {
+    /// Sends what goes to one target. In FIFO, a group ends with its first message that was not taken.
+    async fn send(&self, target: Arc<str>, entries: Vec<Entry>) -> Receipts {
+        let mut ended: HashSet<String> = HashSet::new();
+        let mut receipts = Receipts::new();
+        for round in rounds::of(entries) {
+            let mut groups = HashMap::new();
+            let mut batches = Vec::with_capacity(round.len());
+            for mut batch in round {
+                batch.retain(|entry| {
+                    let Some(fifo) = &entry.fifo else { return true };
+                    groups.insert(entry.index, fifo.group.clone());
+                    if ended.contains(&fifo.group) {
+                        let text = "not sent, since an earlier message of its key was not taken";
+                        receipts.push((entry.index, Err(PublishError::unavailable(text))));
+                        return false;
+                    }
+                    true
+                });
+                batches.push(batch);
+            }
+            let sending =
+                batches.into_iter().filter(|batch| !batch.is_empty()).map(|batch| self.deliver(&target, batch));
+            for (index, receipt) in futures_util::future::join_all(sending).await.into_iter().flatten() {
+                if let (Err(_), Some(group)) = (&receipt, groups.get(&index)) {
+                    ended.insert(group.clone());
+                }
+                receipts.push((index, receipt));
+            }
+        }
+        receipts
+    }
+
+    /// Sends a batch; if one message may have spoilt it, each alone.
+    async fn deliver(&self, target: &str, batch: Vec<Entry>) -> Receipts {
+        match self.attempt(target, &batch).await {
+            Err(problem) if batch.len() > 1 && problem.may_be_of_one() => {
+                let mut receipts = Receipts::with_capacity(batch.len());
+                for entry in batch {
+                    let alone = std::slice::from_ref(&entry);
+                    receipts.extend(match self.attempt(target, alone).await {
+                        Ok(receipt) => receipt,
+                        Err(problem) => vec![(entry.index, Err(problem.error(target)))],
+                    });
+                }
+                receipts
+            }
+            Err(problem) => batch.iter().map(|entry| (entry.index, Err(problem.error(target)))).collect(),
+            Ok(receipts) => receipts,
+        }
+    }
+
+    async fn attempt(&self, target: &str, batch: &[Entry]) -> Result<Receipts, Problem> {
+        let sending = async {
+            // Never closed, so never refused.
+            let _room = self.room.acquire().await;
+            self.service.send(target, batch).await
+        };
+        let outcomes = match timeout_at(self.deadline, sending).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(Problem::Silence("no answer in time".to_owned())),
+        };
+        let mut of_id: HashMap<String, Option<Problem>> =
+            outcomes.into_iter().map(|outcome| (outcome.id, outcome.problem)).collect();
+        Ok(batch
+            .iter()
+            .map(|entry| match of_id.remove(&entry.index.to_string()) {
+                Some(None) => (entry.index, Ok(())),
+                Some(Some(problem)) => (entry.index, Err(problem.error(target))),
+                None => {
+                    (entry.index, Err(PublishError::temporary(format!("{target}: the service says nothing of it"))))
+                }
+            })
+            .collect())
+    }
+}
+
+fn late() -> PublishError {
+    PublishError::unavailable("was not confirmed in time")
+}

@@ -1,0 +1,78 @@
+use aws_config::SdkConfig;
+use aws_sdk_sns::Client;
+use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
+use pillarbox_core::publisher::PublishError;
+
+use crate::entry::Entry;
+use crate::error::Problem;
+use crate::publish::{Outcome, Service};
+
+/// Topics of SNS.
+#[derive(Debug)]
+pub(crate) struct Sns {
+    client: Client,
+}
+
+impl Service for Sns {
+    const KIND: &'static str = "sns";
+
+    fn new(config: &SdkConfig) -> Self {
+        Self { client: Client::new(config) }
+    }
+
+    fn accept(target: &str) -> Result<(), PublishError> {
+        let parts: Vec<_> = target.split(':').collect();
+        let plain = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
+        if let [arn, partition, "sns", region, account, name] = parts.as_slice()
+            && *arn == "arn"
+            && [partition, region, account, name].into_iter().all(plain)
+        {
+            return Ok(());
+        }
+        Err(PublishError::permanent(format!(
+            "the target {target:?} is no ARN of a topic; write arn:aws:sns:REGION:ACCOUNT:NAME"
+        )))
+    }
+
+    async fn send(&self, target: &str, entries: &[Entry]) -> Result<Vec<Outcome>, Problem> {
+        let batch = entries.iter().map(request).collect::<Result<Vec<_>, _>>()?;
+        let answer = self.client.publish_batch().topic_arn(target).set_publish_batch_request_entries(Some(batch));
+        let answer = answer.send().await.map_err(|error| Problem::of(&error))?;
+        let taken = answer.successful.unwrap_or_default().into_iter();
+        let taken = taken.map(|one| Outcome { id: one.id.unwrap_or_default(), problem: None });
+        let refused = answer.failed.unwrap_or_default().into_iter().map(|one| Outcome {
+            id: one.id,
+            problem: Some(Problem::Refusal {
+                status: 0,
+                code: one.code,
+                message: one.message.unwrap_or_default(),
+                sender_fault: one.sender_fault,
+            }),
+        });
+        Ok(taken.chain(refused).collect())
+    }
+
+    async fn check(&self, target: &str) -> Result<(), Problem> {
+        let asked = self.client.get_topic_attributes().topic_arn(target);
+        asked.send().await.map(|_| ()).map_err(|error| Problem::of(&error))
+    }
+}
+
+fn request(entry: &Entry) -> Result<PublishBatchRequestEntry, Problem> {
+    let impossible = |error: aws_sdk_sns::error::BuildError| Problem::Refusal {
+        status: 0,
+        code: "NoRequest".to_owned(),
+        message: error.to_string(),
+        sender_fault: true,
+    };
+    let mut request = PublishBatchRequestEntry::builder()
+        .id(entry.index.to_string())
+        .message(&entry.body)
+        .set_message_group_id(entry.fifo.as_ref().map(|fifo| fifo.group.clone()))
+        .set_message_deduplication_id(entry.fifo.as_ref().map(|fifo| fifo.id.clone()));
+    for (name, value) in &entry.attributes {
+        let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
+        request = request.message_attributes(name, value.map_err(impossible)?);
+    }
+    request.build().map_err(impossible)
+}
