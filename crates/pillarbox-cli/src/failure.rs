@@ -103,6 +103,8 @@ pub(crate) enum Failure {
         #[source]
         source: std::io::Error,
     },
+    #[error("stopped by a signal; the report has what was measured until then")]
+    Stopped,
     #[error("a task of the command panicked")]
     Task(#[from] tokio::task::JoinError),
 }

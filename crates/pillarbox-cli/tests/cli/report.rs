@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Ended, execute, keys, run};
+use crate::support::{Ended, end_of, execute, keys, pillarbox, run, send};
 use serde_json::Value;
 
 const FILES: [&str; 8] = [
@@ -29,7 +29,7 @@ fn read(folder: &Path, file: &str) -> String {
 /// All runs of a report.
 fn runs(folder: &Path) -> Vec<Value> {
     let report: Value = serde_json::from_str(&read(folder, "report.json")).unwrap();
-    assert_eq!(keys(&report), ["benches", "cliffs", "machine", "planned", "quick"]);
+    assert_eq!(keys(&report), ["benches", "cliffs", "counted", "machine", "planned", "quick"]);
     let runs = ["benches", "cliffs"].map(|part| report[part].as_array().unwrap().clone());
     runs.concat()
 }
@@ -110,6 +110,35 @@ fn a_report_that_cannot_be_written_is_refused_before_anything_is_run() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.starts_with("error: --report: could not write"), "{ended:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+/// The bench that runs at that moment would go on by itself otherwise, and load a database that nobody measures.
+#[tokio::test]
+async fn a_signal_ends_the_bench_that_runs_too() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (file, folder) = (temporary.path().join("bench.db"), temporary.path().join("report"));
+    let (store, report) = (file.to_str().unwrap(), folder.to_str().unwrap());
+    let all = pillarbox(&["bench", "all", "--store", store, "--report", report]).spawn().unwrap();
+    let child = loop {
+        // Threads start processes too, and each has a list of its own.
+        let of_threads = fs::read_dir(format!("/proc/{}/task", all.id())).unwrap();
+        let lists = of_threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+        let child = lists.filter_map(|list| list.split_whitespace().next()?.parse::<u32>().ok()).next();
+        if let Some(child) = child {
+            break child;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    send("-TERM", &all);
+    let ended = end_of(all).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("error: stopped by a signal"), "{ended:?}");
+    let command = || fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while command().contains("bench") && std::time::Instant::now() < deadline {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(!command().contains("bench"), "its child runs on");
 }
 
 #[test]

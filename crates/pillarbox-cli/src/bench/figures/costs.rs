@@ -28,7 +28,7 @@ impl Costs {
         let each = |cost: Option<f64>, digits| cost.map(|cost| format!("{:.digits$}", rounded(cost, 3)));
         let lines = [
             ("log per event", each(self.wal_bytes_per_event, 0).map(|bytes| format!("{bytes} B")), about.wal),
-            ("statements per event", each(self.statements_per_event, 3), about.statements),
+            (about.counted.per_event(), each(self.statements_per_event, 3), about.statements),
             ("dead rows", self.dead_tuples.map(grouped), "in the outbox table at the end, for the database to clean"),
             (
                 "CPU per event",

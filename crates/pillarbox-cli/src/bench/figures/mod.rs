@@ -12,7 +12,7 @@ mod write;
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::lab::{About, Lab, Rows};
+use super::lab::{About, Counted, Lab, Rows};
 use super::load::Load;
 use super::meter::Measured;
 use crate::report::{grouped, micros, per_second, rate, rounded, table};
@@ -133,7 +133,7 @@ impl Figures {
     /// Figures of a bench without a database.
     pub(crate) fn in_memory(bench: &'static str, seconds: f64, measured: Measured, own: Own) -> Self {
         let yardstick = "messages to as many tasks, each with a channel of tokio";
-        let about = About { yardstick, statements: "", wal: "" };
+        let about = About { yardstick, counted: Counted::Statements, statements: "", wal: "" };
         Self::of(bench, "memory".to_owned(), about, seconds, measured, own)
     }
 

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use pillarbox::event::EnvelopeBuilder;
 use pillarbox::store::TableName;
 use pillarbox::{Envelope, Outbox, Store};
+use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::address::Address;
@@ -149,10 +150,37 @@ impl Kind {
 pub(crate) struct About {
     /// What the yardstick does.
     pub(crate) yardstick: &'static str,
+    /// What is counted for want of statements, or they themselves.
+    pub(crate) counted: Counted,
     /// What is counted as a statement, and of whom.
     pub(crate) statements: &'static str,
     /// What is counted as its log, and of whom.
     pub(crate) wal: &'static str,
+}
+
+/// What a database counts of that which it was asked to do. A transaction has several statements, so they must not be taken for
+/// each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Counted {
+    Statements,
+    Transactions,
+}
+
+impl Counted {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Statements => "statements",
+            Self::Transactions => "transactions",
+        }
+    }
+
+    pub(crate) fn per_event(self) -> &'static str {
+        match self {
+            Self::Statements => "statements per event",
+            Self::Transactions => "transactions per event",
+        }
+    }
 }
 
 /// What a database tells of itself; `None` where it does not.

@@ -13,7 +13,7 @@ use pillarbox::{Envelope, MysqlStore, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot};
+use super::{About, BATCH, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::mysql_options;
@@ -113,6 +113,7 @@ impl Lab for MysqlLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",
+            counted: Counted::Statements,
             statements: "statements of the whole server",
             wal: "of redo log, of the whole server",
         }

@@ -11,7 +11,7 @@ use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot, count};
+use super::{About, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot, count};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::service::postgres_pool;
@@ -118,6 +118,7 @@ impl Lab for PostgresLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",
+            counted: if self.has_statements { Counted::Statements } else { Counted::Transactions },
             statements: if self.has_statements {
                 "statements in this database, by pg_stat_statements"
             } else {

@@ -11,7 +11,7 @@ use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, BY_HAND, Gauge, Kind, Lab, Rows, Snapshot};
+use super::{About, BATCH, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot};
 use crate::failure::Failure;
 use crate::report::per_second;
 use crate::store;
@@ -80,6 +80,7 @@ impl Lab for SqliteLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of 200 B, of UPDATE … WHERE id IN (1000 ids in a row), one connection",
+            counted: Counted::Statements,
             statements: "not counted",
             wal: "not counted",
         }

@@ -7,6 +7,7 @@ use super::plots::{LATENCIES, PERCENTILES};
 use super::run::{End, Run};
 use super::targets::{Bound, TARGETS};
 use super::{Report, plots};
+use crate::bench::lab::Counted;
 use crate::report::{self, grouped, rate};
 
 /// Below it, something grows with what should not matter.
@@ -14,7 +15,7 @@ const CLIFF: f64 = 0.5;
 
 /// The whole page.
 pub(crate) fn page(report: &Report) -> String {
-    let Report { machine, quick, planned, benches, cliffs } = report;
+    let Report { machine, counted, quick, planned, benches, cliffs } = report;
     let runs = [benches.as_slice(), cliffs].concat();
     let mut page = String::from("# How fast it is here\n");
     let mut section = |title: &str, body: String| {
@@ -33,8 +34,8 @@ pub(crate) fn page(report: &Report) -> String {
     section("Benches", figures(benches));
     section("From commit to handler", latencies(&runs));
     section("No cliffs", no_cliffs(benches, cliffs, *quick));
-    section("What an event costs", costs(&runs));
-    section("Pictures", pictures(benches));
+    section("What an event costs", costs(&runs, *counted));
+    section("Pictures", pictures(benches, *counted));
     section("Do it again", commands(&runs));
     page
 }
@@ -78,7 +79,7 @@ fn targets(report: &Report, runs: &[Run]) -> String {
         };
         let per_s = runs.iter().find(|run| run.name == target.run).and_then(|run| run.figure("/events_per_s"));
         Some(vec![
-            target.what.to_owned(),
+            target.what.replace("statements", report.counted.name()),
             per_s.map_or_else(dash, rate),
             measured.map_or_else(dash, plain),
             format!("{sign} {}", plain(number)),
@@ -146,7 +147,7 @@ fn no_cliffs(benches: &[Run], cliffs: &[Run], quick: bool) -> String {
     text + &table(&["With", "Events", "Payload", "To plain", "Steady", "", ""], rows)
 }
 
-fn costs(runs: &[Run]) -> String {
+fn costs(runs: &[Run], counted: Counted) -> String {
     let rows = runs.iter().filter(|run| matches!(run.end, End::Figures(_))).map(|run| {
         let figure = |path| run.figure(path).map_or_else(dash, plain);
         vec![
@@ -157,12 +158,16 @@ fn costs(runs: &[Run]) -> String {
             figure("/client_cpu_us_per_event"),
         ]
     });
-    let heading = ["Bench", "Log, B", "Statements", "Dead rows at the end", "CPU of the client, µs"];
+    let asked = match counted {
+        Counted::Statements => "Statements",
+        Counted::Transactions => "Transactions",
+    };
+    let heading = ["Bench", "Log, B", asked, "Dead rows at the end", "CPU of the client, µs"];
     "A dash is what this database does not count.\n\n".to_owned() + &table(&heading, rows)
 }
 
-fn pictures(benches: &[Run]) -> String {
-    let pictures = plots::all(benches).unwrap_or_default();
+fn pictures(benches: &[Run], counted: Counted) -> String {
+    let pictures = plots::all(benches, counted).unwrap_or_default();
     let lines: Vec<String> =
         pictures.iter().map(|picture| format!("![{}]({})\n", picture.title, picture.file)).collect();
     if lines.is_empty() { "There is nothing to show yet.\n".to_owned() } else { lines.join("\n") }
@@ -233,7 +238,8 @@ mod tests {
             system: "Plan 9, x86_64".to_owned(),
             database,
         };
-        Report { machine, quick: false, planned: benches.len() + cliffs.len(), benches, cliffs }
+        let counted = Counted::Statements;
+        Report { machine, counted, quick: false, planned: benches.len() + cliffs.len(), benches, cliffs }
     }
 
     /// The lines of a section.
@@ -337,6 +343,19 @@ mod tests {
             section(&page, "Pictures"),
             ["![Log written per event](wal.svg)", "![Statements per event](statements.svg)"]
         );
+    }
+
+    #[test]
+    fn transactions_are_not_called_statements() {
+        let costs = json!({"statements_per_event": 0.0031, "modes": [{"statements_per_s": 0.5}]});
+        let runs = vec![run("drain", costs.clone()), run("idle", costs)];
+        for (counted, title) in [(Counted::Statements, "Statements"), (Counted::Transactions, "Transactions")] {
+            let page = page(&Report { counted, ..report(runs.clone(), Vec::new()) });
+            assert!(section(&page, "What an event costs")[1].contains(title), "{page}");
+            assert_eq!(section(&page, "Pictures"), [format!("![{title} per event](statements.svg)")]);
+            let target = format!("| idle: {} | – | 0.5 |", counted.name());
+            assert!(section(&page, "Targets").iter().any(|line| line.starts_with(&target)), "{page}");
+        }
     }
 
     #[test]

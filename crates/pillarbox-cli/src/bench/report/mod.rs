@@ -9,16 +9,19 @@ mod plots;
 mod run;
 mod targets;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, io};
 
 use serde::Serialize;
 
-use super::lab;
+use super::lab::{self, Counted};
 use crate::address::Address;
 use crate::args::AllArgs;
 use crate::failure::Failure;
 use crate::report::{note, print_either};
+use crate::signals::Signals;
 use machine::Machine;
 use plan::{Entry, Size};
 use run::Run;
@@ -27,6 +30,8 @@ use run::Run;
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     machine: Machine,
+    /// What the benches call statements.
+    counted: Counted,
     quick: bool,
     /// How many benches there are to run: more than were, until the last.
     planned: usize,
@@ -37,15 +42,30 @@ pub(crate) struct Report {
 /// Runs all benches and writes the report. A bench that fails does not keep the others from running; it makes the exit
 /// code 1.
 pub(crate) async fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
+    tokio::select! {
+        ran = run_all(args) => ran,
+        // The bench that runs is ended with this: nobody would hear what it says, and its load would go on.
+        () = signals.next() => Err(Failure::Stopped),
+    }
+}
+
+async fn run_all(args: &AllArgs) -> Result<ExitCode, Failure> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let lab = lab::open(&args.store, 1).await?;
-    let machine = Machine::look(&*lab).await;
+    let (machine, counted) = (Machine::look(&*lab).await, lab.about().counted);
     lab.store().close().await;
-    std::fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
+    fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
     let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
     let mut left = benches.len() + cliffs.len();
-    let mut report =
-        Report { machine: machine?, quick: args.quick, planned: left, benches: Vec::new(), cliffs: Vec::new() };
+    let mut report = Report {
+        machine: machine?,
+        counted,
+        quick: args.quick,
+        planned: left,
+        benches: Vec::new(),
+        cliffs: Vec::new(),
+    };
     // It takes long, and whoever ends it early has what was measured until then: so all is written after every bench.
     for entry in &benches {
         left -= 1;
@@ -79,9 +99,9 @@ impl Report {
     fn write(&self, folder: &Path) -> Result<(), Failure> {
         let write = |file: &str, text: &str| {
             let path = folder.join(file);
-            std::fs::write(&path, text).map_err(unwritable(&path))
+            replace(&path, text).map_err(unwritable(&path))
         };
-        for picture in plots::all(&self.benches)? {
+        for picture in plots::all(&self.benches, self.counted)? {
             write(picture.file, &picture.svg)?;
         }
         write("report.json", &serde_json::to_string_pretty(self)?)?;
@@ -96,7 +116,59 @@ impl Report {
     }
 }
 
-fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+/// Writes a file whole or not at all: a disk that is full leaves what was there before.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let part = path.with_added_extension("part");
+    let write = || {
+        let mut file = fs::File::create(&part)?;
+        file.write_all(text.as_bytes())?;
+        // Some file systems notice only now that there is no room.
+        file.sync_all()?;
+        fs::rename(&part, path)
+    };
+    write().inspect_err(|_| {
+        // Where even this is refused there is nothing left to do about it.
+        drop(fs::remove_file(&part));
+    })
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     let path = path.display().to_string();
     move |source| Failure::Unreportable { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.md");
+        for text in ["first", "second"] {
+            replace(&path, text).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(names(folder.path()), ["report.md"]);
+
+        // As on a full disk: what is written arrives nowhere, or cannot take its place.
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("report.md.part")).unwrap();
+        assert!(replace(&path, "third").is_err());
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap(), names(folder.path())),
+            ("second".to_owned(), vec!["report.md".to_owned()])
+        );
+        let taken = folder.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        fs::write(taken.join("file"), "mine").unwrap();
+        assert!(replace(&taken, "a file cannot replace a folder").is_err());
+        assert_eq!(names(folder.path()), ["report.md", "taken"]);
+    }
 }

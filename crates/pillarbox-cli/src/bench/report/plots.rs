@@ -3,6 +3,7 @@
 use super::plot::{self, Frame, Line};
 use super::run::{Run, speed};
 use crate::bench::figures::Sample;
+use crate::bench::lab::Counted;
 use crate::failure::Failure;
 
 /// A picture of the report.
@@ -30,7 +31,7 @@ pub(crate) const LATENCIES: [(&str, &str); 3] =
     [("/commit_to_handler_us", ""), ("/hot_us", ", same process"), ("/other_node_us", ", another node")];
 
 /// All pictures that have something to show: no database counts everything.
-pub(crate) fn all(runs: &[Run]) -> Result<Vec<Picture>, Failure> {
+pub(crate) fn all(runs: &[Run], counted: Counted) -> Result<Vec<Picture>, Failure> {
     let mut pictures = Vec::new();
     let mut show = |file, title, is_empty: bool, draw: &dyn Fn(&'static str) -> Result<String, Failure>| {
         if !is_empty {
@@ -59,8 +60,12 @@ pub(crate) fn all(runs: &[Run]) -> Result<Vec<Picture>, Failure> {
         plot::lines(Frame { title, x: "seconds", y: "rows" }, &lines)
     })?;
     let bars = per_event(runs, "/statements_per_event");
-    show("statements.svg", "Statements per event", bars.is_empty(), &|title| {
-        plot::bars(Frame { title, x: "statements", y: "" }, &bars)
+    let title = match counted {
+        Counted::Statements => "Statements per event",
+        Counted::Transactions => "Transactions per event",
+    };
+    show("statements.svg", title, bars.is_empty(), &|title| {
+        plot::bars(Frame { title, x: counted.name(), y: "" }, &bars)
     })?;
     Ok(pictures)
 }
@@ -170,7 +175,9 @@ mod tests {
 
     #[test]
     fn a_picture_of_nothing_is_not_drawn() {
-        let files = |runs: &[Run]| all(runs).unwrap().iter().map(|picture| picture.file).collect::<Vec<_>>();
+        let files = |runs: &[Run]| {
+            all(runs, Counted::Statements).unwrap().iter().map(|picture| picture.file).collect::<Vec<_>>()
+        };
         assert_eq!(files(&[run("drain single_node", samples())]), ["throughput.svg", "dead_tuples.svg"]);
         assert_eq!(files(&[run("write", json!({"wal_bytes_per_event": 5}))]), ["wal.svg"]);
         assert!(files(&[failed("hot", "no server")]).is_empty());
