@@ -6,6 +6,7 @@ use serde::Deserialize as _;
 use toml::de::DeTable;
 
 use crate::keys::{Keys, tree};
+use crate::modes::why_ignored;
 use crate::origin::Origins;
 use crate::read::{self, Given, PREFIX, environment, file};
 use crate::{Error, Origin, Settings};
@@ -163,11 +164,16 @@ fn merge(layers: Vec<Vec<Given>>, unless_set: Vec<Given>) -> Result<Settings, Er
         }
         merged.extend(layer.into_iter().map(|given| (given.key, (given.value, given.origin))));
     }
-    let others = unless_set.iter().filter(|given| !merged.contains_key(&given.key));
-    let others = others.map(|given| (&*given.key, &given.value));
-    let values = tree(merged.iter().map(|(key, (value, _))| (&**key, value)).chain(others));
     // Each value was tried alone, so that this finds nothing new.
-    let settings = Settings::deserialize(values)
-        .map_err(|error| Error::invalid("", &Origins::default(), "is inconsistent", error.to_string()))?;
+    let read = |others: &[&Given]| {
+        let given = merged.iter().map(|(key, (value, _))| (&**key, value));
+        Settings::deserialize(tree(given.chain(others.iter().map(|given| (&*given.key, &given.value)))))
+            .map_err(|error| Error::invalid("", &Origins::default(), "is inconsistent", error.to_string()))
+    };
+    // What the mode would ignore stays at its default: a changed value would be refused, and nobody has asked for it.
+    let given = read(&[])?;
+    let applies = |key: &str| why_ignored(&given, key).or_else(|| given.store.why_ignored(key)).is_none();
+    let others = unless_set.iter().filter(|other| !merged.contains_key(&other.key) && applies(&other.key));
+    let settings = read(&others.collect::<Vec<_>>())?;
     Ok(Settings { origins: Origins::of(merged.into_iter().map(|(key, (_, origin))| (key, origin))), ..settings })
 }

@@ -311,3 +311,27 @@ fn a_missing_file_is_an_error_unless_it_is_optional() {
     assert!(error.starts_with("cannot read the settings no/such/outbox.toml: "), "{error}");
     assert_eq!(Loader::new().optional_file(missing).load().expect("optional"), Settings::default());
 }
+
+/// The program's own defaults are no mistake of whoever wrote the file, whatever the mode.
+#[test]
+fn what_holds_unless_it_is_set_holds_where_it_means_something() {
+    let own = [("dispatch.workers", "16"), ("ownership.standby_interval", "500ms"), ("store.pool_size", "8")];
+    let settings = |text: &str| {
+        let (_directory, path) = file(text);
+        let loader = Loader::new().file(path);
+        own.iter().fold(loader, |loader, (key, value)| loader.unless_set(*key, *value)).load().expect(text)
+    };
+    let (defaults, half) = (Settings::default(), Duration::from_millis(500));
+    for (mode, workers, standby) in [
+        ("single_node", 16, half),
+        ("multi_node", 16, defaults.ownership.standby_interval),
+        ("partitioned", 16, defaults.ownership.standby_interval),
+        ("ordered", defaults.dispatch.workers, half),
+    ] {
+        let settings = settings(&format!("mode = '{mode}'\n"));
+        assert_eq!((settings.dispatch.workers, settings.ownership.standby_interval), (workers, standby), "{mode}");
+    }
+    let sqlite = settings("store.url = 'sqlite://shop.db'\n");
+    assert_eq!(sqlite.store.pool_size, defaults.store.pool_size, "SQLite has no pool");
+    assert_eq!(settings("[dispatch]\nworkers = 3\n").dispatch.workers, 3, "the file wins");
+}

@@ -79,11 +79,7 @@ impl Relay {
     /// # Errors
     /// Routes that cannot be.
     pub fn new(file: RelayFile) -> Result<Self, RelayError> {
-        let forwarder = |source: &crate::file::Source| {
-            let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
-            routes.build().map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
-        };
-        let forwarders = file.sources.iter().map(forwarder).collect::<Result<_, _>>()?;
+        let forwarders = forwarders(&file)?;
         Ok(Self { file, forwarders })
     }
 
@@ -140,9 +136,11 @@ impl Relay {
     ///
     /// # Errors
     /// Whatever keeps it from starting; nothing is left running then.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), RelayError> {
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), RelayError> {
         tokio::pin!(stop);
         let endpoint = Endpoint::open(self.file.server.listen).await?;
+        // A metric counts nothing whose handle was made before there was somebody to count, as those of `new` were.
+        self.forwarders = forwarders(&self.file)?;
         let started = tokio::select! {
             started = self.start() => started,
             () = &mut stop => Ok(None),
@@ -237,6 +235,15 @@ impl Relay {
             }
         }
     }
+}
+
+/// What delivers the events of each source, in their order.
+fn forwarders(file: &RelayFile) -> Result<Vec<Forwarder>, RelayError> {
+    let forwarder = |source: &crate::file::Source| {
+        let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
+        routes.build().map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
+    };
+    file.sources.iter().map(forwarder).collect()
 }
 
 impl Running {

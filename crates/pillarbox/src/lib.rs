@@ -88,7 +88,7 @@
 //! | `tokio-postgres` | | the same on tokio-postgres and deadpool-postgres |
 //! | `mysql-async` | | the same on mysql_async |
 //! | `routes` | | [`routes`](https://docs.rs/pillarbox-routes): pass events on to brokers, by rules |
-//! | `nats`, `rabbitmq`, `redis`, `webhook`, `kafka` | | the brokers for it |
+//! | `nats`, `rabbitmq`, `redis`, `mqtt`, `webhook`, `kafka`, `aws` | | the brokers for it |
 //!
 //! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
 //! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
@@ -170,9 +170,17 @@ pub use pillarbox_routes as routes;
 
 /// The brokers that events can be passed on to, as [`publisher::Publisher`]s for [`routes`].
 pub mod publishers {
+    #[cfg(feature = "aws")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "aws")))]
+    pub use pillarbox_aws as aws;
+
     #[cfg(feature = "kafka")]
     #[cfg_attr(docsrs, doc(cfg(feature = "kafka")))]
     pub use pillarbox_kafka as kafka;
+
+    #[cfg(feature = "mqtt")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "mqtt")))]
+    pub use pillarbox_mqtt as mqtt;
 
     #[cfg(feature = "nats")]
     #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]

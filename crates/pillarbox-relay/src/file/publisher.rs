@@ -69,12 +69,18 @@ impl Reading<'_, '_> {
         match kind {
             #[cfg(feature = "kafka")]
             "kafka" => self.with(pillarbox_kafka::KafkaPublisher::new),
+            #[cfg(feature = "mqtt")]
+            "mqtt" => self.with(pillarbox_mqtt::MqttPublisher::new),
             #[cfg(feature = "nats")]
             "nats" => self.with(pillarbox_nats::NatsPublisher::new),
             #[cfg(feature = "rabbitmq")]
             "rabbitmq" => self.with(pillarbox_rabbitmq::RabbitMqPublisher::new),
             #[cfg(feature = "redis")]
             "redis" => self.with(pillarbox_redis::RedisPublisher::new),
+            #[cfg(feature = "aws")]
+            "sns" => self.with(pillarbox_aws::SnsPublisher::new),
+            #[cfg(feature = "aws")]
+            "sqs" => self.with(pillarbox_aws::SqsPublisher::new),
             #[cfg(feature = "webhook")]
             "webhook" => self.with(pillarbox_webhook::WebhookPublisher::new),
             kind if KINDS.contains(&kind) => {

@@ -1,0 +1,48 @@
+//! What routes report through the `metrics` facade.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use pillarbox_routes::{Route, Routes};
+use pillarbox_testkit::MemoryPublisher;
+
+#[test]
+fn the_documented_table_is_what_is_reported() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let sends = Route::to(Arc::new(MemoryPublisher::new()), "x").named("sends").types(["a"]);
+    let routes = Routes::new().route(sends).route(Route::drop().named("drops"));
+    metrics::with_local_recorder(&recorder, || routes.build()).expect("valid");
+
+    let (mut reported, mut labels) = (BTreeSet::new(), BTreeSet::new());
+    for (key, unit, _, value) in snapshotter.snapshot().into_vec() {
+        let (_, key) = key.into_parts();
+        let kind = match value {
+            DebugValue::Counter(_) => "counter",
+            DebugValue::Gauge(_) => "gauge",
+            DebugValue::Histogram(_) => "histogram",
+        };
+        let name = key.name().strip_prefix("pillarbox.").unwrap_or_else(|| panic!("{key:?} has no prefix"));
+        reported.insert((kind.to_owned(), name.to_owned(), unit.map_or("none", |unit| unit.as_str()).to_owned()));
+        labels.insert(key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect::<Vec<_>>());
+    }
+    let expected = [["route=drops", "publisher=none"], ["route=sends", "publisher=memory"]];
+    assert_eq!(labels, expected.map(|labels| labels.map(str::to_owned).to_vec()).into());
+
+    let page = include_str!("../../../docs/metrics.md");
+    let (_, section) = page.split_once("\n## Routes of the relay\n").expect("the section");
+    let section = section.split("\n## ").next().expect("its text");
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect::<Vec<_>>())
+        .filter(|cells| cells.get(2).is_some_and(|name| name.starts_with("route.")))
+        .collect();
+    let documented: BTreeSet<_> =
+        rows.iter().map(|row| (row[1].to_owned(), row[2].to_owned(), row[3].to_owned())).collect();
+    assert_eq!(documented.len(), rows.len(), "no metric is documented twice");
+    assert!(rows.iter().all(|row| !row[4].is_empty()), "every metric has a meaning");
+    assert_eq!(documented, reported);
+}

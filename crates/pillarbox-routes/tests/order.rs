@@ -1,0 +1,64 @@
+//! Order within a key, through a broker that comes and goes.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::publisher::PublishError;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::insert;
+use pillarbox_routes::{Breaker, Route, Routes};
+use pillarbox_testkit::{Answer, MemoryPublisher};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
+    const KEYS: usize = 300;
+    const EACH: usize = 8;
+    let publisher = MemoryPublisher::new();
+    let ms = Duration::from_millis;
+    let breaker = Breaker { failures: 5, pause: ms(5), max_pause: ms(20) };
+    let route = Route::to(Arc::new(publisher.clone()), "x").named("all").types(["t.*"]).breaker(breaker);
+    let other = Route::to(Arc::new(MemoryPublisher::new()), "x").named("other").types(["u.*"]);
+    let forwarder = Routes::new().route(route).route(other).build().expect("valid");
+    let store = MemoryStore::new();
+    let outbox = Outbox::partitioned(store.clone()).workers(4).poll_interval(ms(5), ms(20));
+    let outbox =
+        outbox.gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone())).start().await.expect("starts");
+    let write = async {
+        for round in 0..EACH {
+            let events = (0..KEYS).map(|key| {
+                let event_type = ["t.a", "t.b", "t.c"][(round * 7 + key) % 3];
+                let builder = Envelope::builder(event_type).aggregate("order", key.to_string());
+                builder.payload_json(round.to_string()).build().expect("valid")
+            });
+            let mut tx = store.begin();
+            insert(&store, &mut tx, events.collect::<Vec<_>>()).await.expect("inserts");
+            tx.commit();
+            tokio::time::sleep(ms(40)).await;
+        }
+    };
+    let flap = async {
+        for step in 0..60_u64 {
+            publisher.answer(Answer::Fail(PublishError::unavailable("away")));
+            tokio::time::sleep(ms(3 + step % 11)).await;
+            publisher.answer(Answer::Confirm);
+            tokio::time::sleep(ms(1 + step % 5)).await;
+        }
+    };
+    tokio::join!(write, flap);
+    publisher.answer(Answer::Confirm);
+    tokio::time::timeout(Duration::from_secs(30), publisher.wait_for_published(KEYS * EACH)).await.expect("all arrive");
+    outbox.shutdown().await;
+    let mut rounds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for message in publisher.published() {
+        let key = message.key.as_deref().unwrap_or_default().to_owned();
+        rounds.entry(key).or_default().push(String::from_utf8_lossy(&message.body).into_owned());
+    }
+    let wrong: Vec<_> = rounds.iter().filter(|(_, rounds)| !rounds.is_sorted()).collect();
+    assert!(wrong.is_empty(), "{} of {} keys out of order, such as {:?}", wrong.len(), rounds.len(), wrong.first());
+}
