@@ -134,8 +134,8 @@ async fn a_signal_ends_the_bench_that_runs_too() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("error: stopped by a signal"), "{ended:?}");
     let command = || fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while command().contains("bench") && std::time::Instant::now() < deadline {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    while command().contains("bench") && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert!(!command().contains("bench"), "its child runs on");
