@@ -1,5 +1,5 @@
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -141,23 +141,25 @@ impl Relay {
         let endpoint = Endpoint::open(self.file.server.listen).await?;
         // A metric counts nothing whose handle was made before there was somebody to count, as those of `new` were.
         self.forwarders = forwarders(&self.file)?;
+        // Probes are answered from the first moment: a relay that waits for a broker is alive, and not ready.
+        let sources: Arc<OnceLock<Vec<Running>>> = Arc::default();
+        let reports = {
+            let sources = Arc::clone(&sources);
+            Arc::new(move || sources.get().map(|running| running.iter().map(Running::report).collect()))
+        };
+        let serving = endpoint.serve(reports);
         let started = tokio::select! {
-            started = self.start() => started,
+            started = self.start() => started.map(Some),
             () = &mut stop => Ok(None),
         };
         let running = match started {
-            Ok(Some(running)) => Arc::new(running),
-            Ok(None) => return Ok(()),
-            Err(error) => {
+            Ok(Some(running)) => sources.get_or_init(|| running),
+            ended => {
                 join_all(self.forwarders.iter().map(Forwarder::close)).await;
-                return Err(error);
+                serving.close().await;
+                return ended.map(drop);
             }
         };
-        let reports = {
-            let running = Arc::clone(&running);
-            Arc::new(move || running.iter().map(Running::report).collect())
-        };
-        let serving = endpoint.serve(reports);
         tracing::info!(sources = running.len(), "the relay has started");
         stop.await;
         tracing::info!("the relay is stopping");
@@ -169,7 +171,7 @@ impl Relay {
         Ok(())
     }
 
-    async fn start(&self) -> Result<Option<Vec<Running>>, RelayError> {
+    async fn start(&self) -> Result<Vec<Running>, RelayError> {
         self.await_destinations().await?;
         let mut running = Vec::new();
         for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
@@ -182,7 +184,7 @@ impl Relay {
                 }
             }
         }
-        Ok(Some(running))
+        Ok(running)
     }
 
     /// Waits until every broker has answered, or patience ends. What is refused is an error.

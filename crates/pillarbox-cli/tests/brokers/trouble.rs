@@ -89,3 +89,22 @@ async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "everything is as the file says"), "{ended:?}");
     assert_eq!(shop.count("status = 0 AND attempts = 0").await, 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_waits_for_its_broker_is_alive_and_not_ready_and_can_be_stopped() {
+    let shop = Shop::open().await;
+    let (port, nobody) = (free_port(), free_port());
+    let file = shop.configure(
+        "single_node",
+        &format!(
+            "[relay]\nlisten = \"127.0.0.1:{port}\"\n[publisher.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{nobody}\"\n\
+             [[route]]\nname = \"all\"\npublisher = \"events\"\nto = \"orders\"\n"
+        ),
+    );
+    let running = start(&file);
+    wait_for_page(port, "/health/live", |status, body| status == 200 && body == "starting\n").await;
+    assert_eq!(page(port, "/health/ready").await, Some((503, "starting\n".to_owned())));
+    assert!(page(port, "/status").await.is_some_and(|(_, body)| body.contains("\"started\":false")));
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}

@@ -5,11 +5,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use pillarbox_core::observe::Health;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::pages::Probe;
 use super::{Reports, pages};
 
 /// Upper bounds of durations, in seconds.
@@ -63,14 +63,11 @@ impl Endpoint {
     pub(crate) fn serve(self, reports: Reports) -> Serving {
         let stop = CancellationToken::new();
         let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: Vec::new() } };
-        let probe = |is_well: fn(&Health) -> bool| {
+        let probe = |probe| {
             let reports = Arc::clone(&reports);
-            get(move || {
-                let answer = pages::probe(&reports(), is_well);
-                async move { answer }
-            })
+            get(move || std::future::ready(pages::probe(probe, reports().as_deref())))
         };
-        let (live, ready) = (probe(Health::is_alive), probe(Health::is_ready));
+        let (live, ready) = (probe(Probe::Live), probe(Probe::Ready));
         let render = metrics.clone();
         let router = Router::new()
             .route("/health/live", live)

@@ -10,5 +10,5 @@ use std::sync::Arc;
 
 use crate::relay::SourceReport;
 
-/// What there is to tell now, of each source.
-pub(crate) type Reports = Arc<dyn Fn() -> Vec<SourceReport> + Send + Sync>;
+/// What there is to tell now, of each source; `None` until the relay has started.
+pub(crate) type Reports = Arc<dyn Fn() -> Option<Vec<SourceReport>> + Send + Sync>;

@@ -10,6 +10,8 @@ use crate::relay::SourceReport;
 /// `/status`. Its keys are a contract.
 #[derive(Debug, Serialize)]
 struct Status {
+    /// Whether it delivers yet: at first it asks the databases and brokers.
+    started: bool,
     sources: Vec<SourceStatus>,
 }
 
@@ -25,7 +27,7 @@ struct SourceStatus {
 }
 
 /// All there is to tell.
-pub(super) fn status(reports: Vec<SourceReport>) -> Response {
+pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
     let source = |report: SourceReport| SourceStatus {
         source: report.name,
         database: report.address,
@@ -35,11 +37,30 @@ pub(super) fn status(reports: Vec<SourceReport>) -> Response {
         health: report.health.to_string(),
         routes: report.routes,
     };
-    Json(Status { sources: reports.into_iter().map(source).collect() }).into_response()
+    let started = reports.is_some();
+    Json(Status { started, sources: reports.unwrap_or_default().into_iter().map(source).collect() }).into_response()
+}
+
+/// What a probe asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Probe {
+    Live,
+    Ready,
 }
 
 /// The answer to a probe: 200 if every source is well, else 503, with a line for each.
-pub(super) fn probe(reports: &[SourceReport], is_well: impl Fn(&Health) -> bool) -> Response {
+pub(super) fn probe(probe: Probe, reports: Option<&[SourceReport]>) -> Response {
+    let Some(reports) = reports else {
+        let status = match probe {
+            Probe::Live => StatusCode::OK,
+            Probe::Ready => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        return (status, "starting\n").into_response();
+    };
+    let is_well = |health: &Health| match probe {
+        Probe::Live => health.is_alive(),
+        Probe::Ready => health.is_ready(),
+    };
     let status = if reports.iter().all(|report| is_well(&report.health)) {
         StatusCode::OK
     } else {
