@@ -68,7 +68,8 @@ async fn main() -> ExitCode {
 fn start_logging(command: &Command) {
     let (level, json) = match command {
         // A server says that it has started and that it is stopping.
-        Command::Relay(args) if args.config.is_some() => ("info", args.log == LogFormat::Json),
+        // That the client of NATS has lost a connection says the publisher.
+        Command::Relay(args) if args.config.is_some() => ("info,async_nats=off", args.log == LogFormat::Json),
         Command::Relay(args) => ("warn", args.log == LogFormat::Json),
         _ => ("warn", false),
     };

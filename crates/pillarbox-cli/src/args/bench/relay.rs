@@ -1,6 +1,7 @@
 use clap::{Args, ValueEnum};
 
-use super::{MOST_EVENTS, Pace, WritersArg};
+use super::MOST_EVENTS;
+use super::beside::{Pace, WritersArg};
 use crate::args::ModeArg;
 
 #[derive(Debug, Args)]

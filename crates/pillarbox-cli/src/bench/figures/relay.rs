@@ -1,7 +1,6 @@
 use serde::Serialize;
 
-use super::Line;
-use super::beside::latency_lines;
+use super::{Line, latency_lines};
 use crate::report::rate;
 use crate::stopwatch::Latency;
 
