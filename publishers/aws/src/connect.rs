@@ -49,7 +49,7 @@ pub(crate) async fn config(options: &AwsOptions, http: SharedHttpClient) -> SdkC
         loader = loader.region(Region::new(region.clone()));
     }
     if let Some(url) = &options.endpoint_url {
-        loader = loader.endpoint_url(url);
+        loader = loader.endpoint_url(url.expose());
     }
     if let Some(profile) = &options.profile {
         loader = loader.profile_name(profile);

@@ -13,6 +13,8 @@ use pillarbox_core::publisher::PublishError;
 pub(crate) enum Problem {
     /// Nobody answered.
     Silence(String),
+    /// Whoever answered is not proven to be the service.
+    Stranger(String),
     /// There was nothing to sign with.
     NoCredentials(String),
     /// The service answered with an error of its own. Its status is 0 in the answer to a single message.
@@ -34,9 +36,14 @@ impl Problem {
                     sender_fault: (400..500).contains(&status),
                 }
             }
+            // What the client's own error says in its text only, here and below.
+            SdkError::DispatchFailure(_)
+                if DisplayErrorContext(error).to_string().contains("invalid peer certificate") =>
+            {
+                Self::Stranger(DisplayErrorContext(error).to_string())
+            }
             SdkError::DispatchFailure(failure) if !(failure.is_io() || failure.is_timeout()) => {
                 let text = DisplayErrorContext(error).to_string();
-                // The client wraps both, and tells them apart in its text only.
                 if text.contains("redential") { Self::NoCredentials(text) } else { Self::Silence(text) }
             }
             SdkError::ConstructionFailure(_) => Self::NoCredentials(DisplayErrorContext(error).to_string()),
@@ -53,6 +60,10 @@ impl Problem {
     pub(crate) fn error(&self, target: &str) -> PublishError {
         match self {
             Self::Silence(text) => PublishError::unavailable(format!("the service does not answer: {}", short(text))),
+            Self::Stranger(text) => PublishError::misconfigured(format!(
+                "the service shows no certificate that is trusted: {}; correct `endpoint_url`, or name its authority with `ca_file`",
+                short(text)
+            )),
             Self::NoCredentials(text) => PublishError::misconfigured(format!(
                 "no request can be made: {}; set credentials and a region",
                 short(text)
@@ -150,6 +161,7 @@ mod tests {
             assert_eq!(problem.error("queue").kind(), kind, "{status} {code}");
         }
         assert_eq!(Problem::Silence(String::new()).error("q").kind(), Unavailable);
+        assert_eq!(Problem::Stranger(String::new()).error("q").kind(), Misconfigured);
         assert_eq!(Problem::NoCredentials(String::new()).error("q").kind(), Misconfigured);
     }
 }

@@ -16,7 +16,7 @@ pub struct AwsOptions {
     /// The region, such as `eu-central-1`. Default: what the environment or the profile says.
     pub region: Option<String>,
     /// Where the service is, if it is not Amazon's own: `https://host`. Default: the region's.
-    pub endpoint_url: Option<String>,
+    pub endpoint_url: Option<Secret>,
     /// The access key's id. Default: credentials from the environment, the profile, a web identity, the container or the machine.
     pub access_key_id: Option<String>,
     /// The secret access key. Goes with `access_key_id`.
@@ -72,7 +72,7 @@ impl AwsOptions {
                 return Err(ConfigError::new(field, format!("has no `{name}` to go with"), "set both, or neither"));
             }
         }
-        self.endpoint_url.as_deref().map_or(Ok(()), |url| self.check_endpoint(url))
+        self.endpoint_url.as_ref().map_or(Ok(()), |url| self.check_endpoint(url.expose()))
     }
 
     fn check_endpoint(&self, url: &str) -> Result<(), ConfigError> {
@@ -81,6 +81,9 @@ impl AwsOptions {
         let Some(host) = url.host_str() else { return refuse("names no host", "write https://host") };
         if !url.username().is_empty() || url.password().is_some() {
             return refuse("holds credentials", "set `access_key_id` and `secret_access_key`");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("has a query or a fragment", "write https://host");
         }
         match url.scheme() {
             "https" => Ok(()),
@@ -123,6 +126,7 @@ mod tests {
             (r#"{"endpoint_url":"localhost"}"#, "`endpoint_url` is no URL"),
             (r#"{"endpoint_url":"http://sqs.example"}"#, "or set `plaintext = true`"),
             (r#"{"endpoint_url":"https://u:hunter2@sqs.example"}"#, "holds credentials"),
+            (r#"{"endpoint_url":"https://sqs.example/?key=hunter2"}"#, "has a query"),
             (r#"{"endpoint_url":"ftp://sqs.example"}"#, "not HTTP"),
         ] {
             assert!(error(json).contains(problem) && !error(json).contains("hunter2"), "{}", error(json));

@@ -59,7 +59,7 @@ impl<S: Service> Courier<S> {
         options.check()?;
         let region = options.region.as_deref().unwrap_or("the region of the environment");
         let address = match &options.endpoint_url {
-            Some(url) => format!("{} at {url}", S::KIND),
+            Some(url) => format!("{} at {}", S::KIND, url.expose()),
             None => format!("{} in {region}", S::KIND),
         };
         Ok(Self {
@@ -197,6 +197,10 @@ impl<S: Service> Call<'_, S> {
         let sending = async {
             // Never closed, so never refused.
             let _room = self.room.acquire().await;
+            // Those that waited are woken all at once when the time is up, and making a request takes time of its own.
+            if Instant::now() >= self.deadline {
+                return Err(Problem::Silence("no time was left".to_owned()));
+            }
             self.service.send(target, batch).await
         };
         let outcomes = match timeout_at(self.deadline, sending).await {

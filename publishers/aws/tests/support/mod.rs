@@ -43,12 +43,10 @@ impl Received {
             headers.extend(serde_json::from_str::<BTreeMap<String, String>>(rest).expect("JSON"));
         }
         let base64 = self.attributes.get("content-encoding").is_some_and(|encoding| encoding == "base64");
-        let mut arrived = Arrived::default();
-        arrived.content_type = self.attributes.get("content-type").cloned();
-        arrived.headers = headers;
-        arrived.body =
+        let body =
             if base64 { STANDARD.decode(self.body.trim()).expect("Base64") } else { self.body.clone().into_bytes() };
-        arrived
+        let content_type = self.attributes.get("content-type").cloned();
+        Arrived { content_type, headers, body, ..Arrived::default() }
     }
 }
 
@@ -101,7 +99,7 @@ impl Service {
 pub(crate) fn options(port: u16) -> AwsOptions {
     let mut options = AwsOptions::default();
     options.region = Some("eu-central-1".to_owned());
-    options.endpoint_url = Some(format!("http://127.0.0.1:{port}"));
+    options.endpoint_url = Some(format!("http://127.0.0.1:{port}").into());
     options.access_key_id = Some(KEY_ID.to_owned());
     options.secret_access_key = Some(SECRET.into());
     options
