@@ -68,8 +68,8 @@ async fn main() -> ExitCode {
 fn start_logging(command: &Command) {
     let (level, json) = match command {
         // A server says that it has started and that it is stopping.
-        // That the client of NATS has lost a connection says the publisher.
-        Command::Relay(args) if args.config.is_some() => ("info,async_nats=off", args.log == LogFormat::Json),
+        // What the clients of NATS and RabbitMQ have to say comes from the publishers, and without the bodies of messages.
+        Command::Relay(args) if args.config.is_some() => ("info,async_nats=off,lapin=off", args.log == LogFormat::Json),
         Command::Relay(args) => ("warn", args.log == LogFormat::Json),
         _ => ("warn", false),
     };

@@ -73,7 +73,7 @@ async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
     let route = |to: &str| format!("[[route]]\nname = \"all\"\npublisher = \"events\"\nto = \"{to}\"\n");
     for (rest, expected) in [
         (publisher(nats::PASSWORD) + &route("nobody.takes.this"), "nobody.takes.this"),
-        (publisher("wr0ng-password") + &route("orders"), "uthoriz"),
+        (publisher("wr0ng-password") + &route("orders"), "refuses the user or the password"),
     ] {
         let file = shop.configure("single_node", &rest);
         for args in [&[][..], &["--check"]] {

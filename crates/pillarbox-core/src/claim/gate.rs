@@ -54,7 +54,8 @@ impl Gate {
     }
 
     /// Events of this type stay in the table until then, unless more than a thousand types do. What is in memory already is
-    /// delivered. A later end takes the place of an earlier one.
+    /// delivered; if its handler answers with [`HandlerError::deferred`](crate::handle::HandlerError::deferred), it is forgotten,
+    /// and its row stays as it is. A later end takes the place of an earlier one.
     pub fn hold(&self, event_type: &str, until: Instant) {
         let mut held = self.lock();
         if let Some(end) = held.get_mut(event_type) {
@@ -67,6 +68,11 @@ impl Gate {
     /// Events of this type are read again.
     pub fn release(&self, event_type: &str) {
         self.lock().remove(event_type);
+    }
+
+    /// Whether events of this type are held back now.
+    pub(crate) fn holds(&self, event_type: &str) -> bool {
+        self.lock().get(event_type).is_some_and(|until| *until > Instant::now())
     }
 
     /// What is held back, and what has changed since.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Suspects;
+use crate::claim::Gate;
 use crate::clock::Random;
 use crate::handle::{
     BatchHandler, BoxFuture, Deliverer, Delivery, Failure, Fallback, HandlerError, Homeless, Interceptors, Outcome,
@@ -36,6 +37,7 @@ pub(crate) struct Worker {
     pub(crate) tenure: Tenure,
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) suspects: Arc<Suspects>,
+    pub(crate) gate: Gate,
     pub(crate) meters: Arc<Meters>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
@@ -118,11 +120,11 @@ impl Worker {
                 let attempts = self.attempt_batch(&**handler, &items).await;
                 let mut verdicts = Vec::with_capacity(items.len());
                 for (item, attempt) in items.iter().zip(attempts) {
-                    verdicts.push(self.verdict(item, found.ok(), attempt).await);
+                    verdicts.extend(self.verdict(item, found.ok(), attempt).await);
                 }
                 Verdicts { first: None, rest: verdicts.into_iter() }
             }
-            _ => Verdicts::one(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await),
+            _ => Verdicts::of(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await),
         }
     }
 
@@ -148,7 +150,7 @@ impl Worker {
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
         let item = Item { row, ..item };
-        Verdicts::one(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await)
+        Verdicts::of(self.verdict(&item, found.ok(), self.attempt(&item, found).await).await)
     }
 
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
@@ -271,8 +273,34 @@ impl Worker {
         Delivery::new(Arc::clone(&item.row), item.path, Arc::clone(&self.deliverer))
     }
 
-    /// What becomes of an event after an attempt, or of its fallback if it would be given up.
-    async fn verdict(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt) -> Verdict {
+    /// What becomes of an event after an attempt, or of its fallback if it would be given up; `None` if it is left in the table.
+    async fn verdict(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt) -> Option<Verdict> {
+        if self.is_left(item, &attempt) {
+            self.leave(item.row.seq);
+            return None;
+        }
+        Some(self.decided(item, registered, attempt).await)
+    }
+
+    /// Whether an event that was put off is one of those that are held back in the table anyway: then its row need not change.
+    /// One that its last node may have died of is marked as begun, and has to be recorded.
+    fn is_left(&self, item: &Item, attempt: &Attempt) -> bool {
+        let put_off = matches!(attempt, Attempt::Ended(Err(error)) if error.is_deferred());
+        put_off && item.past == Past::Clean && self.gate.holds(&item.row.event_type)
+    }
+
+    /// Forgets an event, and what waits behind it: the table has all of it, and is read again from there.
+    fn leave(&self, seq: i64) {
+        let ended = self.feed.left(seq);
+        let others = !ended.dropped.is_empty();
+        self.intake.registry.release(ended.dropped);
+        self.intake.registry.release([seq]);
+        if others {
+            self.intake.lookout.wake_for(seq);
+        }
+    }
+
+    async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt) -> Verdict {
         let row = &item.row;
         let verdict = |expected_attempts, change| Verdict { seq: row.seq, expected_attempts, change };
         let Decision { change, given_up } = self.decide(row, registered, attempt);
@@ -338,6 +366,10 @@ struct Verdicts {
 impl Verdicts {
     fn one(verdict: Verdict) -> Self {
         Self { first: Some(verdict), ..Self::none() }
+    }
+
+    fn of(verdict: Option<Verdict>) -> Self {
+        Self { first: verdict, ..Self::none() }
     }
 
     fn none() -> Self {

@@ -91,6 +91,11 @@ impl HandlerError {
         std::iter::successors(Some(first), |error| (*error).source().map(made_of)).take(MAX_CAUSES)
     }
 
+    /// Whether nothing is counted, since no event is to blame.
+    pub(crate) fn is_deferred(&self) -> bool {
+        matches!(self.kind, HandlerErrorKind::Deferred(_))
+    }
+
     pub(crate) fn kind(&self) -> HandlerErrorKind {
         self.kind
     }

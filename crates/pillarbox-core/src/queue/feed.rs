@@ -38,6 +38,14 @@ impl Feed {
         }
     }
 
+    /// An event is left in the table as it is, and with it those behind it.
+    pub(crate) fn left(&self, seq: i64) -> Ended {
+        match self {
+            Self::Lanes(_) => Ended::default(),
+            Self::Keys(keys) => keys.left(seq),
+        }
+    }
+
     /// That an event which still runs has failed is to be recorded, and that it is done right after.
     pub(crate) fn held(&self, seq: i64) {
         if let Self::Keys(keys) = self {

@@ -379,6 +379,37 @@ impl KeyLanes {
         ended
     }
 
+    /// An event is left in the table as it is, to be read again when its type is: so are those that were waiting behind it in
+    /// memory, which are returned, and nothing of its key is taken that a fetch has read which is under way.
+    pub(crate) fn left(&self, seq: i64) -> Ended {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(Running { key: hash, revoked, .. }) = state.running.remove(&seq) else {
+            return Ended::default();
+        };
+        let mut ended = Ended { revoked, dropped: Vec::new() };
+        if let (false, Some(hash)) = (revoked, hash) {
+            let key = state.keys.entry(hash).or_default();
+            key.blocked = Some(Blocked { head: seq, recorded: Some(state.fetch) });
+            ended.dropped = key.waiting.drain(..).map(|item| item.row.seq).collect();
+            state.queued -= ended.dropped.len();
+            state.behind.remove(&hash);
+            state.recorded.push_back((state.fetch, hash));
+        }
+        if !revoked {
+            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+        }
+        if let Some(hash) = hash {
+            state.released(hash);
+        }
+        let over = state.closed && state.queued == 0;
+        if over {
+            self.items.notify_one();
+        }
+        self.wanted.notify_one();
+        ended
+    }
+
     /// The row `seq` of a key has failed without having been an event: `change` is to be recorded. Returns the events that
     /// were waiting behind it in memory, and are left to the table.
     pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) -> Vec<i64> {

@@ -82,6 +82,8 @@ impl Term {
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(&intake)));
+        // One event after the other: what is held back would be overtaken.
+        let gate = if tenure.mode == Mode::Ordered { Gate::new() } else { supervisor.gate.clone() };
         let worker = Arc::new(Worker {
             feed: feed.clone(),
             intake: Arc::clone(&intake),
@@ -94,6 +96,7 @@ impl Term {
             tenure: tenure.clone(),
             verdicts: sender.clone(),
             suspects: Arc::clone(&suspects),
+            gate: gate.clone(),
             meters: Arc::clone(&intake.meters),
             ending: stop_claiming.clone(),
             deliverer: Arc::new(Deliverer { node: tenure.node.clone(), lost: lost.clone() }),
@@ -127,8 +130,7 @@ impl Term {
                     lanes: Arc::clone(lanes),
                     random: Arc::clone(random),
                     config: config.claim.clone(),
-                    // One event after the other: what is held back would be overtaken.
-                    gate: if tenure.mode == Mode::Ordered { Gate::new() } else { supervisor.gate.clone() },
+                    gate: gate.clone(),
                     seen: Seen::default(),
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     tenure: tenure.clone(),
@@ -146,7 +148,7 @@ impl Term {
                     config: config.claim.clone(),
                     tenure: tenure.clone(),
                     heads: config.retry.failing_key.heads(),
-                    gate: supervisor.gate.clone(),
+                    gate,
                     verdicts: sender,
                     stop: stop_claiming.clone(),
                     place: Place::default(),

@@ -411,3 +411,19 @@ fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
     lanes.ended(1, Some(&Change::Done));
     assert_eq!(running(&lanes), [3]);
 }
+
+#[test]
+fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
+    let lanes = lanes(FailingKey::Wait);
+    read(&lanes, &[(1, "a"), (2, "a"), (3, "b")]);
+    assert_eq!(running(&lanes), [1, 3]);
+    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
+    assert_eq!(lanes.left(1).dropped, [2]);
+    assert_eq!((lanes.depth(), running(&lanes)), (0, vec![]));
+    assert_eq!(lanes.push([(row(4, "a"), Past::Clean)], under_way), [4], "read before, it would overtake both");
+    let begun = lanes.begin_fetch();
+    assert_eq!(begun.freed, Some(1), "from there the table is read again");
+    let source = Source { fetch: begun.number, floor: 0, refill: false };
+    assert!(lanes.push([1, 2, 4].map(|seq| (row(seq, "a"), Past::Clean)), source).is_empty());
+    assert_eq!(running(&lanes), [1]);
+}
