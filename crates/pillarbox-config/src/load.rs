@@ -136,7 +136,7 @@ impl Loader {
             layers.push(environment(&keys, prefix, variables)?);
         }
         layers.push(self.set.into_iter().map(by_program).collect::<Result<_, _>>()?);
-        let settings = merge(layers, unless_set)?;
+        let settings = merge(layers, &unless_set)?;
         settings.check()?;
         Ok(settings)
     }
@@ -152,7 +152,7 @@ fn set(keys: &Keys, key: String, value: &str) -> Result<Given, Error> {
 }
 
 /// Later layers win. What holds unless it is set counts as not given: it is no mistake where the mode ignores it.
-fn merge(layers: Vec<Vec<Given>>, unless_set: Vec<Given>) -> Result<Settings, Error> {
+fn merge(layers: Vec<Vec<Given>>, unless_set: &[Given]) -> Result<Settings, Error> {
     const URL: [&str; 2] = ["store.url", "store.url_file"];
     let mut merged = BTreeMap::new();
     for layer in layers {

@@ -129,6 +129,16 @@ fn the_defaults_of_a_source_are_those_of_the_reference() {
 }
 
 #[test]
+fn the_reference_lists_every_kind_of_broker() {
+    let error = read(&format!("{SOURCE}{DROP}[publisher.x]\nkind = \"no_such\"\n")).expect_err("no such kind");
+    let (_, kinds) = error.split_once("write one of ").expect("it lists them");
+    let row = REFERENCE.lines().find(|line| line.starts_with("| `kind` |")).expect("the row");
+    let listed = row.split('|').nth(2).expect("its type").replace(" or ", ", ");
+    let listed: Vec<&str> = listed.split(',').map(|kind| kind.trim().trim_matches('`')).collect();
+    assert_eq!(listed, kinds.split(", ").collect::<Vec<_>>());
+}
+
+#[test]
 fn a_source_may_have_any_mode_that_delivers() {
     for mode in ["single_node", "multi_node", "partitioned", "ordered"] {
         read(&format!("{SOURCE}mode = \"{mode}\"\n{DROP}")).unwrap_or_else(|error| panic!("{mode}: {error}"));

@@ -72,6 +72,6 @@ async fn a_relay_tells_how_it_is_by_the_documented_paths_and_names() {
         drop(stop);
     };
     let both = async { tokio::join!(running, asking) };
-    let (ended, ()) = timeout(LONG, both).await.expect("it starts, answers and stops");
+    let (ended, ()) = timeout(LONG, Box::pin(both)).await.expect("it starts, answers and stops");
     ended.expect("it stops in order");
 }
