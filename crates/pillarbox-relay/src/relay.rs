@@ -44,7 +44,7 @@ pub enum RelayError {
         /// Which.
         source_name: String,
         /// What is wrong.
-        error: pillarbox_config::Error,
+        error: Box<pillarbox_config::Error>,
     },
     /// A broker that refuses what its routes would send.
     #[error(transparent)]
@@ -88,7 +88,7 @@ impl Relay {
     pub async fn check(&self) -> Vec<RelayError> {
         let mut errors: Vec<RelayError> = Vec::new();
         for source in &self.file.sources {
-            let failed = |error| RelayError::Source { source_name: source.name.clone(), error };
+            let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
             match source.settings.connect().await {
                 Err(error) => errors.push(failed(error)),
                 Ok(store) => {
@@ -119,7 +119,7 @@ impl Relay {
     pub async fn preview(&self, limit: usize) -> Result<Preview, RelayError> {
         let mut preview = Preview::default();
         for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
-            let failed = |error| RelayError::Source { source_name: source.name.clone(), error };
+            let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
             let store = source.settings.connect().await.map_err(failed)?;
             let added = preview.add(&source.name, &*store, forwarder, limit).await;
             store.close().await;
@@ -180,7 +180,7 @@ impl Relay {
                 Err(error) => {
                     join_all(running.iter().map(|source: &Running| source.outbox.shutdown())).await;
                     join_all(running.iter().map(|source| source.store.close())).await;
-                    return Err(RelayError::Source { source_name: source.name.clone(), error });
+                    return Err(RelayError::Source { source_name: source.name.clone(), error: Box::new(error) });
                 }
             }
         }

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 /// Delivers until it is told to stop.
 pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     match &args.config {
-        Some(file) => brokers::run(file, &args).await,
+        Some(file) => Box::pin(brokers::run(file, &args)).await,
         None => run::run(args).await,
     }
 }

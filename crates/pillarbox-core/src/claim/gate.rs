@@ -57,17 +57,28 @@ impl Gate {
     /// delivered; if its handler answers with [`HandlerError::deferred`](crate::handle::HandlerError::deferred), it is forgotten,
     /// and its row stays as it is. A later end takes the place of an earlier one.
     pub fn hold(&self, event_type: &str, until: Instant) {
+        self.hold_all([event_type], until);
+    }
+
+    /// As [`hold`](Self::hold), of all these types at once.
+    pub fn hold_all<'a>(&self, event_types: impl IntoIterator<Item = &'a str>, until: Instant) {
         let mut held = self.lock();
-        if let Some(end) = held.get_mut(event_type) {
-            *end = (*end).max(until);
-        } else if held.len() < MAX_TYPES {
-            held.insert(event_type.into(), until);
+        for event_type in event_types {
+            if let Some(end) = held.get_mut(event_type) {
+                *end = (*end).max(until);
+            } else if held.len() < MAX_TYPES {
+                held.insert(event_type.into(), until);
+            }
         }
     }
 
-    /// Events of this type are read again.
-    pub fn release(&self, event_type: &str) {
-        self.lock().remove(event_type);
+    /// Events of these types are read again, all of them from the same moment on: one that is left out would be overtaken by later
+    /// ones of its key.
+    pub fn release<'a>(&self, event_types: impl IntoIterator<Item = &'a str>) {
+        let mut held = self.lock();
+        for event_type in event_types {
+            held.remove(event_type);
+        }
     }
 
     /// Whether events of this type are held back now.
@@ -109,7 +120,7 @@ mod tests {
         let held = gate.held(&mut seen, at(2));
         assert_eq!((held.types, held.reopened, held.next), (vec!["b".into()], true, Some(at(5))));
         assert!(!gate.held(&mut seen, at(3)).reopened, "told once");
-        gate.release("b");
+        gate.release(["b"]);
         assert!(gate.held(&mut seen, at(3)).reopened);
     }
 

@@ -130,7 +130,7 @@ impl Term {
                     lanes: Arc::clone(lanes),
                     random: Arc::clone(random),
                     config: config.claim.clone(),
-                    gate: gate.clone(),
+                    gate,
                     seen: Seen::default(),
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     tenure: tenure.clone(),

@@ -30,7 +30,7 @@ pub enum FileError {
         /// Which.
         source_name: String,
         /// What is wrong.
-        error: pillarbox_config::Error,
+        error: Box<pillarbox_config::Error>,
     },
 }
 

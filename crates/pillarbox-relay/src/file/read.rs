@@ -165,7 +165,8 @@ impl Reader<'_> {
             let loader = Loader::new().table(places.path, places.text, &table)?.environment_of(variables);
             DEFAULTS.into_iter().fold(loader, |loader, (key, value)| loader.unless_set(key, value)).load()
         };
-        let settings = load().map_err(|error| FileError::Source { source_name: name.clone(), error })?;
+        let settings =
+            load().map_err(|error| FileError::Source { source_name: name.clone(), error: Box::new(error) })?;
         if settings.mode == pillarbox_config::Mode::WriterOnly || !settings.enabled {
             let problem =
                 "delivers nothing: it is switched off, or in mode `writer_only`; remove it, or let it deliver";

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::pages::Probe;
@@ -38,7 +38,7 @@ pub(crate) struct Endpoint(Option<(TcpListener, PrometheusHandle)>);
 #[derive(Debug)]
 pub(crate) struct Serving {
     stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: JoinSet<()>,
 }
 
 impl Endpoint {
@@ -62,7 +62,7 @@ impl Endpoint {
     /// Answers from now on.
     pub(crate) fn serve(self, reports: Reports) -> Serving {
         let stop = CancellationToken::new();
-        let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: Vec::new() } };
+        let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: JoinSet::new() } };
         let probe = |probe| {
             let reports = Arc::clone(&reports);
             get(move || std::future::ready(pages::probe(probe, reports().as_deref())))
@@ -76,13 +76,14 @@ impl Endpoint {
             .route("/metrics", get(move || std::future::ready(render.render())));
         let closing = stop.clone();
         let serve = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
-        let serving = tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
             if let Err(error) = serve.await {
                 tracing::error!(%error, "the endpoint for health and metrics has ended");
             }
         });
         let upkeep = stop.clone();
-        let upkeep = tokio::spawn(async move {
+        tasks.spawn(async move {
             let for_ever = async {
                 loop {
                     tokio::time::sleep(UPKEEP).await;
@@ -91,16 +92,15 @@ impl Endpoint {
             };
             upkeep.run_until_cancelled(for_ever).await;
         });
-        Serving { stop, tasks: vec![serving, upkeep] }
+        Serving { stop, tasks }
     }
 }
 
 impl Serving {
     /// Answers nobody any more. Who is being answered is waited for a moment only.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(mut self) {
         self.stop.cancel();
-        for task in self.tasks {
-            let _ended = tokio::time::timeout(Duration::from_secs(1), task).await;
-        }
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let _ended = tokio::time::timeout(Duration::from_secs(1), ended).await;
     }
 }

@@ -15,6 +15,10 @@ use crate::route::{CheckError, Line, Sending, Unrouted};
 
 /// How long an event may wait for its turn beside others that go elsewhere.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long at least what has just been held back stays so: until whoever reads the table has noticed.
+const A_MOMENT: Duration = Duration::from_millis(50);
+/// Types that a route remembers, for the events of which it can be held back.
+const MAX_TYPES: usize = 1000;
 
 /// Passes the events of an outbox on, by [`Routes`](crate::Routes): what to give
 /// [`on_any_batch`](pillarbox_core::handle::on_any_batch). Cheap to clone.
@@ -33,6 +37,13 @@ struct Inner {
     gate: Gate,
     /// Whether there is more than one place to go, so that who waits is in somebody's way.
     shared: bool,
+}
+
+/// What a broker is asked for, and on whose behalf.
+struct Asked<'a> {
+    publisher: &'a Arc<dyn Publisher>,
+    targets: Vec<String>,
+    routes: Vec<&'a str>,
 }
 
 /// Where an event would go.
@@ -84,20 +95,23 @@ impl Forwarder {
     /// What each destination that is not as it has to be said; destinations that merely do not answer are among them, with an
     /// error of kind [`Unavailable`](pillarbox_core::publisher::PublishErrorKind::Unavailable).
     pub async fn check(&self) -> Result<(), Vec<CheckError>> {
-        let mut asked: Vec<(&Arc<dyn Publisher>, Vec<String>, Vec<&str>)> = Vec::new();
+        let mut asked: Vec<Asked<'_>> = Vec::new();
         for line in &self.0.lines {
             let Some(sending) = &line.sending else { continue };
-            let found = asked.iter().position(|(publisher, ..)| Arc::ptr_eq(publisher, &sending.publisher));
-            let index = found.unwrap_or_else(|| {
-                asked.push((&sending.publisher, Vec::new(), Vec::new()));
-                asked.len() - 1
-            });
-            if let Some((_, targets, routes)) = asked.get_mut(index) {
-                targets.extend(sending.target.fixed().map(str::to_owned));
-                routes.push(&line.name);
+            let of_line = (sending.target.fixed().map(str::to_owned), &*line.name);
+            match asked.iter_mut().find(|asked| Arc::ptr_eq(asked.publisher, &sending.publisher)) {
+                Some(asked) => {
+                    asked.targets.extend(of_line.0);
+                    asked.routes.push(of_line.1);
+                }
+                None => asked.push(Asked {
+                    publisher: &sending.publisher,
+                    targets: of_line.0.into_iter().collect(),
+                    routes: vec![of_line.1],
+                }),
             }
         }
-        let checks = asked.into_iter().map(|(publisher, targets, routes)| async move {
+        let checks = asked.into_iter().map(|Asked { publisher, targets, routes }| async move {
             let checked = publisher.check(&targets).await;
             checked.map_err(|source| CheckError {
                 kind: publisher.info().kind,
@@ -225,10 +239,20 @@ impl Inner {
             line.meters.dropped.increment(events.len() as u64);
             return events.iter().map(|_| Ok(Outcome::Done)).collect();
         };
-        let admission = sending.circuit().admit(Instant::now());
+        let is_new = self.note_types(index, sending, events);
+        let admission = {
+            let mut circuit = sending.circuit();
+            match circuit.paused() {
+                // What was held back may stand before it in its key: it has to wait for that to be read first.
+                Some((until, problem)) if is_new => {
+                    Admission::Wait { until: until.max(Instant::now() + A_MOMENT), problem }
+                }
+                _ => circuit.admit(Instant::now()),
+            }
+        };
         let _probing = match admission {
             Admission::Wait { until, problem } => {
-                return self.put_off(index, line, events, until, &format!("is paused: {problem}"));
+                return self.put_off(line, sending, events, until, &format!("is paused: {problem}"));
             }
             Admission::Probe => Some(Probing(sending)),
             Admission::Go => None,
@@ -236,7 +260,7 @@ impl Inner {
         let leave = match sending.limits.leave(events.len(), self.shared.then_some(PATIENCE)).await {
             Ok(leave) => leave,
             Err(not_now) => {
-                return self.put_off(index, line, events, Instant::now() + not_now.0, "has reached its limits");
+                return self.put_off(line, sending, events, Instant::now() + not_now.0, "has reached its limits");
             }
         };
         let mut places = Vec::with_capacity(events.len());
@@ -278,9 +302,6 @@ impl Inner {
                 Err(_) => line.meters.failed.increment(1),
             }
             let pause = paused.map(|until| self.spread(until.saturating_duration_since(now)));
-            if let (Some(until), Some(event), Err(_)) = (paused, events.get(place), &receipt) {
-                self.hold(index, event, until);
-            }
             if let Some(slot) = answers.get_mut(place) {
                 *slot = Some(answer(&line.name, receipt, pause));
             }
@@ -311,6 +332,7 @@ impl Inner {
                 );
             }
             Turn::Resumed => {
+                self.gate.release(sending.types().iter().map(|held| &**held));
                 line.meters.paused.set(0.0);
                 tracing::info!(
                     route = &*line.name,
@@ -319,25 +341,39 @@ impl Inner {
                 );
             }
         }
-        paused.map(|(until, _)| until)
+        let until = paused.map(|(until, _)| until);
+        if let Some(until) = until {
+            self.hold(sending, until);
+        }
+        until
     }
 
     /// Puts events off until a route may go on, without an attempt.
-    fn put_off(&self, index: usize, line: &Line, events: &[&Delivery], until: Instant, why: &str) -> Vec<Answer> {
+    fn put_off(&self, line: &Line, sending: &Sending, events: &[&Delivery], until: Instant, why: &str) -> Vec<Answer> {
         line.meters.deferred.increment(events.len() as u64);
+        self.hold(sending, until);
         let delay = until.saturating_duration_since(Instant::now());
-        let answer = |event: &&Delivery| {
-            self.hold(index, event, until);
-            Err(HandlerError::deferred(self.spread(delay), format!("route `{}` {why}", line.name)))
-        };
+        let answer = |_| Err(HandlerError::deferred(self.spread(delay), format!("route `{}` {why}", line.name)));
         events.iter().map(answer).collect()
     }
 
-    /// Leaves what is like this event in the table, if all of it takes this route.
-    fn hold(&self, index: usize, event: &Delivery, until: Instant) {
-        if self.is_alone_with(index, event.event_type()) {
-            self.gate.hold(event.event_type(), until);
+    /// Leaves the route's events in the table, as far as their type says that they are.
+    fn hold(&self, sending: &Sending, until: Instant) {
+        self.gate.hold_all(sending.types().iter().map(|held| &**held), until);
+    }
+
+    /// Remembers the types of events that take this route, if none of their type takes another; whether there was a new one.
+    fn note_types(&self, index: usize, sending: &Sending, events: &[&Delivery]) -> bool {
+        let mut types = sending.types();
+        let (mut is_new, mut last) = (false, "");
+        for event in events {
+            let event_type = event.event_type();
+            if event_type != last && types.len() < MAX_TYPES && !types.contains(event_type) {
+                is_new |= self.is_alone_with(index, event_type) && types.insert(event_type.into());
+            }
+            last = event_type;
         }
+        is_new
     }
 
     /// A tenth more at random, so that what was put off together does not come back at once.

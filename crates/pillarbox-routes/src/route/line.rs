@@ -1,10 +1,11 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, Publisher};
 
-use super::route::{Filter, Remake};
+use super::rule::{Filter, Remake};
 use crate::guard::{Circuit, Limits};
 use crate::observe::Meters;
 use crate::select::Selector;
@@ -32,6 +33,8 @@ pub(crate) struct Sending {
     pub(crate) remake: Option<Remake>,
     pub(crate) limits: Limits,
     pub(crate) circuit: Mutex<Circuit>,
+    /// The types of the events that have come this way and of which none goes another: what can be held back.
+    pub(crate) types: Mutex<BTreeSet<Box<str>>>,
 }
 
 impl Sending {
@@ -55,6 +58,10 @@ impl Sending {
 
     pub(crate) fn circuit(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn types(&self) -> MutexGuard<'_, BTreeSet<Box<str>>> {
+        self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

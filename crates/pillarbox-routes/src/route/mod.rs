@@ -2,10 +2,10 @@
 
 mod error;
 mod line;
-mod route;
 mod routes;
+mod rule;
 
 pub use error::{CheckError, RouteError};
 pub(crate) use line::{Line, Sending};
-pub use route::Route;
 pub use routes::{Routes, Unrouted};
+pub use rule::Route;

@@ -142,6 +142,7 @@ fn line(route: Route, name: Arc<str>, prefix: &str) -> Result<Line, RouteError> 
         remake: route.remake,
         limits: Limits::new(route.concurrency, route.rate),
         circuit: Mutex::new(Circuit::new(route.breaker)),
+        types: Mutex::default(),
     });
     Ok(Line { name, selector: route.selector, sending, meters })
 }
