@@ -90,11 +90,14 @@ struct Run {
     unread: bool,
     /// When it was last read from the bottom, and how long that took.
     bottom: Option<(Instant, Duration)>,
+    /// Whether reading from the bottom was nothing to be spared another time: an empty table need not be asked how far it is
+    /// complete.
+    is_light: bool,
 }
 
 impl Run {
     fn new(partitions: RangeInclusive<u8>) -> Self {
-        Self { partitions, mark: 0, unread: true, bottom: None }
+        Self { partitions, mark: 0, unread: true, bottom: None, is_light: false }
     }
 
     fn is_bottom_due(&self, now: Instant) -> bool {
@@ -254,7 +257,7 @@ impl Reader {
     /// Fetches once; says whether anything new was found.
     async fn read(&mut self, job: Job, limit: usize) -> Result<bool, StoreError> {
         let began = Instant::now();
-        if self.place.runs.iter().any(|run| run.mark == 0) {
+        if self.place.runs.iter().any(|run| run.mark == 0 && !run.is_light) {
             // To pass over all that is at the bottom once is enough.
             self.place.horizon.advance(&*self.store).await?;
         }
@@ -310,6 +313,7 @@ impl Reader {
                 if let Some(run) = self.place.runs.get_mut(index) {
                     if from_bottom {
                         run.bottom = Some((Instant::now(), took));
+                        run.is_light = !full && took <= SLOW;
                     }
                     // What an operator has just freed may be blocked in memory until this fetch is over: it is read again.
                     if !called_off && !starts_over {
