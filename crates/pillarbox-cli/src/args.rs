@@ -56,7 +56,10 @@ pub(crate) enum Command {
     /// Ages count from the moment an event was delivered or given up, by the database's clock. Rows are deleted in batches,
     /// each in a transaction of its own, so that nobody waits for it and it can be stopped at any time.
     Purge(PurgeArgs),
-    /// Deliver events as lines of JSON, to stdout or to a file.
+    /// Pass events on: to brokers, as a file says, or as lines of JSON, to stdout or to a file.
+    ///
+    /// With `--config FILE` it delivers from one or several databases to brokers: an event is done when its broker has confirmed
+    /// it. `--check` and `--dry-run` try the file out. See docs/relay.md. All that follows is about lines of JSON.
     ///
     /// Each delivery is one line with the fields event_id, seq, event_type, aggregate_type, aggregate_id, tenant_id, key,
     /// headers, payload, attempt and node. `payload` is the exact text of the payload as a JSON string; a binary payload

@@ -89,7 +89,7 @@ impl Relay {
         let mut errors: Vec<RelayError> = Vec::new();
         for source in &self.file.sources {
             let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
-            match source.settings.connect().await {
+            match source.open().await {
                 Err(error) => errors.push(failed(error)),
                 Ok(store) => {
                     if let Err(error) = store.check().await {
@@ -104,11 +104,29 @@ impl Relay {
         errors
     }
 
+    /// What a check cannot ask for, a sentence each: targets that depend on the event.
+    #[must_use]
+    pub fn unchecked(&self) -> Vec<String> {
+        let mut unchecked: Vec<String> = Vec::new();
+        for route in self.forwarders.iter().flat_map(Forwarder::unchecked) {
+            if !unchecked.contains(&route) {
+                unchecked.push(route);
+            }
+        }
+        unchecked
+    }
+
     async fn check_destinations(&self) -> Vec<CheckError> {
         let checked = join_all(self.forwarders.iter().map(Forwarder::check)).await;
         let mut errors: Vec<CheckError> = checked.into_iter().filter_map(Result::err).flatten().collect();
         // Sources share their publishers.
-        errors.dedup();
+        let mut seen: Vec<CheckError> = Vec::new();
+        errors.retain(|error| {
+            !seen.contains(error) && {
+                seen.push(error.clone());
+                true
+            }
+        });
         errors
     }
 
@@ -120,7 +138,7 @@ impl Relay {
         let mut preview = Preview::default();
         for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
             let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
-            let store = source.settings.connect().await.map_err(failed)?;
+            let store = source.open().await.map_err(failed)?;
             let added = preview.add(&source.name, &*store, forwarder, limit).await;
             store.close().await;
             added.map_err(|error| failed(pillarbox_config::Error::Start(error.into())))?;
@@ -217,7 +235,7 @@ impl Relay {
         source: &crate::file::Source,
         forwarder: &Forwarder,
     ) -> Result<Running, pillarbox_config::Error> {
-        let store = source.settings.connect().await?;
+        let store = source.open().await?;
         let handler = on_any_batch(self.file.server.batch, forwarder.clone());
         let setup = source.settings.clone().outbox().store(Arc::clone(&store)).gate(forwarder.gate()).handler(handler);
         match setup.start().await {

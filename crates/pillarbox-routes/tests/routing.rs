@@ -276,6 +276,7 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
         (Routes::new().otherwise(to("x").types(["t"])), "`default`: setting `otherwise` asks for certain events"),
         (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
         (Routes::new().route(to("x").rate(0)), "setting `rate` is 0"),
+        (Routes::new().route(to("x").with_header("event-id", "y")), "`with_headers` names `event-id`"),
         (Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })), "setting `breaker`"),
     ] {
         let error = refused(routes);

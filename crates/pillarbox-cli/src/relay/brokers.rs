@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use pillarbox::error::ConfigError;
 use pillarbox_relay::{Preview, Relay, RelayFile};
 use serde::Serialize;
 
@@ -19,10 +20,17 @@ const INTERRUPTED: u8 = 130;
 struct Checked {
     ok: bool,
     problems: Vec<String>,
+    /// What depends on the event, and was not asked for.
+    unchecked: Vec<String>,
 }
 
 /// Delivers to brokers as a file says; or checks it, or shows what it would do.
 pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failure> {
+    let store = &args.target.store;
+    if !store.is_empty() && std::env::var("PILLARBOX_STORE").as_ref() != Ok(store) {
+        let remedy = "leave it out; databases are named in the file";
+        return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
+    }
     let relay = Relay::new(RelayFile::read(file).map_err(pillarbox_relay::RelayError::from)?)?;
     if args.check {
         return check(&relay, args.target.json).await;
@@ -58,9 +66,15 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
 
 async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
     let problems: Vec<String> = relay.check().await.iter().map(ToString::to_string).collect();
-    let checked = Checked { ok: problems.is_empty(), problems };
+    let checked = Checked { ok: problems.is_empty(), problems, unchecked: relay.unchecked() };
     report::print_either(json, &checked, || {
-        if checked.ok { "everything is as the file says".to_owned() } else { checked.problems.join("\n") }
+        let mut text =
+            if checked.ok { "everything is as the file says".to_owned() } else { checked.problems.join("\n") };
+        for unchecked in &checked.unchecked {
+            text.push_str("\nnot checked, since it depends on the event: ");
+            text.push_str(unchecked);
+        }
+        text
     })?;
     Ok(if checked.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -34,6 +34,17 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
     }
+    let file = shop.configure("single_node", &(PUBLISHER.to_owned() + route));
+    let ended = relay(&file, &["--store", "shop.db"]).await;
+    assert!(ended.code == Some(2) && ended.stderr.contains("`--store` does not apply beside --config"), "{ended:?}");
+    let typo = shop.folder.path().join("typo.db");
+    let text = std::fs::read_to_string(&file).unwrap().replace("shop.db", "typo.db");
+    std::fs::write(&file, text).unwrap();
+    for args in [&[][..], &["--check"], &["--dry-run"]] {
+        let ended = relay(&file, args).await;
+        assert!(ended.code == Some(1) && format!("{ended:?}").contains("typo.db` does not exist"), "{ended:?}");
+        assert!(!typo.exists(), "a typing error leaves no empty database behind");
+    }
     let ended = relay(&shop.folder.path().join("missing.toml"), &[]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("missing.toml"), "{ended:?}");
 }

@@ -87,6 +87,12 @@ async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
     let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("orders")));
     let ended = relay(&file, &["--check"]).await;
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "everything is as the file says"), "{ended:?}");
+    let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("{event_type}")));
+    let ended = relay(&file, &["--check"]).await;
+    assert!(
+        ended.stdout.contains("not checked, since it depends on the event: route `all`: whether `{event_type}`"),
+        "{ended:?}"
+    );
     assert_eq!(shop.count("status = 0 AND attempts = 0").await, 3);
 }
 

@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use pillarbox_config::{Loader, Settings};
+use pillarbox_core::store::Store;
 use pillarbox_routes::{RouteError, Routes};
 use serde::Deserialize;
 use toml::Spanned;
@@ -25,6 +27,37 @@ pub struct RelayFile {
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) settings: Settings,
+}
+
+impl Source {
+    /// Opens the database, which has to be there: SQLite would create a file of any name.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
+        let url = self.settings.database_url()?;
+        if let Some(file) =
+            file_of(url.as_str()).filter(|file| !self.settings.store.migrate && !Path::new(file).exists())
+        {
+            return Err(pillarbox_config::Error::Invalid {
+                key: "store.url".into(),
+                origin: None,
+                problem: format!("names no file: `{file}` does not exist").into(),
+                remedy: "check the path, which is relative to where the relay was started, or create the outbox with `pillarbox migrate`".into(),
+            });
+        }
+        self.settings.connect().await
+    }
+}
+
+/// The file of a URL of SQLite.
+fn file_of(url: &str) -> Option<&str> {
+    let file = match url.split_once(':') {
+        Some(("sqlite", file)) => file.strip_prefix("//").unwrap_or(file),
+        None => url,
+        // One letter is a drive.
+        Some((scheme, _)) if scheme.len() == 1 => url,
+        Some(_) => return None,
+    };
+    let file = file.split('?').next().unwrap_or(file);
+    (!file.is_empty() && !file.contains(":memory:")).then_some(file)
 }
 
 /// What a relay takes for better defaults than a service, whose handlers answer one event at a time.

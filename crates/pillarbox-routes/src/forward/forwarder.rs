@@ -1,4 +1,5 @@
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -37,6 +38,8 @@ struct Inner {
     gate: Gate,
     /// Whether there is more than one place to go, so that who waits is in somebody's way.
     shared: bool,
+    /// Event types without a route that the log has named.
+    told: Mutex<BTreeSet<Box<str>>>,
 }
 
 /// What a broker is asked for, and on whose behalf.
@@ -79,7 +82,7 @@ pub enum Destination {
 impl Forwarder {
     pub(crate) fn new(lines: Vec<Line>, unrouted: Unrouted, random: Arc<dyn Random>, gate: Gate) -> Self {
         let shared = lines.len() > 1;
-        Self(Arc::new(Inner { lines, unrouted, random, gate, shared }))
+        Self(Arc::new(Inner { lines, unrouted, random, gate, shared, told: Mutex::default() }))
     }
 
     /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
@@ -122,6 +125,14 @@ impl Forwarder {
         });
         let errors: Vec<CheckError> = join_all(checks).await.into_iter().filter_map(Result::err).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// What [`check`](Self::check) cannot ask for, a sentence each: targets that depend on the event.
+    #[must_use]
+    pub fn unchecked(&self) -> Vec<String> {
+        let sending = self.0.lines.iter().filter_map(|line| line.sending.as_ref().map(|sending| (line, sending)));
+        let depends = sending.filter(|(_, sending)| sending.target.fixed().is_none());
+        depends.map(|(line, sending)| format!("route `{}`: whether `{}` is there", line.name, sending.target)).collect()
     }
 
     /// Where an event would go now, if every destination were well.
@@ -222,6 +233,14 @@ impl Inner {
     }
 
     fn unrouted(&self, event: &Delivery) -> Answer {
+        let is_first = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.len() < MAX_TYPES && told.insert(event.event_type().into())
+        };
+        if is_first {
+            let (event_type, unrouted) = (event.event_type(), self.unrouted);
+            tracing::warn!(event_type, event_id = %event.id(), ?unrouted, "no route takes events of a type; said once for each type");
+        }
         let problem = || {
             let (event_type, aggregate_type) = (event.event_type(), event.aggregate_type());
             format!("no route takes event type `{event_type}` of aggregate type `{aggregate_type}`")

@@ -7,7 +7,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use super::RouteError;
 use crate::guard::Breaker;
 use crate::select::{Pattern, Selector};
-use crate::shape::{Format, HeaderRules, Template};
+use crate::shape::{Format, HeaderRules, Template, is_ours};
 
 pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
@@ -208,6 +208,10 @@ impl Route {
                     "has an empty name, or one with a control character".into(),
                     "name it",
                 ));
+            }
+            if is_ours(header) {
+                let problem = format!("names `{header}`, which every message has from its event");
+                return Err(error("with_headers", problem, "choose another name"));
             }
             with.push((header.clone(), template("with_headers", value)?));
         }
