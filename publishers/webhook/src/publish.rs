@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
-use reqwest::header::AUTHORIZATION;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Request};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -85,6 +85,10 @@ impl WebhookPublisher {
         if let Some(message) = message {
             let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
             *request.headers_mut() = headers::of(&message, &self.keys, seconds)?;
+            if message.body.is_empty() {
+                // Without it, an endpoint cannot tell that there is no body to come.
+                request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
             *request.body_mut() = Some(message.body.into());
         }
         if let Some(value) = &self.authorization {

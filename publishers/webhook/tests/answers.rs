@@ -84,6 +84,19 @@ async fn a_request_carries_the_message_and_its_signatures() {
 }
 
 #[tokio::test]
+async fn a_body_of_nothing_says_so() {
+    let endpoint = Endpoint::start().await;
+    let mut options = options();
+    options.url = Some(endpoint.url("/in").into());
+    let publisher = standing(0, options);
+    let message = Message::new("empty", EventId::new("e-1").expect("an id"), Vec::new());
+    assert_eq!(publisher.publish(vec![message]).await, [Ok(())]);
+    let requests = endpoint.requests();
+    let [request] = requests.as_slice() else { panic!("one request, not {requests:?}") };
+    assert_eq!((request.header("content-length"), request.body.len()), ("0", 0));
+}
+
+#[tokio::test]
 async fn each_message_of_a_call_is_answered_for_itself() {
     let endpoint = Endpoint::start().await;
     let codes = [200, 500, 404, 204, 422, 302, 401, 202];

@@ -27,6 +27,8 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         (PUBLISHER.to_owned(), "there is no route at all"),
         ("[relay]\nbatch = 0\n".to_owned() + PUBLISHER + route, "`batch` is 0; set a number from 1 to 10000"),
         ("[relay]\nunrouted = \"keep\"\n".to_owned() + PUBLISHER + route, "write `dead`, `drop`, or `park 30s`"),
+        ("[relay]\nunrouted = \"park 0s\"\n".to_owned() + PUBLISHER + route, "parks for less than a second"),
+        (PUBLISHER.to_owned() + route + "breaker = { pause = \"584542046y\" }\n", "setting `breaker` has no failures"),
         ("dispatch.wokers = 3\n".to_owned() + PUBLISHER + route, "source `shop`: unknown key `dispatch.wokers`"),
         (PUBLISHER.replace("127.0.0.1", "broker.example") + route, "plaintext"),
     ] {

@@ -1,5 +1,6 @@
 use std::fmt;
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
@@ -82,12 +83,24 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
+/// Longest secret, in bytes: a file that has no end is a mistake.
+const LONGEST: u64 = 64 * 1024;
+
+fn read_file(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(std::io::Error::other(format!("it holds more than {LONGEST} bytes, which no secret has")));
+    }
+    Ok(text)
+}
+
 fn find(source: Source) -> Result<Secret, String> {
     match source {
         Source { env: Some(name), file: None } => std::env::var(&name)
             .map(Secret::from)
             .map_err(|_| format!("the environment variable {name} is not set, or is not text; set it")),
-        Source { env: None, file: Some(path) } => std::fs::read_to_string(&path)
+        Source { env: None, file: Some(path) } => read_file(&path)
             .map(|text| {
                 Secret::new(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text)))
             })
@@ -122,6 +135,8 @@ mod tests {
         let error = |json| read(json).expect_err("refused");
         assert!(error("{\"env\":\"PILLARBOX_NO_SUCH\"}").contains("PILLARBOX_NO_SUCH is not set"));
         assert!(error("{\"file\":\"/no/such\"}").contains("/no/such cannot be read"));
+        #[cfg(unix)]
+        assert!(error("{\"file\":\"/dev/zero\"}").contains("more than 65536 bytes"));
         assert!(error("{\"env\":\"A\",\"file\":\"B\"}").contains("a secret is text"));
         assert!(!error("{\"password\":\"hunter2\"}").contains("hunter2"));
         assert!(!error("[\"hunter2\"]").contains("hunter2"));

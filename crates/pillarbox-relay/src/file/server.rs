@@ -25,12 +25,24 @@ impl Default for ServerSettings {
     }
 }
 
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
+
 fn unrouted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unrouted, D::Error> {
     let text = String::deserialize(deserializer)?;
     match (&*text, text.strip_prefix("park ")) {
         ("dead", _) => Ok(Unrouted::Dead),
         ("drop", _) => Ok(Unrouted::Drop),
-        (_, Some(delay)) => humantime::parse_duration(delay).map(Unrouted::Park).map_err(D::Error::custom),
+        (_, Some(delay)) => match humantime::parse_duration(delay) {
+            // More often would be work for the database without end; less often is never.
+            Ok(delay) if (LEAST..=MOST).contains(&delay) => Ok(Unrouted::Park(delay)),
+            Ok(_) => Err(D::Error::custom(
+                "`unrouted` parks for less than a second or more than 30 days; write such as `park 30s`",
+            )),
+            Err(error) => {
+                Err(D::Error::custom(format!("`unrouted` names no duration ({error}); write such as `park 30s`")))
+            }
+        },
         _ => Err(D::Error::custom("`unrouted` is none of these: write `dead`, `drop`, or `park 30s`")),
     }
 }

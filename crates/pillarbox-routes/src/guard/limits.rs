@@ -1,16 +1,13 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How much may be on its way to a destination at once, and how much in a second.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    calls: Option<(Semaphore, usize)>,
-    /// Calls that wait for another to end.
-    waiting: AtomicUsize,
+    calls: Option<Semaphore>,
     rate: Option<Rate>,
 }
 
@@ -31,32 +28,26 @@ pub(crate) struct Leave<'a> {
     _permit: Option<SemaphorePermit<'a>>,
 }
 
-/// How long what finds all calls taken and others waiting stays away.
+/// How long what has waited in vain for its turn stays away.
 const CROWDED: Duration = Duration::from_secs(1);
 
 impl Limits {
     /// `calls` at once and `rate` messages in a second, if given; neither is zero.
     pub(crate) fn new(calls: Option<usize>, rate: Option<u32>) -> Self {
         let rate = rate.map(|rate| Rate { each: Duration::from_secs(1) / rate.max(1), next: Mutex::default() });
-        Self { calls: calls.map(|calls| (Semaphore::new(calls), calls)), waiting: AtomicUsize::new(0), rate }
+        Self { calls: calls.map(Semaphore::new), rate }
     }
 
-    /// Waits until `messages` may be sent. With `patience`, it says so where that takes longer, or where as many wait already as
-    /// may send, so that those who wait do not become more and more.
+    /// Waits until `messages` may be sent. With `patience`, it says so where that takes longer, so that those who wait do not
+    /// occupy all workers for long.
     pub(crate) async fn leave(&self, messages: usize, patience: Option<Duration>) -> Result<Leave<'_>, NotNow> {
-        let permit = match &self.calls {
-            None => None,
-            Some((semaphore, calls)) => match semaphore.try_acquire() {
-                Ok(permit) => Some(permit),
-                Err(_) => {
-                    let waiting = Waiting::begin(&self.waiting);
-                    if patience.is_some() && waiting.before >= *calls {
-                        return Err(NotNow(CROWDED));
-                    }
-                    // It is never closed.
-                    semaphore.acquire().await.ok()
-                }
-            },
+        let permit = match (&self.calls, patience) {
+            (None, _) => None,
+            // It is never closed.
+            (Some(calls), None) => calls.acquire().await.ok(),
+            (Some(calls), Some(patience)) => {
+                timeout(patience, calls.acquire()).await.map_err(|_| NotNow(CROWDED))?.ok()
+            }
         };
         if let Some(rate) = &self.rate {
             let at = rate.reserve(messages, Instant::now(), patience).map_err(NotNow)?;
@@ -79,24 +70,6 @@ impl Rate {
     }
 }
 
-/// One that waits, for as long as it is there.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,16 +88,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_calls_go_at_once_and_as_many_wait() {
+    async fn so_many_calls_go_at_once_and_who_waits_too_long_is_told() {
         let limits = Limits::new(Some(1), None);
         let patience = Some(Duration::from_secs(1));
         let first = limits.leave(1, patience).await.expect("free");
         let second = limits.leave(1, patience);
         tokio::pin!(second);
         assert!(futures_util::poll!(second.as_mut()).is_pending());
+        let start = Instant::now();
         assert_eq!(limits.leave(1, patience).await.err(), Some(NotNow(CROWDED)));
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
         drop(first);
-        drop(second.await.expect("the next"));
-        assert!(limits.leave(1, patience).await.is_ok(), "who waited waits no more");
+        drop(second.await.expect("it came first"));
+        assert!(limits.leave(1, patience).await.is_ok(), "free again");
     }
 }

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, Publisher};
@@ -11,6 +12,9 @@ use crate::shape::{Format, HeaderRules, Template, is_ours};
 
 pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
+
+/// Longest pause of a breaker.
+const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Which events go where, and in which shape.
 ///
@@ -226,13 +230,10 @@ impl Route {
             return Err(error("rate", "is 0".into(), number));
         }
         let Breaker { failures, pause, max_pause } = self.breaker;
-        if failures == 0 || pause.is_zero() || max_pause < pause {
-            let problem = "has no failures, no pause, or a longest pause below the first".into();
-            return Err(error(
-                "breaker",
-                problem,
-                "set failures of 1 or more, a pause, and max_pause of at least pause",
-            ));
+        if failures == 0 || pause.is_zero() || max_pause < pause || max_pause > A_DAY {
+            let problem = "has no failures, no pause, or a longest pause below the first or above a day".into();
+            let remedy = "set failures of 1 or more, a pause, and max_pause from that up to a day";
+            return Err(error("breaker", problem, remedy));
         }
         Ok((target, key, HeaderRules { without: self.without.clone(), with }))
     }
