@@ -115,7 +115,8 @@ async fn publish(
             let mut failed = Vec::new();
             for (message, receipt) in left.into_iter().zip(receipts) {
                 let Err(error) = receipt else { continue };
-                if !matches!(error.kind(), PublishErrorKind::Unavailable | PublishErrorKind::Temporary) {
+                // One that has just come back may answer before all that it had is there again, such as its bindings.
+                if error.kind() == PublishErrorKind::Permanent {
                     return Err(format!("{:?}: {error}", error.kind()).into());
                 }
                 *problems.entry(format!("{:?}: {error}", error.kind())).or_insert(0) += 1;
