@@ -1,23 +1,21 @@
 mod behind;
+mod state;
 
-use std::collections::VecDeque;
-use std::collections::hash_map::{DefaultHasher, Entry};
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use foldhash::HashMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use behind::MOST_BEHIND;
 pub(crate) use behind::Refill;
-use behind::{Behind, MOST_BEHIND};
+use state::{KeyHash, Ready, Running, State, Watched, hash, hash_of, partition_of};
 
 use super::Item;
 use super::lanes::PASSED_OVER;
 use crate::handle::Path;
 use crate::ownership::{Partitions, Past};
 use crate::run::FailingKey;
-use crate::settle::{Change, Status};
+use crate::settle::Change;
 use crate::store::{OrderKey, Row};
 
 /// The bounded queue between the table and the workers where the events of a key are delivered in their order.
@@ -44,87 +42,6 @@ pub(crate) struct KeyLanes {
     items: Notify,
     /// Rung when the reader has something to do: there is room again, a key has to be read, partitions came or went.
     wanted: Notify,
-}
-
-/// A key by its hash. Two keys of the same hash are delivered one at a time as well, which is slower and not wrong.
-type KeyHash = u64;
-
-#[derive(Debug, Default)]
-struct State {
-    keys: HashMap<KeyHash, Key>,
-    /// Keys that have an event for a worker, and events without a key.
-    ready: VecDeque<Ready>,
-    running: HashMap<i64, Running>,
-    /// Keys of which the table has more than memory holds.
-    behind: HashMap<KeyHash, Behind>,
-    /// Verdicts to be recorded that matter to their key.
-    watched: HashMap<i64, Watched>,
-    /// Blocked keys whose failure is recorded, in the order of the fetches since then.
-    recorded: VecDeque<(u64, KeyHash)>,
-    /// Events waiting.
-    queued: usize,
-    active: Partitions,
-    /// How often partitions came or went.
-    assignment: u64,
-    /// The fetch that was under way, or over, when partitions last came or went.
-    assigned_during: u64,
-    /// Partitions whose last owner died, and how many of their events are still suspected of being the cause.
-    suspected: (Partitions, usize),
-    /// The lowest event that has ended of those that others waited behind, since the last fetch began.
-    freed: Option<i64>,
-    /// The last fetch that was found to have seen no failed event in the table.
-    headless: u64,
-    /// The last fetch that may not have seen a failure of this node.
-    failed_during: u64,
-    /// Fetches begun so far.
-    fetch: u64,
-    closed: bool,
-}
-
-#[derive(Debug)]
-enum Ready {
-    Key(KeyHash),
-    Lone(Item),
-}
-
-#[derive(Debug, Default)]
-struct Key {
-    /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
-    waiting: VecDeque<Item>,
-    running: bool,
-    ready: bool,
-    blocked: Option<Blocked>,
-}
-
-impl Key {
-    fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && !self.running && self.blocked.is_none()
-    }
-}
-
-#[derive(Debug)]
-struct Blocked {
-    head: i64,
-    /// The last fetch that began before the failure was recorded; `None` while it is not.
-    recorded: Option<u64>,
-}
-
-#[derive(Debug)]
-struct Running {
-    key: Option<KeyHash>,
-    partition: u8,
-    /// In the table, the rest of its key waits for it.
-    head: bool,
-    /// Its partition was given away: what becomes of it is not this node's to say any more.
-    revoked: bool,
-}
-
-#[derive(Debug)]
-enum Watched {
-    /// Once it is recorded, the table keeps the key waiting.
-    Blocks(KeyHash),
-    /// Once it is recorded, the table has more of the key to deliver.
-    Frees(KeyHash),
 }
 
 /// Where the rows of a fetch come from.
@@ -234,7 +151,7 @@ impl KeyLanes {
         while let Some((fetch, hash)) = state.recorded.front().copied().filter(|(fetch, _)| *fetch <= state.fetch) {
             state.recorded.pop_front();
             if let Some(key) = state.keys.get_mut(&hash) {
-                key.blocked.take_if(|blocked| blocked.recorded == Some(fetch));
+                key.blocked.take_if(|blocked| blocked.unrecorded == 0 && blocked.fetch == fetch);
                 if key.is_idle() {
                     state.keys.remove(&hash);
                 }
@@ -351,17 +268,14 @@ impl KeyLanes {
         let mut ended = Ended { revoked, dropped: Vec::new() };
         if let (false, Some(hash), Some(change)) = (revoked, hash, change) {
             if self.failing.blocks(change) {
-                let key = state.keys.entry(hash).or_default();
-                key.blocked = Some(Blocked { head: seq, recorded: None });
-                ended.dropped = key.waiting.drain(..).map(|item| item.row.seq).collect();
-                state.queued -= ended.dropped.len();
-                state.behind.remove(&hash);
+                state.block(hash, seq).unrecorded += 1;
+                ended.dropped = state.drop_above(hash, seq);
                 state.watched.insert(seq, Watched::Blocks(hash));
                 state.failed_during = state.fetch;
             } else if head {
                 // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
                 // it has come back, nothing of the key is taken.
-                state.keys.entry(hash).or_default().blocked = Some(Blocked { head: seq, recorded: None });
+                state.block(hash, seq).unrecorded += 1;
                 state.watched.insert(seq, Watched::Frees(hash));
             }
         }
@@ -389,12 +303,9 @@ impl KeyLanes {
         };
         let mut ended = Ended { revoked, dropped: Vec::new() };
         if let (false, Some(hash)) = (revoked, hash) {
-            let key = state.keys.entry(hash).or_default();
-            key.blocked = Some(Blocked { head: seq, recorded: Some(state.fetch) });
-            ended.dropped = key.waiting.drain(..).map(|item| item.row.seq).collect();
-            state.queued -= ended.dropped.len();
-            state.behind.remove(&hash);
-            state.recorded.push_back((state.fetch, hash));
+            state.block(hash, seq);
+            state.table_answers_for(hash);
+            ended.dropped = state.drop_above(hash, seq);
         }
         if !revoked {
             state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
@@ -420,17 +331,9 @@ impl KeyLanes {
         let state = &mut *state;
         let hash = hash(key);
         state.failed_during = state.fetch;
-        let waiting = state.keys.entry(hash).or_default();
-        if waiting.blocked.as_ref().is_some_and(|blocked| blocked.head < seq) {
-            return Vec::new();
-        }
-        waiting.blocked = Some(Blocked { head: seq, recorded: None });
-        let behind = waiting.waiting.partition_point(|item| item.row.seq < seq);
-        let dropped: Vec<i64> = waiting.waiting.drain(behind..).map(|item| item.row.seq).collect();
-        state.queued -= dropped.len();
-        state.behind.remove(&hash);
+        state.block(hash, seq).unrecorded += 1;
         state.watched.insert(seq, Watched::Blocks(hash));
-        dropped
+        state.drop_above(hash, seq)
     }
 
     /// That an event which still runs has failed is to be recorded, and that it is done right after: in between, the table
@@ -467,9 +370,8 @@ impl KeyLanes {
                         }
                     };
                     if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
-                        blocked.recorded = Some(state.fetch);
-                        state.recorded.push_back((state.fetch, hash));
-                        answered = true;
+                        blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
+                        answered |= state.table_answers_for(hash);
                     }
                 }
             }
@@ -507,171 +409,12 @@ impl KeyLanes {
     }
 }
 
-impl State {
-    /// Takes a row in, unless there is a reason not to.
-    fn take(&mut self, mut item: Item, source: Source, per_key: usize) -> bool {
-        let row = &item.row;
-        let (seq, partition) = (row.seq, partition_of(row));
-        if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
-            return false;
-        }
-        if let Some(hash) = hash_of(row) {
-            if self.is_refused(hash, seq, source, per_key) {
-                let falls_behind = !self.is_blocked_at(hash, seq);
-                let held = self.waiting(hash);
-                match (self.behind.entry(hash), row.order_key()) {
-                    (Entry::Occupied(mut behind), _) if source.refill => {
-                        behind.get_mut().refused.get_or_insert(seq);
-                    }
-                    (Entry::Vacant(place), Some(key)) if falls_behind => {
-                        let (floor, since, share) = (source.floor, item.since, per_key);
-                        place.insert(Behind { key, partition, floor, share, since, held, refused: None });
-                    }
-                    _ => {}
-                }
-                return false;
-            }
-            if source.refill
-                && let Some(behind) = self.behind.get_mut(&hash)
-            {
-                behind.held += 1;
-            }
-            self.suspect(&mut item, partition);
-            let key = self.keys.entry(hash).or_default();
-            // Nearly always the last place: rows come in their order, but for those that were due only now.
-            let place = key.waiting.partition_point(|other| other.row.seq < seq);
-            key.waiting.insert(place, item);
-            if !key.running && !std::mem::replace(&mut key.ready, true) {
-                self.ready.push_back(Ready::Key(hash));
-            }
-        } else {
-            self.suspect(&mut item, partition);
-            self.ready.push_back(Ready::Lone(item));
-        }
-        self.queued += 1;
-        true
-    }
-
-    /// Whether memory has no place for this row of a key.
-    fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
-        let share = match self.behind.get(&hash) {
-            // What follows a row that has no place has none either, or it would overtake it.
-            Some(behind) if source.refill && behind.refused.is_none() => behind.share,
-            Some(_) => 0,
-            None => per_key,
-        };
-        self.is_blocked_at(hash, seq) || self.waiting(hash) >= share
-    }
-
-    fn waiting(&self, hash: KeyHash) -> usize {
-        self.keys.get(&hash).map_or(0, |key| key.waiting.len())
-    }
-
-    /// Whether nothing of the key may be read, since the table does not know yet what it has to wait for.
-    fn is_blocked(&self, hash: KeyHash) -> bool {
-        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
-        blocked.is_some_and(|blocked| blocked.recorded.is_none())
-    }
-
-    fn is_blocked_at(&self, hash: KeyHash, seq: i64) -> bool {
-        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
-        blocked.is_some_and(|blocked| seq > blocked.head)
-    }
-
-    /// After an owner died, the first rows read of its partitions are suspected of having killed it: as many as it can
-    /// have had in memory.
-    fn suspect(&mut self, item: &mut Item, partition: u8) {
-        let (partitions, left) = &mut self.suspected;
-        if *left > 0 && partitions.contains(partition) {
-            *left -= 1;
-            if item.past == Past::Clean {
-                item.past = Past::Suspect;
-            }
-            if *left == 0 {
-                *partitions = Partitions::NONE;
-            }
-        }
-    }
-
-    /// The event that [`next`](Self::next) would return.
-    fn peek(&mut self) -> Option<&Item> {
-        loop {
-            match self.ready.front()? {
-                Ready::Key(hash) if self.keys.get(hash).is_none_or(|key| key.waiting.is_empty()) => {
-                    let hash = *hash;
-                    self.ready.pop_front();
-                    if let Some(key) = self.keys.get_mut(&hash) {
-                        key.ready = false;
-                        if key.is_idle() {
-                            self.keys.remove(&hash);
-                        }
-                    }
-                }
-                _ => break,
-            }
-        }
-        match self.ready.front()? {
-            Ready::Lone(item) => Some(item),
-            Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.front()),
-        }
-    }
-
-    fn next(&mut self) -> Option<Item> {
-        self.peek()?;
-        let (item, key) = match self.ready.pop_front()? {
-            Ready::Lone(item) => (item, None),
-            Ready::Key(hash) => {
-                let key = self.keys.get_mut(&hash)?;
-                (key.ready, key.running) = (false, true);
-                (key.waiting.pop_front()?, Some(hash))
-            }
-        };
-        self.queued -= 1;
-        let head = item.row.status == Status::Retry;
-        let running = Running { key, partition: partition_of(&item.row), head, revoked: false };
-        self.running.insert(item.row.seq, running);
-        Some(item)
-    }
-
-    /// No event of the key runs any more.
-    fn released(&mut self, hash: KeyHash) {
-        let Some(key) = self.keys.get_mut(&hash) else { return };
-        key.running = false;
-        if !key.waiting.is_empty() && !std::mem::replace(&mut key.ready, true) {
-            self.ready.push_back(Ready::Key(hash));
-        }
-        if key.is_idle() {
-            self.keys.remove(&hash);
-        }
-    }
-}
-
 /// Notes what is not kept.
 fn keep(dropped: &mut Vec<i64>, kept: bool, seq: i64) -> bool {
     if !kept {
         dropped.push(seq);
     }
     kept
-}
-
-/// The reader stamps rows before it queues them.
-fn partition_of(row: &Row) -> u8 {
-    row.partition.unwrap_or_default()
-}
-
-fn hash_of(row: &Row) -> Option<KeyHash> {
-    let key = row.key.as_deref().or(row.aggregate_id.as_deref())?;
-    Some(hash_parts(row.handler.as_deref(), key))
-}
-
-fn hash(key: &OrderKey) -> KeyHash {
-    hash_parts(key.handler.as_deref(), &key.key)
-}
-
-fn hash_parts(handler: Option<&str>, key: &str) -> KeyHash {
-    let mut hasher = DefaultHasher::new();
-    (handler, key).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

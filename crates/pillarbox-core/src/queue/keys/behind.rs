@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{KeyHash, KeyLanes, State, hash};
+use super::KeyLanes;
+use super::state::{KeyHash, State, hash};
 use crate::store::OrderKey;
 
 /// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others

@@ -4,6 +4,7 @@ use super::behind::LASTS;
 use super::*;
 use crate::clock::Timestamp;
 use crate::event::Envelope;
+use crate::settle::Status;
 use crate::write::NewRow;
 
 const CAPACITY: usize = 64;
@@ -426,4 +427,29 @@ fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
     let source = Source { fetch: begun.number, floor: 0, refill: false };
     assert!(lanes.push([1, 2, 4].map(|seq| (row(seq, "a"), Past::Clean)), source).is_empty());
     assert_eq!(running(&lanes), [1]);
+}
+
+#[test]
+fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
+    let lanes = lanes(FailingKey::Wait);
+    read(&lanes, &[(1, "a"), (2, "a"), (4, "a")]);
+    assert_eq!(running(&lanes), [1]);
+    assert_eq!(lanes.failed(&key("a"), 3, &dead()), [4], "a row that is no event");
+    assert_eq!(lanes.left(1).dropped, [2]);
+    assert_eq!(read(&lanes, &[(4, "a")]), [4], "a fetch of now may not know that 3 is DEAD");
+    lanes.recorded([(3, true)]);
+    assert!(read(&lanes, &[(4, "a")]).is_empty());
+}
+
+#[test]
+fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
+    let lanes = lanes(FailingKey::Wait);
+    read(&lanes, &[(1, "a"), (2, "a")]);
+    assert_eq!(running(&lanes), [1]);
+    lanes.failed(&key("a"), 3, &dead());
+    assert_eq!(lanes.ended(1, Some(&dead())).dropped, [2]);
+    lanes.recorded([(3, true)]);
+    assert_eq!(read(&lanes, &[(2, "a")]), [2], "that 1 has failed is not in the table yet");
+    lanes.recorded([(1, true)]);
+    assert!(read(&lanes, &[(2, "a")]).is_empty());
 }

@@ -1,0 +1,285 @@
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher as _;
+use std::sync::LazyLock;
+
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
+
+use super::Source;
+use super::behind::Behind;
+use crate::ownership::{Partitions, Past};
+use crate::queue::Item;
+use crate::settle::Status;
+use crate::store::{OrderKey, Row};
+
+/// Seeded anew in each process, so that nobody can choose keys that wait for each other.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+/// A key by its hash. Two keys of the same hash are delivered one at a time as well, which is slower and not wrong.
+pub(super) type KeyHash = u64;
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) keys: HashMap<KeyHash, Key>,
+    /// Keys that have an event for a worker, and events without a key.
+    pub(super) ready: VecDeque<Ready>,
+    pub(super) running: HashMap<i64, Running>,
+    /// Keys of which the table has more than memory holds.
+    pub(super) behind: HashMap<KeyHash, Behind>,
+    /// Verdicts to be recorded that matter to their key.
+    pub(super) watched: HashMap<i64, Watched>,
+    /// Blocked keys whose failure is recorded, in the order of the fetches since then.
+    pub(super) recorded: VecDeque<(u64, KeyHash)>,
+    /// Events waiting.
+    pub(super) queued: usize,
+    pub(super) active: Partitions,
+    /// How often partitions came or went.
+    pub(super) assignment: u64,
+    /// The fetch that was under way, or over, when partitions last came or went.
+    pub(super) assigned_during: u64,
+    /// Partitions whose last owner died, and how many of their events are still suspected of being the cause.
+    pub(super) suspected: (Partitions, usize),
+    /// The lowest event that has ended of those that others waited behind, since the last fetch began.
+    pub(super) freed: Option<i64>,
+    /// The last fetch that was found to have seen no failed event in the table.
+    pub(super) headless: u64,
+    /// The last fetch that may not have seen a failure of this node.
+    pub(super) failed_during: u64,
+    /// Fetches begun so far.
+    pub(super) fetch: u64,
+    pub(super) closed: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Ready {
+    Key(KeyHash),
+    Lone(Item),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Key {
+    /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
+    pub(super) waiting: VecDeque<Item>,
+    pub(super) running: bool,
+    pub(super) ready: bool,
+    pub(super) blocked: Option<Blocked>,
+}
+
+impl Key {
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.running && self.blocked.is_none()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Blocked {
+    /// Nothing of the key above it is taken.
+    pub(super) head: i64,
+    /// Verdicts on events of the key that are still to be recorded.
+    pub(super) unrecorded: usize,
+    /// The last fetch that began before the table showed what the key has to wait for.
+    pub(super) fetch: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) key: Option<KeyHash>,
+    pub(super) partition: u8,
+    /// In the table, the rest of its key waits for it.
+    pub(super) head: bool,
+    /// Its partition was given away: what becomes of it is not this node's to say any more.
+    pub(super) revoked: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Watched {
+    /// Once it is recorded, the table keeps the key waiting.
+    Blocks(KeyHash),
+    /// Once it is recorded, the table has more of the key to deliver.
+    Frees(KeyHash),
+}
+
+impl State {
+    /// Takes a row in, unless there is a reason not to.
+    pub(super) fn take(&mut self, mut item: Item, source: Source, per_key: usize) -> bool {
+        let row = &item.row;
+        let (seq, partition) = (row.seq, partition_of(row));
+        if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
+            return false;
+        }
+        if let Some(hash) = hash_of(row) {
+            if self.is_refused(hash, seq, source, per_key) {
+                let falls_behind = !self.is_blocked_at(hash, seq);
+                let held = self.waiting(hash);
+                match (self.behind.entry(hash), row.order_key()) {
+                    (Entry::Occupied(mut behind), _) if source.refill => {
+                        behind.get_mut().refused.get_or_insert(seq);
+                    }
+                    (Entry::Vacant(place), Some(key)) if falls_behind => {
+                        let (floor, since, share) = (source.floor, item.since, per_key);
+                        place.insert(Behind { key, partition, floor, share, since, held, refused: None });
+                    }
+                    _ => {}
+                }
+                return false;
+            }
+            if source.refill
+                && let Some(behind) = self.behind.get_mut(&hash)
+            {
+                behind.held += 1;
+            }
+            self.suspect(&mut item, partition);
+            let key = self.keys.entry(hash).or_default();
+            // Nearly always the last place: rows come in their order, but for those that were due only now.
+            let place = key.waiting.partition_point(|other| other.row.seq < seq);
+            key.waiting.insert(place, item);
+            if !key.running && !std::mem::replace(&mut key.ready, true) {
+                self.ready.push_back(Ready::Key(hash));
+            }
+        } else {
+            self.suspect(&mut item, partition);
+            self.ready.push_back(Ready::Lone(item));
+        }
+        self.queued += 1;
+        true
+    }
+
+    /// Whether memory has no place for this row of a key.
+    fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
+        let share = match self.behind.get(&hash) {
+            // What follows a row that has no place has none either, or it would overtake it.
+            Some(behind) if source.refill && behind.refused.is_none() => behind.share,
+            Some(_) => 0,
+            None => per_key,
+        };
+        self.is_blocked_at(hash, seq) || self.waiting(hash) >= share
+    }
+
+    pub(super) fn waiting(&self, hash: KeyHash) -> usize {
+        self.keys.get(&hash).map_or(0, |key| key.waiting.len())
+    }
+
+    /// Nothing of the key above `seq` is taken, until every fetch that began before the table knows of it is over.
+    pub(super) fn block(&mut self, hash: KeyHash, seq: i64) -> &mut Blocked {
+        let key = self.keys.entry(hash).or_default();
+        let blocked = key.blocked.get_or_insert(Blocked { head: seq, ..Blocked::default() });
+        blocked.head = blocked.head.min(seq);
+        blocked
+    }
+
+    /// What waits in memory above an event of its key is left to the table.
+    pub(super) fn drop_above(&mut self, hash: KeyHash, seq: i64) -> Vec<i64> {
+        self.behind.remove(&hash);
+        let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
+        let above = key.waiting.partition_point(|item| item.row.seq < seq);
+        let dropped: Vec<i64> = key.waiting.drain(above..).map(|item| item.row.seq).collect();
+        self.queued -= dropped.len();
+        dropped
+    }
+
+    /// With the next fetch the table answers for a blocked key, unless a verdict on it is still to be recorded; says which.
+    pub(super) fn table_answers_for(&mut self, hash: KeyHash) -> bool {
+        let blocked = self.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut());
+        let Some(blocked) = blocked.filter(|blocked| blocked.unrecorded == 0) else { return false };
+        blocked.fetch = self.fetch;
+        self.recorded.push_back((self.fetch, hash));
+        true
+    }
+
+    /// Whether nothing of the key may be read, since the table does not know yet what it has to wait for.
+    pub(super) fn is_blocked(&self, hash: KeyHash) -> bool {
+        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
+        blocked.is_some_and(|blocked| blocked.unrecorded > 0)
+    }
+
+    fn is_blocked_at(&self, hash: KeyHash, seq: i64) -> bool {
+        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
+        blocked.is_some_and(|blocked| seq > blocked.head)
+    }
+
+    /// After an owner died, the first rows read of its partitions are suspected of having killed it: as many as it can
+    /// have had in memory.
+    fn suspect(&mut self, item: &mut Item, partition: u8) {
+        let (partitions, left) = &mut self.suspected;
+        if *left > 0 && partitions.contains(partition) {
+            *left -= 1;
+            if item.past == Past::Clean {
+                item.past = Past::Suspect;
+            }
+            if *left == 0 {
+                *partitions = Partitions::NONE;
+            }
+        }
+    }
+
+    /// The event that [`next`](Self::next) would return.
+    pub(super) fn peek(&mut self) -> Option<&Item> {
+        loop {
+            match self.ready.front()? {
+                Ready::Key(hash) if self.keys.get(hash).is_none_or(|key| key.waiting.is_empty()) => {
+                    let hash = *hash;
+                    self.ready.pop_front();
+                    if let Some(key) = self.keys.get_mut(&hash) {
+                        key.ready = false;
+                        if key.is_idle() {
+                            self.keys.remove(&hash);
+                        }
+                    }
+                }
+                _ => break,
+            }
+        }
+        match self.ready.front()? {
+            Ready::Lone(item) => Some(item),
+            Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.front()),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Item> {
+        self.peek()?;
+        let (item, key) = match self.ready.pop_front()? {
+            Ready::Lone(item) => (item, None),
+            Ready::Key(hash) => {
+                let key = self.keys.get_mut(&hash)?;
+                (key.ready, key.running) = (false, true);
+                (key.waiting.pop_front()?, Some(hash))
+            }
+        };
+        self.queued -= 1;
+        let head = item.row.status == Status::Retry;
+        let running = Running { key, partition: partition_of(&item.row), head, revoked: false };
+        self.running.insert(item.row.seq, running);
+        Some(item)
+    }
+
+    /// No event of the key runs any more.
+    pub(super) fn released(&mut self, hash: KeyHash) {
+        let Some(key) = self.keys.get_mut(&hash) else { return };
+        key.running = false;
+        if !key.waiting.is_empty() && !std::mem::replace(&mut key.ready, true) {
+            self.ready.push_back(Ready::Key(hash));
+        }
+        if key.is_idle() {
+            self.keys.remove(&hash);
+        }
+    }
+}
+
+/// The reader stamps rows before it queues them.
+pub(super) fn partition_of(row: &Row) -> u8 {
+    row.partition.unwrap_or_default()
+}
+
+pub(super) fn hash_of(row: &Row) -> Option<KeyHash> {
+    let key = row.key.as_deref().or(row.aggregate_id.as_deref())?;
+    Some(hash_parts(row.handler.as_deref(), key))
+}
+
+pub(super) fn hash(key: &OrderKey) -> KeyHash {
+    hash_parts(key.handler.as_deref(), &key.key)
+}
+
+fn hash_parts(handler: Option<&str>, key: &str) -> KeyHash {
+    KEYS.hash_one((handler, key))
+}
