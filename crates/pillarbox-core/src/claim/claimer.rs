@@ -5,9 +5,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::Lookout;
 use super::gate::{Gate, Seen};
-use super::sweep::Sweep;
+use super::sweep::{Found, Sweep};
+use super::{Horizon, SLOW};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::observe::Counters;
@@ -29,6 +29,7 @@ pub(crate) struct Claimer {
     pub(crate) tenure: Tenure,
     pub(crate) gate: Gate,
     pub(crate) seen: Seen,
+    pub(crate) horizon: Horizon,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
     /// Where rows that make no event get their verdict.
@@ -58,8 +59,7 @@ impl Claimer {
             }
             let held = self.gate.held(&mut self.seen, Instant::now());
             if held.reopened {
-                // What was left out may be anywhere.
-                sweep.begin(Some(Lookout::ANY), true, Instant::now());
+                sweep.start_over(Instant::now());
             }
             if let Some(next) = held.next {
                 self.intake.lookout.due_in(next.saturating_duration_since(Instant::now()));
@@ -90,6 +90,7 @@ impl Claimer {
         without_types: Vec<Box<str>>,
     ) -> Result<bool, StoreError> {
         let intake = Arc::clone(&self.intake);
+        let (began, complete) = (Instant::now(), self.horizon.complete());
         let sight = intake.registry.sight();
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
@@ -111,7 +112,8 @@ impl Claimer {
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
         let full = rows.len() >= limit;
         let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
-        sweep.advance(untimed().min().zip(untimed().max()), held, full, Instant::now());
+        let (read, took) = (untimed().min().zip(untimed().max()), began.elapsed());
+        sweep.advance(Found { read, held, full, complete, took }, Instant::now());
         if let Some(delay) = next_due {
             self.intake.lookout.due_in(delay);
         }
@@ -120,6 +122,9 @@ impl Claimer {
         // Rows that are in memory already are no reason to look again soon.
         let found = admitted.contains(&true);
         self.queue(rows, &admitted).await;
+        if took > SLOW {
+            self.horizon.advance(&*self.store).await?;
+        }
         Ok(found)
     }
 

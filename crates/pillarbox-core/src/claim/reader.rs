@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::gate::{Gate, Seen};
-use super::{Horizon, Lookout, condemn};
+use super::{Horizon, Lookout, SLOW, condemn};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::event::partition_of;
@@ -27,8 +27,6 @@ const BOTTOM_SHARE: u32 = 50;
 /// While keys that are behind are read without end, looking for others takes at most this share of the time: it passes over all
 /// that waits of those keys.
 const OTHERS_SHARE: u32 = 10;
-/// A fetch that takes longer than this has passed over much that it need not pass over again.
-const SLOW: Duration = Duration::from_millis(5);
 
 /// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
 ///
@@ -90,14 +88,11 @@ struct Run {
     unread: bool,
     /// When it was last read from the bottom, and how long that took.
     bottom: Option<(Instant, Duration)>,
-    /// Whether reading from the bottom was nothing to be spared another time: an empty table need not be asked how far it is
-    /// complete.
-    is_light: bool,
 }
 
 impl Run {
     fn new(partitions: RangeInclusive<u8>) -> Self {
-        Self { partitions, mark: 0, unread: true, bottom: None, is_light: false }
+        Self { partitions, mark: 0, unread: true, bottom: None }
     }
 
     fn is_bottom_due(&self, now: Instant) -> bool {
@@ -257,7 +252,7 @@ impl Reader {
     /// Fetches once; says whether anything new was found.
     async fn read(&mut self, job: Job, limit: usize) -> Result<bool, StoreError> {
         let began = Instant::now();
-        if self.place.runs.iter().any(|run| run.mark == 0 && !run.is_light) {
+        if self.place.runs.iter().any(|run| run.mark == 0) {
             // To pass over all that is at the bottom once is enough.
             self.place.horizon.advance(&*self.store).await?;
         }
@@ -313,7 +308,6 @@ impl Reader {
                 if let Some(run) = self.place.runs.get_mut(index) {
                     if from_bottom {
                         run.bottom = Some((Instant::now(), took));
-                        run.is_light = !full && took <= SLOW;
                     }
                     // What an operator has just freed may be blocked in memory until this fetch is over: it is read again.
                     if !called_off && !starts_over {

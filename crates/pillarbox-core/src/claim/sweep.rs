@@ -2,8 +2,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::{Lookout, SLOW};
+
 /// How often, at the least, a sweep begins at the very bottom of the table; also how long a sweep may last.
 const BOTTOM_EVERY: Duration = Duration::from_secs(2);
+/// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
+const BOTTOM_SHARE: u32 = 20;
 
 /// Where the next fetch begins.
 ///
@@ -11,11 +15,16 @@ const BOTTOM_EVERY: Duration = Duration::from_secs(2);
 /// The mark saves stepping over the index entries of settled rows that the database cannot remove yet, because an idle
 /// transaction holds them back. It is only ever a guess: a transaction may commit late, below it. So rows written here
 /// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
+///
+/// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
+/// other nodes hold. Then the mark is where the table is [complete](super::Horizon), which is no guess, and the bottom is
+/// visited as often as its share of the time allows.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     /// When it was last looked at, nothing without a due time was pending and free at or below this `seq`.
     low_water: i64,
-    bottom_at: Option<Instant>,
+    /// When a sweep last began at the bottom, and how long its first fetch took.
+    bottom: Option<(Instant, Duration)>,
     /// The sweep under way.
     current: Option<Current>,
     in_order: bool,
@@ -24,15 +33,33 @@ pub(crate) struct Sweep {
 #[derive(Debug, Clone, Copy)]
 struct Current {
     began: Instant,
+    at_bottom: bool,
     /// The last `seq` read.
     cursor: Option<i64>,
     /// The lowest `seq` that was pending, in memory or read by the first fetch.
     floor: Option<i64>,
+    /// Up to where the table was complete before the first fetch, if that took so long that it should not be done again.
+    passed: Option<i64>,
+}
+
+/// What a fetch found out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// The lowest and the highest `seq` of the rows without a due time.
+    pub(crate) read: Option<(i64, i64)>,
+    /// The lowest row that it was asked to leave out, since it is in memory.
+    pub(crate) held: Option<i64>,
+    /// As many rows as it was to return: there is more.
+    pub(crate) full: bool,
+    /// No transaction could commit a row at or below this `seq` any more when the fetch began.
+    pub(crate) complete: i64,
+    /// How long it took.
+    pub(crate) took: Duration,
 }
 
 impl Sweep {
     pub(crate) fn new() -> Self {
-        Self { low_water: 0, bottom_at: None, current: None, in_order: false }
+        Self { low_water: 0, bottom: None, current: None, in_order: false }
     }
 
     /// A sweep whose every fetch begins at the bottom. A row that commits late, below the cursor, may have been committed
@@ -54,16 +81,28 @@ impl Sweep {
         self.current.is_some()
     }
 
-    /// Begins a sweep: at the bottom for a routine look, below `sought` if a row is sought there.
+    /// Begins a sweep: at the bottom for a routine look or where a row may be [anywhere](Lookout::ANY), below `sought` if a row
+    /// is sought there.
     pub(crate) fn begin(&mut self, sought: Option<i64>, routine: bool, now: Instant) {
-        if routine || self.bottom_at.is_none_or(|at| now >= at + BOTTOM_EVERY) {
+        let anywhere = routine || sought == Some(Lookout::ANY);
+        let at_bottom = self.bottom.is_none_or(|(at, took)| {
+            let soonest = at + took * BOTTOM_SHARE;
+            now >= soonest && (anywhere || now >= at + BOTTOM_EVERY)
+        });
+        if at_bottom {
             self.low_water = 0;
-            self.bottom_at = Some(now);
+            self.bottom = Some((now, Duration::ZERO));
         }
-        if let Some(seq) = sought {
+        if let Some(seq) = sought.filter(|seq| *seq != Lookout::ANY) {
             self.low_water = self.low_water.min(seq.saturating_sub(1));
         }
-        self.current = Some(Current { began: now, cursor: None, floor: None });
+        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, passed: None });
+    }
+
+    /// Begins a sweep at the bottom, however long that takes: what was left out before may be anywhere.
+    pub(crate) fn start_over(&mut self, now: Instant) {
+        self.bottom = None;
+        self.begin(None, true, now);
     }
 
     /// The lower bound of the next fetch, exclusive.
@@ -74,22 +113,29 @@ impl Sweep {
         self.cursor().unwrap_or(self.low_water)
     }
 
-    /// A fetch came back. `read` holds the lowest and highest `seq` among its rows without a due time, `held` the lowest
-    /// row it was asked to leave out. A full batch means that there is more.
-    pub(crate) fn advance(&mut self, read: Option<(i64, i64)>, held: Option<i64>, full: bool, now: Instant) {
+    /// A fetch came back.
+    pub(crate) fn advance(&mut self, found: Found, now: Instant) {
         let Some(mut current) = self.current.take() else { return };
         if current.cursor.is_none() {
-            current.floor = read.map(|(lowest, _)| lowest).into_iter().chain(held).min();
+            current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.held).min();
+            current.passed = (found.took > SLOW).then_some(found.complete);
+            if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
+                *took = found.took;
+            }
         }
-        current.cursor = read.map(|(_, highest)| highest).or(current.cursor);
-        if full && now < current.began + BOTTOM_EVERY {
+        current.cursor = found.read.map(|(_, highest)| highest).or(current.cursor);
+        if found.full && now < current.began + BOTTOM_EVERY {
             self.current = Some(current);
             return;
         }
-        if let Some(floor) = current.floor {
+        if let Some(complete) = current.passed {
+            // No guess: what is in memory is sought when it is forgotten, and nothing else appears down there.
+            let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
+            self.low_water = seen.min(complete);
+        } else if let Some(floor) = current.floor {
             self.low_water = floor.saturating_sub(1);
         }
-        if full {
+        if found.full {
             self.begin(None, false, now);
         }
     }
@@ -99,8 +145,15 @@ impl Sweep {
 mod tests {
     use super::*;
 
+    const QUICK: Found = Found { read: None, held: None, full: false, complete: 0, took: Duration::ZERO };
+    const FULL: Found = Found { full: true, ..QUICK };
+
     fn seconds(n: u64) -> Duration {
         Duration::from_secs(n)
+    }
+
+    fn read(lowest: i64, highest: i64) -> Found {
+        Found { read: Some((lowest, highest)), ..QUICK }
     }
 
     #[test]
@@ -109,9 +162,9 @@ mod tests {
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 0);
-        sweep.advance(Some((11, 20)), None, true, now);
+        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
         assert_eq!((sweep.above(), sweep.is_under_way()), (20, true));
-        sweep.advance(Some((21, 25)), None, false, now);
+        sweep.advance(read(21, 25), now);
         assert!(!sweep.is_under_way());
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 10, "below the lowest row that was pending");
@@ -122,7 +175,7 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Some((11, 20)), Some(5), false, now);
+        sweep.advance(Found { held: Some(5), ..read(11, 20) }, now);
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 4);
     }
@@ -132,7 +185,7 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Some((100, 100)), None, false, now);
+        sweep.advance(read(100, 100), now);
         sweep.begin(Some(50), false, now);
         assert_eq!(sweep.above(), 49);
     }
@@ -144,7 +197,7 @@ mod tests {
         for (later, routine, above) in [(0, false, 0), (1, false, 99), (1, true, 0), (2, false, 99), (3, false, 0)] {
             sweep.begin(None, routine, now + seconds(later));
             assert_eq!(sweep.above(), above, "at {later} s");
-            sweep.advance(Some((100, 100)), None, false, now + seconds(later));
+            sweep.advance(read(100, 100), now + seconds(later));
         }
     }
 
@@ -153,8 +206,44 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Some((11, 20)), None, true, now);
-        sweep.advance(Some((21, 30)), None, true, now + seconds(2));
+        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
+        sweep.advance(Found { read: Some((21, 30)), ..FULL }, now + seconds(2));
         assert_eq!((sweep.above(), sweep.is_under_way()), (0, true), "a new sweep began at the bottom");
+    }
+
+    #[test]
+    fn what_takes_long_to_pass_over_is_not_passed_over_at_every_look() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        let slow = Found { complete: 900, took: Duration::from_millis(150), ..QUICK };
+        sweep.begin(None, true, now);
+        sweep.advance(slow, now);
+        for (later, sought, above) in [(0, None, 900), (1, Some(Lookout::ANY), 900), (2, Some(800), 799), (3, None, 0)]
+        {
+            let now = now + seconds(later);
+            sweep.begin(sought, true, now);
+            assert_eq!(sweep.above(), above, "after {later} s");
+            sweep.advance(if above == 0 { slow } else { Found { complete: 900, ..QUICK } }, now);
+        }
+        sweep.start_over(now + seconds(3));
+        assert_eq!(sweep.above(), 0, "when a type is not held back any more");
+    }
+
+    #[test]
+    fn nothing_is_taken_for_passed_over_that_may_still_be_committed_or_was_not_reached() {
+        let now = Instant::now();
+        let slow = Found { took: seconds(1), complete: 15, ..QUICK };
+        for (found, above) in [
+            (slow, 15),
+            (Found { read: Some((11, 20)), ..slow }, 15),
+            (Found { held: Some(3), ..slow }, 15),
+            (Found { read: Some((11, 12)), full: true, ..slow }, 12),
+        ] {
+            let mut sweep = Sweep::new();
+            sweep.begin(None, true, now);
+            sweep.advance(found, now + seconds(2));
+            sweep.begin(None, false, now + seconds(2));
+            assert_eq!(sweep.above(), above, "{found:?}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Gate;
 use super::supervisor::Supervisor;
-use crate::claim::{Claimer, Place, Reader, Seen};
+use crate::claim::{Claimer, Horizon, Place, Reader, Seen};
 use crate::dispatch::{Suspects, Worker};
 use crate::handle::Deliverer;
 use crate::maintain::{Purger, Task};
@@ -132,6 +132,7 @@ impl Term {
                     config: config.claim.clone(),
                     gate,
                     seen: Seen::default(),
+                    horizon: Horizon::default(),
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     tenure: tenure.clone(),
                     verdicts: sender,
