@@ -17,12 +17,14 @@ const BOTTOM_SHARE: u32 = 20;
 /// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
 ///
 /// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
-/// other nodes hold. Then the mark is where the table is [complete](super::Horizon), which is no guess, and the bottom is
-/// visited as often as its share of the time allows.
+/// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a look for what
+/// may be anywhere begins where the table was [complete](super::Horizon), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     /// When it was last looked at, nothing without a due time was pending and free at or below this `seq`.
     low_water: i64,
+    /// So far all had been looked at, and no transaction could add to it, when a fetch last took long.
+    complete: i64,
     /// When a sweep last began at the bottom, and how long its first fetch took.
     bottom: Option<(Instant, Duration)>,
     /// The sweep under way.
@@ -38,7 +40,7 @@ struct Current {
     cursor: Option<i64>,
     /// The lowest `seq` that was pending, in memory or read by the first fetch.
     floor: Option<i64>,
-    /// Up to where the table was complete before the first fetch, if that took so long that it should not be done again.
+    /// Up to where the table was complete before the first fetch, if that took so long that it is not to be done again soon.
     passed: Option<i64>,
 }
 
@@ -59,7 +61,7 @@ pub(crate) struct Found {
 
 impl Sweep {
     pub(crate) fn new() -> Self {
-        Self { low_water: 0, bottom: None, current: None, in_order: false }
+        Self { low_water: 0, complete: 0, bottom: None, current: None, in_order: false }
     }
 
     /// A sweep whose every fetch begins at the bottom. A row that commits late, below the cursor, may have been committed
@@ -86,12 +88,14 @@ impl Sweep {
     pub(crate) fn begin(&mut self, sought: Option<i64>, routine: bool, now: Instant) {
         let anywhere = routine || sought == Some(Lookout::ANY);
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
-            let soonest = at + took * BOTTOM_SHARE;
-            now >= soonest && (anywhere || now >= at + BOTTOM_EVERY)
+            let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
+            is_cheap && (anywhere || now >= at + BOTTOM_EVERY)
         });
         if at_bottom {
             self.low_water = 0;
             self.bottom = Some((now, Duration::ZERO));
+        } else if anywhere {
+            self.low_water = self.low_water.min(self.complete);
         }
         if let Some(seq) = sought.filter(|seq| *seq != Lookout::ANY) {
             self.low_water = self.low_water.min(seq.saturating_sub(1));
@@ -128,12 +132,14 @@ impl Sweep {
             self.current = Some(current);
             return;
         }
-        if let Some(complete) = current.passed {
-            // No guess: what is in memory is sought when it is forgotten, and nothing else appears down there.
-            let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
-            self.low_water = seen.min(complete);
-        } else if let Some(floor) = current.floor {
+        if let Some(floor) = current.floor {
             self.low_water = floor.saturating_sub(1);
+        }
+        if let Some(complete) = current.passed {
+            // What is in memory is sought when it is forgotten.
+            let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
+            self.complete = seen.min(complete);
+            self.low_water = self.low_water.max(self.complete);
         }
         if found.full {
             self.begin(None, false, now);
@@ -227,6 +233,19 @@ mod tests {
         }
         sweep.start_over(now + seconds(3));
         assert_eq!(sweep.above(), 0, "when a type is not held back any more");
+    }
+
+    #[test]
+    fn what_may_be_anywhere_may_be_above_all_that_was_complete() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, true, now);
+        sweep.advance(Found { took: seconds(1), complete: 15, ..read(100, 120) }, now);
+        for (sought, above) in [(None, 99), (Some(50), 49), (None, 49), (Some(Lookout::ANY), 15)] {
+            sweep.begin(sought, false, now);
+            assert_eq!(sweep.above(), above);
+            sweep.advance(QUICK, now);
+        }
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub(crate) struct RelayBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 256)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) batch: u16,
+    /// Delete the backlog's rows once their events are confirmed, instead of keeping them as DONE.
+    #[arg(long)]
+    pub(crate) delete_done: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
     #[command(flatten)]

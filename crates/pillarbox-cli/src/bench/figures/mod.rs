@@ -262,6 +262,9 @@ impl Own {
             Self::Latency(_) => "of both runs, from the first write to the last done_at",
             Self::Idle(_) => "for which each mode was counted, after it was left alone for a while",
             Self::Memory(_) => "for the largest backlog, from start() to the last done_at, by the database's clock",
+            Self::Relay(relay) if relay.delete_done => {
+                "from start() until the last event was confirmed and its row deleted, by the database's clock"
+            }
             Self::Relay(_) => "from start() until the last event was confirmed and DONE, by the database's clock",
             Self::Overhead(_) => "from start() until all were recorded as DONE",
         }

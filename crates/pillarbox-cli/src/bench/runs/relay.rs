@@ -51,22 +51,26 @@ async fn measure(
     let mut nodes = Nodes::open(&**lab, 1).await?;
     let mut meter = Meter::start(&**lab, Goal::Deliver(load.events)).await?;
     let events = u64::from(load.events);
+    settings.config.settle.delete_done = args.delete_done;
     let drained = async {
         let started = lab.now().await?;
         nodes.start(&calls, &settings).await?;
         let progress = || Progress { written: events, done: nodes.done() };
         meter.watch(progress, nodes.wait_until_done(events)).await?;
-        Ok::<_, Failure>(started)
+        Ok::<_, Failure>((started, lab.now().await?))
     }
     .await;
     nodes.stop().await;
-    let started = drained?;
+    let (started, ended) = drained?;
     let measured = meter.finish().await?;
     let rows = lab.count().await?;
-    let seconds = seconds_between(started, rows.last_done_at);
-    let fate = Fate::delivered(load, &calls, &rows);
+    // A row that is gone does not say when.
+    let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
+    let fate = if args.delete_done { Fate::removed(load, &calls, &rows) } else { Fate::delivered(load, &calls, &rows) };
 
     let after = passing.publish_alone(load, workers, ALONE).await?;
+    // When each event was done is read from its row.
+    settings.config.settle.delete_done = false;
     let steady = load.of_events(args.pace.events()?);
     let path = Path::Elsewhere { woken: lab.store().wake_ups().is_some() };
     let rate = args.pace.rate;
@@ -80,6 +84,7 @@ async fn measure(
         mode: args.mode.name(),
         workers: args.workers,
         batch: args.batch,
+        delete_done: args.delete_done,
         rate,
         commit_to_confirmed_us: latency.calls.stopwatch.latency(),
         done_within_1s: share(latency.rows.done_within_1s, steady.events.into()),
