@@ -3,12 +3,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome, on_any_batch};
 use pillarbox_core::observe::Health;
 use pillarbox_core::publisher::PublishErrorKind;
 use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Store;
 use pillarbox_routes::{CheckError, Forwarder, RouteStatus};
+use tracing::Instrument as _;
 
 use crate::serve::{Endpoint, ServeError};
 use crate::{FileError, Preview, RelayFile};
@@ -181,9 +182,9 @@ impl Relay {
         tracing::info!(sources = running.len(), "the relay has started");
         stop.await;
         tracing::info!("the relay is stopping");
-        join_all(running.iter().map(|source| source.outbox.shutdown())).await;
-        join_all(running.iter().map(|source| source.forwarder.close())).await;
-        join_all(running.iter().map(|source| source.store.close())).await;
+        join_all(running.iter().map(|source| source.outbox.shutdown().instrument(span(&source.name)))).await;
+        join_all(running.iter().map(|source| source.forwarder.close().instrument(span(&source.name)))).await;
+        join_all(running.iter().map(|source| source.store.close().instrument(span(&source.name)))).await;
         // To the last, so that a probe sees the relay stop.
         serving.close().await;
         Ok(())
@@ -193,7 +194,7 @@ impl Relay {
         self.await_destinations().await?;
         let mut running = Vec::new();
         for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
-            match self.start_source(source, forwarder).await {
+            match self.start_source(source, forwarder).instrument(span(&source.name)).await {
                 Ok(started) => running.push(started),
                 Err(error) => {
                     join_all(running.iter().map(|source: &Running| source.outbox.shutdown())).await;
@@ -236,17 +237,15 @@ impl Relay {
         forwarder: &Forwarder,
     ) -> Result<Running, pillarbox_config::Error> {
         let store = source.open().await?;
-        let handler = on_any_batch(self.file.server.batch, forwarder.clone());
+        let handler = on_any_batch(
+            self.file.server.batch,
+            OfSource { name: source.name.as_str().into(), forwarder: forwarder.clone() },
+        );
         let setup = source.settings.clone().outbox().store(Arc::clone(&store)).gate(forwarder.gate()).handler(handler);
         match setup.start().await {
             Ok(outbox) => {
                 let info = store.info();
-                tracing::info!(
-                    source = source.name,
-                    address = info.address,
-                    table = info.table,
-                    "delivers from a database"
-                );
+                tracing::info!(address = info.address, table = info.table, "delivers from a database");
                 Ok(Running { name: source.name.clone(), store, outbox, forwarder: forwarder.clone() })
             }
             Err(error) => {
@@ -254,6 +253,29 @@ impl Relay {
                 Err(error)
             }
         }
+    }
+}
+
+/// What every line of the log stands in that belongs to a source, at whatever level.
+fn span(source: &str) -> tracing::Span {
+    tracing::error_span!("deliver", source)
+}
+
+/// What delivers the events of a source, saying in the log whose they are.
+#[derive(Debug)]
+struct OfSource {
+    name: Box<str>,
+    forwarder: Forwarder,
+}
+
+impl BatchHandler for OfSource {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
+        // Made when it is first polled, so that it stands in the span of the call.
+        Box::pin(async move { self.forwarder.handle(deliveries).instrument(span(&self.name)).await })
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        self.forwarder.lane(delivery)
     }
 }
 

@@ -8,6 +8,7 @@ use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Ou
 use pillarbox_core::publisher::{PublishError, Publisher};
 use pillarbox_core::run::Gate;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::answer::Answer;
 use super::{RouteStatus, Way, answer, verdict};
@@ -304,7 +305,8 @@ impl Inner {
         }
         let sent = messages.len();
         let began = Instant::now();
-        let mut receipts = if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await };
+        let publishing = async { if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await } };
+        let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*line.name)).await;
         drop(leave);
         // A publisher that forgets one has not confirmed it.
         receipts.resize_with(sent, || Err(PublishError::temporary("the publisher gave no receipt for it")));
