@@ -31,7 +31,11 @@ impl Meters {
             metrics::histogram!(name, labels())
         };
         let paused = format!("{prefix}.route.paused");
-        metrics::describe_gauge!(paused.clone(), Unit::Count, "1 while the route is paused, else 0.");
+        metrics::describe_gauge!(
+            paused.clone(),
+            Unit::Count,
+            "1 from when the route is paused until it goes on, else 0."
+        );
         let meters = Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),

@@ -8,4 +8,5 @@ mod log;
 mod nats;
 mod relay;
 mod restart;
+mod start;
 mod trouble;
