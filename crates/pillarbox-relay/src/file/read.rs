@@ -162,7 +162,7 @@ impl Reader<'_> {
     }
 
     fn section<T: for<'de> Deserialize<'de>>(&self, section: &str, at: usize, item: Item<'_>) -> Result<T, FileError> {
-        T::deserialize(ValueDeserializer::from(item)).map_err(|error| self.places.refused(at, section, &error))
+        self.places.read(at, section, ValueDeserializer::from(item))
     }
 
     fn table<'i>(&self, section: &str, at: usize, item: Item<'i>) -> Result<DeTable<'i>, FileError> {
