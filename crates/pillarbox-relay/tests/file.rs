@@ -2,17 +2,21 @@
 
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
-use pillarbox_relay::RelayFile;
+use pillarbox_relay::{FileError, RelayFile};
 
 const SOURCE: &str = "[[source]]\nname = \"shop\"\nstore.url = \"sqlite://shop.db\"\n";
 const DROP: &str = "[[route]]\nname = \"all\"\ndrop = true\n";
 
-/// What is said of a source, a route that takes everything, and this.
-fn refused(rest: &str) -> String {
+/// A source, a route that drops everything, and this.
+fn read(rest: &str) -> Result<RelayFile, FileError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("relay.toml");
     std::fs::write(&path, format!("{SOURCE}{DROP}{rest}")).expect("writes");
-    RelayFile::read(&path).expect_err("it is wrong").to_string()
+    RelayFile::read(&path)
+}
+
+fn refused(rest: &str) -> String {
+    read(rest).expect_err("it is wrong").to_string()
 }
 
 #[test]
@@ -37,4 +41,41 @@ fn a_value_of_another_type_is_told_by_line_section_and_key() {
         let error = refused(rest);
         assert!(error.contains(expected), "{expected}\n{error}");
     }
+}
+
+#[test]
+fn what_cannot_work_is_refused() {
+    let billing = "[[source]]\nname = \"billing\"\nstore.url = \"sqlite://billing.db\"\n";
+    let named = |name: &str| billing.replace("\"billing\"", &format!("\"{name}\""));
+    let route = |name: &str, rest: &str| format!("[[route]]\nname = \"{name}\"\ndrop = true\n{rest}");
+    let all_of_orders = "types = [\"order.*\"]\n";
+    for (rest, expected) in [
+        ("types = []\n".to_owned(), "line 7: [[route]] number 1: `types`: it is empty; leave it out"),
+        ("sources = []\n".to_owned(), "`sources`: it is empty"),
+        ("tenants = []\n".to_owned(), "`tenants`: it is empty"),
+        ("aggregates = []\n".to_owned(), "`aggregates`: it is empty"),
+        ("headers = {}\n".to_owned(), "`headers`: it is empty"),
+        ("without_headers = []\n".to_owned(), "`without_headers`: it is empty"),
+        ("with_headers = {}\n".to_owned(), "`with_headers`: it is empty"),
+        (
+            all_of_orders.to_owned() + &route("placed", "types = [\"order.placed\"]\n"),
+            "line 8: route `placed`: setting `types` cannot be reached: route `all` before it takes all that it would",
+        ),
+        (named("SHOP"), "the variables of sources `shop` and `SHOP` all begin with `PILLARBOX_SHOP_`; rename one"),
+        (
+            named("a-b") + &named("a_b").replace("billing.db", "other.db"),
+            "the variables of sources `a-b` and `a_b` all begin with `PILLARBOX_A_B_`; rename one",
+        ),
+        ("sources = [\"shop\"]\n".to_owned() + billing, "there is no [[route]] for source `billing`; add one"),
+    ] {
+        let error = refused(&rest);
+        assert!(error.contains(expected), "{expected}\n{error}");
+    }
+}
+
+#[test]
+fn a_route_that_is_hidden_in_one_source_only_is_for_the_others() {
+    let rest = "sources = [\"shop\"]\n[[source]]\nname = \"billing\"\nstore.url = \"sqlite://billing.db\"\n\
+                [[route]]\nname = \"rest\"\ndrop = true\n";
+    read(rest).expect("it takes what comes from billing");
 }

@@ -24,7 +24,7 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         (PUBLISHER.to_owned() + route + "sources = [\"shp\"]\n", "there is no source named `shp`"),
         (PUBLISHER.to_owned() + route + "drop = true\n", "it drops what it takes, and says how to send it"),
         (PUBLISHER.to_owned() + route + "breaker = { pause = \"soon\" }\n", "\"soon\" is no duration"),
-        (PUBLISHER.to_owned(), "there is no route at all"),
+        (PUBLISHER.to_owned(), "there is no [[route]] for source `shop`; add one"),
         (
             PUBLISHER.to_owned() + "password = 7654321\n" + route,
             "[publisher.events]: `password`: expected text, { env = \"NAME\" } or { file = \"PATH\" }, found a whole number",
