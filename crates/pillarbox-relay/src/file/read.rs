@@ -61,11 +61,13 @@ fn file_of(url: &str) -> Option<&str> {
 }
 
 /// What a relay takes for better defaults than a service, whose handlers answer one event at a time.
-const DEFAULTS: [(&str, &str); 4] = [
+const DEFAULTS: [(&str, &str); 5] = [
     ("dispatch.workers", "16"),
     ("dispatch.cold_capacity", "4000"),
     ("claim.max_interval", "500ms"),
     ("ownership.standby_interval", "500ms"),
+    // Longer than a publisher's call may take: 10 s by default.
+    ("shutdown.drain_timeout", "15s"),
 ];
 
 impl RelayFile {
