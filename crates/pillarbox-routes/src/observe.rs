@@ -17,6 +17,13 @@ pub(crate) struct Meters {
     pub(crate) messages: Histogram,
 }
 
+/// Counts the events that no route takes.
+pub(crate) fn unrouted(prefix: &str) -> Counter {
+    let name = format!("{prefix}.route.unrouted");
+    metrics::describe_counter!(name.clone(), Unit::Count, "Events that no route takes.");
+    metrics::counter!(name)
+}
+
 impl Meters {
     pub(crate) fn new(prefix: &str, route: &str, kind: &'static str) -> Self {
         let labels = || vec![metrics::Label::new("route", route.to_owned()), metrics::Label::new("publisher", kind)];

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::publisher::PublishError;
@@ -35,6 +36,8 @@ pub struct Forwarder(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) lines: Vec<Line>,
     unrouted: Unrouted,
+    /// How many events it was that no route takes.
+    unrouted_events: Counter,
     random: Arc<dyn Random>,
     gate: Gate,
     /// Whether there is more than one place to go, so that who waits is in somebody's way.
@@ -74,9 +77,15 @@ pub enum Destination {
 }
 
 impl Forwarder {
-    pub(crate) fn new(lines: Vec<Line>, unrouted: Unrouted, random: Arc<dyn Random>, gate: Gate) -> Self {
+    pub(crate) fn new(
+        lines: Vec<Line>,
+        unrouted: Unrouted,
+        unrouted_events: Counter,
+        random: Arc<dyn Random>,
+        gate: Gate,
+    ) -> Self {
         let shared = lines.len() > 1;
-        Self(Arc::new(Inner { lines, unrouted, random, gate, shared, told: Mutex::default() }))
+        Self(Arc::new(Inner { lines, unrouted, unrouted_events, random, gate, shared, told: Mutex::default() }))
     }
 
     /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
@@ -191,6 +200,7 @@ impl Inner {
     }
 
     fn unrouted(&self, event: &Delivery) -> Answer {
+        self.unrouted_events.increment(1);
         let is_first = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.len() < MAX_TYPES && told.insert(event.event_type().into())

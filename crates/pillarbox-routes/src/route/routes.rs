@@ -8,7 +8,7 @@ use pillarbox_core::run::Gate;
 use super::{Line, Route, RouteError, Sending};
 use crate::forward::Forwarder;
 use crate::guard::{Circuit, Limits};
-use crate::observe::{Meters, PREFIX};
+use crate::observe::{self, Meters, PREFIX};
 
 /// What becomes of an event that no route takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,7 +125,7 @@ impl Routes {
             lines.push(line(route, name, prefix)?);
         }
         let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
-        Ok(Forwarder::new(lines, unrouted, random, Gate::new()))
+        Ok(Forwarder::new(lines, unrouted, observe::unrouted(prefix), random, Gate::new()))
     }
 }
 
