@@ -54,12 +54,13 @@ pub(crate) fn or_dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), plain)
 }
 
-/// What fits a line of a terminal; `dead show` has the rest.
-pub(crate) fn beginning(text: &str) -> String {
+/// An error, or as much of it as fits a line of a terminal, unless it is to be shown whole.
+pub(crate) fn error(text: Option<&str>, whole: bool) -> String {
     const CHARACTERS: usize = 60;
+    let text = or_dash(text);
     match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) if !whole => format!("{}…", &text[..end]),
+        _ => text,
     }
 }
 

@@ -3,18 +3,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome, on_any_batch};
 use pillarbox_core::observe::Health;
-use pillarbox_core::publisher::PublishErrorKind;
 use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Store;
 use pillarbox_routes::{CheckError, Forwarder, RouteStatus};
+use tracing::Instrument as _;
 
+use crate::file::Source;
 use crate::serve::{Endpoint, ServeError};
 use crate::{FileError, Preview, RelayFile};
 
-/// How long brokers are waited for at the start that do not answer; after that their routes begin paused.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long brokers are waited for at the start; the routes of one that has not answered by then begin paused.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Delivers from databases to brokers.
 #[derive(Debug)]
@@ -99,7 +100,15 @@ impl Relay {
                 }
             }
         }
-        errors.extend(self.check_destinations().await.into_iter().map(RelayError::from));
+        let checked = join_all(self.forwarders.iter().map(Forwarder::check)).await;
+        let mut seen: Vec<CheckError> = Vec::new();
+        for error in checked.into_iter().filter_map(Result::err).flatten() {
+            // Sources share their publishers.
+            if !seen.contains(&error) {
+                seen.push(error);
+            }
+        }
+        errors.extend(seen.into_iter().map(RelayError::from));
         join_all(self.forwarders.iter().map(Forwarder::close)).await;
         errors
     }
@@ -114,20 +123,6 @@ impl Relay {
             }
         }
         unchecked
-    }
-
-    async fn check_destinations(&self) -> Vec<CheckError> {
-        let checked = join_all(self.forwarders.iter().map(Forwarder::check)).await;
-        let mut errors: Vec<CheckError> = checked.into_iter().filter_map(Result::err).flatten().collect();
-        // Sources share their publishers.
-        let mut seen: Vec<CheckError> = Vec::new();
-        errors.retain(|error| {
-            !seen.contains(error) && {
-                seen.push(error.clone());
-                true
-            }
-        });
-        errors
     }
 
     /// Where each pending event would go. Nothing is delivered, and no node joins.
@@ -149,8 +144,8 @@ impl Relay {
     /// Delivers until `stop` is ready, then ends in order: what is on its way is waited for, as long as each source's
     /// `shutdown.drain_timeout` says.
     ///
-    /// A broker that refuses what its routes would send is an error at once; one that does not answer is waited for a while, and
-    /// then its routes begin paused.
+    /// A broker that refuses what its routes would send is an error; the routes of one that does not answer at once begin paused,
+    /// and hold up no others.
     ///
     /// # Errors
     /// Whatever keeps it from starting; nothing is left running then.
@@ -179,21 +174,30 @@ impl Relay {
             }
         };
         tracing::info!(sources = running.len(), "the relay has started");
-        stop.await;
+        let watching = running.iter().map(|source| source.forwarder.watch().instrument(span(&source.name)));
+        tokio::select! {
+            () = &mut stop => {}
+            _ = join_all(watching) => {}
+        }
         tracing::info!("the relay is stopping");
-        join_all(running.iter().map(|source| source.outbox.shutdown())).await;
-        join_all(running.iter().map(|source| source.forwarder.close())).await;
-        join_all(running.iter().map(|source| source.store.close())).await;
+        join_all(running.iter().map(|source| source.outbox.shutdown().instrument(span(&source.name)))).await;
+        join_all(running.iter().map(|source| source.forwarder.close().instrument(span(&source.name)))).await;
+        join_all(running.iter().map(|source| source.store.close().instrument(span(&source.name)))).await;
         // To the last, so that a probe sees the relay stop.
         serving.close().await;
         Ok(())
     }
 
     async fn start(&self) -> Result<Vec<Running>, RelayError> {
-        self.await_destinations().await?;
+        let sources = || self.file.sources.iter().zip(&self.forwarders);
+        let begun = sources().map(|(source, forwarder)| forwarder.begin(PATIENCE).instrument(span(&source.name)));
+        let begun = join_all(begun).await;
+        if let Some(error) = begun.into_iter().filter_map(Result::err).flatten().next() {
+            return Err(error.into());
+        }
         let mut running = Vec::new();
-        for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
-            match self.start_source(source, forwarder).await {
+        for (source, forwarder) in sources() {
+            match self.start_source(source, forwarder).instrument(span(&source.name)).await {
                 Ok(started) => running.push(started),
                 Err(error) => {
                     join_all(running.iter().map(|source: &Running| source.outbox.shutdown())).await;
@@ -205,48 +209,17 @@ impl Relay {
         Ok(running)
     }
 
-    /// Waits until every broker has answered, or patience ends. What is refused is an error.
-    async fn await_destinations(&self) -> Result<(), RelayError> {
-        let begun = tokio::time::Instant::now();
-        loop {
-            let errors = self.check_destinations().await;
-            let (absent, refusing): (Vec<_>, Vec<_>) =
-                errors.into_iter().partition(|error| error.source.kind() == PublishErrorKind::Unavailable);
-            if let Some(error) = refusing.into_iter().next() {
-                return Err(error.into());
-            }
-            if absent.is_empty() {
-                return Ok(());
-            }
-            let over = begun.elapsed() >= PATIENCE;
-            for error in &absent {
-                let next = if over { "its routes begin paused" } else { "waiting for it" };
-                tracing::warn!(%error, next, "a broker does not answer");
-            }
-            if over {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    }
-
-    async fn start_source(
-        &self,
-        source: &crate::file::Source,
-        forwarder: &Forwarder,
-    ) -> Result<Running, pillarbox_config::Error> {
+    async fn start_source(&self, source: &Source, forwarder: &Forwarder) -> Result<Running, pillarbox_config::Error> {
         let store = source.open().await?;
-        let handler = on_any_batch(self.file.server.batch, forwarder.clone());
+        let handler = on_any_batch(
+            self.file.server.batch,
+            OfSource { name: source.name.as_str().into(), forwarder: forwarder.clone() },
+        );
         let setup = source.settings.clone().outbox().store(Arc::clone(&store)).gate(forwarder.gate()).handler(handler);
         match setup.start().await {
             Ok(outbox) => {
                 let info = store.info();
-                tracing::info!(
-                    source = source.name,
-                    address = info.address,
-                    table = info.table,
-                    "delivers from a database"
-                );
+                tracing::info!(address = info.address, table = info.table, "delivers from a database");
                 Ok(Running { name: source.name.clone(), store, outbox, forwarder: forwarder.clone() })
             }
             Err(error) => {
@@ -257,9 +230,32 @@ impl Relay {
     }
 }
 
+/// What every line of the log stands in that belongs to a source, at whatever level.
+fn span(source: &str) -> tracing::Span {
+    tracing::error_span!("deliver", source)
+}
+
+/// What delivers the events of a source, saying in the log whose they are.
+#[derive(Debug)]
+struct OfSource {
+    name: Box<str>,
+    forwarder: Forwarder,
+}
+
+impl BatchHandler for OfSource {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
+        // Made when it is first polled, so that it stands in the span of the call.
+        Box::pin(async move { self.forwarder.handle(deliveries).instrument(span(&self.name)).await })
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        self.forwarder.lane(delivery)
+    }
+}
+
 /// What delivers the events of each source, in their order.
 fn forwarders(file: &RelayFile) -> Result<Vec<Forwarder>, RelayError> {
-    let forwarder = |source: &crate::file::Source| {
+    let forwarder = |source: &Source| {
         let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
         routes.build().map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
     };

@@ -120,7 +120,7 @@ fn the_reference_tells_the_defaults() {
 fn the_defaults_of_a_source_are_those_of_the_reference() {
     let settings = format!("{:?}", read(&format!("{SOURCE}{DROP}")).expect("a file"));
     let differing = documented("[[source]]");
-    assert_eq!(differing.len(), 4, "{differing:?}");
+    assert_eq!(differing.len(), 5, "{differing:?}");
     for (key, default) in differing {
         let (_, field) = key.split_once('.').expect("a section and a field");
         let is_so = [",", " }"].iter().any(|end| settings.contains(&format!(" {field}: {default}{end}")));

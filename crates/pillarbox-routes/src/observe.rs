@@ -17,6 +17,13 @@ pub(crate) struct Meters {
     pub(crate) messages: Histogram,
 }
 
+/// Counts the events that no route takes.
+pub(crate) fn unrouted(prefix: &str) -> Counter {
+    let name = format!("{prefix}.route.unrouted");
+    metrics::describe_counter!(name.clone(), Unit::Count, "Events that no route takes.");
+    metrics::counter!(name)
+}
+
 impl Meters {
     pub(crate) fn new(prefix: &str, route: &str, kind: &'static str) -> Self {
         let labels = || vec![metrics::Label::new("route", route.to_owned()), metrics::Label::new("publisher", kind)];
@@ -31,7 +38,11 @@ impl Meters {
             metrics::histogram!(name, labels())
         };
         let paused = format!("{prefix}.route.paused");
-        metrics::describe_gauge!(paused.clone(), Unit::Count, "1 while the route is paused, else 0.");
+        metrics::describe_gauge!(
+            paused.clone(),
+            Unit::Count,
+            "1 from when the route is paused until it goes on, else 0."
+        );
         let meters = Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),

@@ -6,7 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use pillarbox_routes::{Route, Routes};
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::insert;
+use pillarbox_routes::{Route, Routes, Unrouted};
 use pillarbox_testkit::MemoryPublisher;
 
 #[test]
@@ -29,8 +34,9 @@ fn the_documented_table_is_what_is_reported() {
         reported.insert((kind.to_owned(), name.to_owned(), unit.map_or("none", |unit| unit.as_str()).to_owned()));
         labels.insert(key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect::<Vec<_>>());
     }
-    let expected = [["route=drops", "publisher=none"], ["route=sends", "publisher=memory"]];
-    assert_eq!(labels, expected.map(|labels| labels.map(str::to_owned).to_vec()).into());
+    let expected = [&[][..], &["route=drops", "publisher=none"], &["route=sends", "publisher=memory"]];
+    let expected = expected.map(|labels| labels.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>());
+    assert_eq!(labels, expected.into(), "only what no route takes has no route");
 
     let page = include_str!("../../../docs/metrics.md");
     let (_, section) = page.split_once("\n## Routes of the relay\n").expect("the section");
@@ -45,4 +51,29 @@ fn the_documented_table_is_what_is_reported() {
     assert_eq!(documented.len(), rows.len(), "no metric is documented twice");
     assert!(rows.iter().all(|row| !row[4].is_empty()), "every metric has a meaning");
     assert_eq!(documented, reported);
+}
+
+#[tokio::test]
+async fn what_no_route_takes_is_counted_also_where_it_is_dropped() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let sends = Route::to(Arc::new(MemoryPublisher::new()), "x").types(["a"]);
+    let routes = Routes::new().route(sends).unrouted(Unrouted::Drop);
+    let forwarder = metrics::with_local_recorder(&recorder, || routes.build()).expect("valid");
+    let store = MemoryStore::new();
+    let mut tx = store.begin();
+    let events = ["a", "b", "b"].map(|event_type| Envelope::json(event_type, "{}").expect("valid"));
+    insert(&store, &mut tx, events.to_vec()).await.expect("inserts");
+    tx.commit();
+    let outbox = Outbox::single_node(store).handler(on_any_batch(16, forwarder)).start().await.expect("starts");
+    while outbox.stats().done < 3 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    let counted = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .find_map(|(key, _, _, value)| (key.key().name() == "pillarbox.route.unrouted").then_some(value));
+    assert_eq!(counted, Some(DebugValue::Counter(2)));
 }

@@ -273,6 +273,17 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
             Routes::new().route(to("x")).route(to("y").types(["t"])),
             "`route-2`: setting `types` cannot be reached: route `route-1`",
         ),
+        (
+            Routes::new().route(to("x").types(["order.*"])).route(to("y").types(["order.placed"]).tenants(["acme"])),
+            "`route-2`: setting `types` cannot be reached: route `route-1` before it takes all that it would",
+        ),
+        (
+            Routes::new()
+                .route(to("x").types(["a.*"]).header("h", "v*"))
+                .route(to("x").types(["b"]))
+                .route(to("y").types(["b", "a.b"]).header("h", "v1")),
+            "`route-3`: setting `types` cannot be reached: route `route-2` or route `route-1` before it",
+        ),
         (Routes::new().otherwise(to("x").types(["t"])), "`default`: setting `otherwise` asks for certain events"),
         (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
         (Routes::new().route(to("x").rate(0)), "setting `rate` is 0"),
@@ -281,6 +292,17 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
     ] {
         let error = refused(routes);
         assert!(error.contains(expected), "{error}");
+    }
+    assert!(refused(Routes::new()).starts_with("there is no route at all; add one"), "no route is named");
+    for reachable in [
+        Routes::new().route(to("x").types(["order.*"])).route(to("y").types(["*.placed"])),
+        Routes::new().route(to("x").types(["order.placed"])).route(to("y").types(["order.*"])),
+        Routes::new().route(to("x").tenants(["*"])).route(to("y")),
+        Routes::new().route(to("x").types(["a"]).when(|_| true)).route(to("y").types(["a"])),
+        Routes::new().route(to("x").header("h", "v")).route(to("y").header("h", "v*")),
+        Routes::new().route(to("x").aggregates(["order"])).route(to("y").types(["a"])),
+    ] {
+        reachable.build().expect("the second one takes what the first one does not");
     }
 }
 

@@ -29,6 +29,9 @@ pub(crate) enum Dead {
         /// Only those behind this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
+        /// Show errors whole, not their beginning.
+        #[arg(long)]
+        wide: bool,
     },
     /// Show all that the table holds about an event, given up or not.
     Show {

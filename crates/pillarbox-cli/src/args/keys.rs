@@ -30,5 +30,8 @@ pub(crate) enum Keys {
         /// Only those whose first event is behind this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
+        /// Show errors whole, not their beginning.
+        #[arg(long)]
+        wide: bool,
     },
 }

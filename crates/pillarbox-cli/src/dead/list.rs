@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::{Matching, Target};
 use crate::failure::Failure;
-use crate::report::{self, beginning, grouped, or_dash, plain};
+use crate::report::{self, grouped, or_dash, plain};
 use crate::store;
 
 /// Lists a page of them.
@@ -15,6 +15,7 @@ pub(crate) async fn run(
     matching: Matching,
     limit: usize,
     after: Option<i64>,
+    wide: bool,
 ) -> Result<ExitCode, Failure> {
     let filter = DeadFilter::from(matching);
     let store = store::existing(target).await?;
@@ -26,7 +27,7 @@ pub(crate) async fn run(
     let (mut events, matching) = read?;
     let more = events.len() > limit;
     events.truncate(limit);
-    let page = Page { next: events.last().filter(|_| more).map(|last| last.seq), events, matching };
+    let page = Page { next: events.last().filter(|_| more).map(|last| last.seq), events, matching, wide };
     report::print_either(target.json, &page.json(), || page.text())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -38,6 +39,8 @@ struct Page {
     matching: u64,
     /// What to pass as `--after` to see more; `None` if this is the last page.
     next: Option<i64>,
+    /// Whether errors are shown whole.
+    wide: bool,
 }
 
 /// The line of JSON. Its keys are a contract.
@@ -98,7 +101,7 @@ impl Page {
         }
         let columns = self.columns();
         let heading: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
-        let row = |event| columns.iter().map(|(_, cell)| cell(event)).collect::<Vec<_>>();
+        let row = |event| columns.iter().map(|(_, cell)| cell(event, self.wide)).collect::<Vec<_>>();
         let shown = grouped(self.events.len() as u64);
         let more = self.next.map(|seq| format!("; more with --after {seq}")).unwrap_or_default();
         let table = report::listing(heading, self.events.iter().map(row)).trim_fmt();
@@ -116,21 +119,21 @@ impl Page {
     }
 }
 
-/// A heading, and what stands below it.
-type Column = (&'static str, fn(&DeadEvent) -> String);
+/// A heading, and what stands below it, whole or not.
+type Column = (&'static str, fn(&DeadEvent, bool) -> String);
 
 const COLUMNS: [Column; 10] = [
-    ("SEQ", |event| event.seq.to_string()),
-    ("EVENT ID", |event| plain(&event.event_id)),
-    ("TYPE", |event| plain(&event.event_type)),
-    ("AGGREGATE", |event| {
+    ("SEQ", |event, _| event.seq.to_string()),
+    ("EVENT ID", |event, _| plain(&event.event_id)),
+    ("TYPE", |event, _| plain(&event.event_type)),
+    ("AGGREGATE", |event, _| {
         let kind = plain(&event.aggregate_type);
         event.aggregate_id.as_deref().map_or_else(|| kind.clone(), |id| format!("{kind}/{}", plain(id)))
     }),
-    ("KEY", |event| or_dash(event.key.as_deref())),
-    ("HANDLER", |event| or_dash(event.handler.as_deref())),
-    ("TENANT", |event| or_dash(event.tenant_id.as_deref())),
-    ("ATTEMPTS", |event| event.attempts.to_string()),
-    ("SINCE", |event| event.dead_at.map_or_else(|| "-".to_owned(), |time| time.to_string())),
-    ("ERROR", |event| beginning(&or_dash(event.last_error.as_deref()))),
+    ("KEY", |event, _| or_dash(event.key.as_deref())),
+    ("HANDLER", |event, _| or_dash(event.handler.as_deref())),
+    ("TENANT", |event, _| or_dash(event.tenant_id.as_deref())),
+    ("ATTEMPTS", |event, _| event.attempts.to_string()),
+    ("SINCE", |event, _| event.dead_at.map_or_else(|| "-".to_owned(), |time| time.to_string())),
+    ("ERROR", |event, wide| report::error(event.last_error.as_deref(), wide)),
 ];

@@ -13,7 +13,9 @@ use change::Fate;
 /// Runs one of the commands.
 pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
     match dead {
-        Dead::List { target, matching, limit, after } => list::run(&target, matching, limit.into(), after).await,
+        Dead::List { target, matching, limit, after, wide } => {
+            list::run(&target, matching, limit.into(), after, wide).await
+        }
         Dead::Show { target, event_id, handler } => show::run(&target, &event_id, handler.as_deref()).await,
         Dead::Replay { target, chosen } => change::run(&target, chosen, Fate::Replay).await,
         Dead::Discard { target, chosen } => change::run(&target, chosen, Fate::Discard).await,

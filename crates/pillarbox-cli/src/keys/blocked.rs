@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use crate::args::Target;
 use crate::failure::Failure;
-use crate::report::{self, beginning, counted, grouped, or_dash, plain, rounded};
+use crate::report::{self, counted, grouped, or_dash, plain, rounded};
 use crate::{duration, store};
 
 /// Beyond this nobody counts how many events wait behind one.
 const COUNTED_UP_TO: u64 = 1_000;
 
 /// Lists a page of them.
-pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>) -> Result<ExitCode, Failure> {
+pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>, wide: bool) -> Result<ExitCode, Failure> {
     let store = store::existing(target).await?;
     // One more than is shown tells whether there is another page.
     let read = store.blocked(after.unwrap_or(0), limit + 1).await;
@@ -20,7 +20,7 @@ pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>) -> Re
     let mut keys = read?;
     let more = keys.len() > limit;
     keys.truncate(limit);
-    let page = Page { next: keys.last().filter(|_| more).map(|last| last.seq), keys, after };
+    let page = Page { next: keys.last().filter(|_| more).map(|last| last.seq), keys, after, wide };
     report::print_either(target.json, &page.json(), || page.text(target))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -32,6 +32,8 @@ struct Page {
     next: Option<i64>,
     /// Where it began.
     after: Option<i64>,
+    /// Whether errors are shown whole.
+    wide: bool,
 }
 
 /// The line of JSON. Its keys are a contract.
@@ -97,7 +99,7 @@ impl Page {
                 blocked.attempts.to_string(),
                 due(blocked),
                 waiting(blocked.waiting),
-                beginning(&or_dash(blocked.last_error.as_deref())),
+                report::error(blocked.last_error.as_deref(), self.wide),
             ]
         });
         let heading = ["KEY", "HANDLER", "EVENT ID", "SEQ", "STATE", "ATTEMPTS", "DUE IN", "WAITING", "ERROR"];

@@ -10,6 +10,6 @@ use crate::failure::Failure;
 /// Runs one of the commands.
 pub(crate) async fn run(keys: Keys) -> Result<ExitCode, Failure> {
     match keys {
-        Keys::Blocked { target, limit, after } => blocked::run(&target, limit.into(), after).await,
+        Keys::Blocked { target, limit, after, wide } => blocked::run(&target, limit.into(), after, wide).await,
     }
 }

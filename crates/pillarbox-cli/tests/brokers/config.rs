@@ -24,7 +24,12 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         (PUBLISHER.to_owned() + route + "sources = [\"shp\"]\n", "there is no source named `shp`"),
         (PUBLISHER.to_owned() + route + "drop = true\n", "it drops what it takes, and says how to send it"),
         (PUBLISHER.to_owned() + route + "breaker = { pause = \"soon\" }\n", "\"soon\" is no duration"),
-        (PUBLISHER.to_owned(), "there is no route at all"),
+        (PUBLISHER.to_owned(), "there is no [[route]] for source `shop`; add one"),
+        (
+            PUBLISHER.to_owned() + "password = 7654321\n" + route,
+            "[publisher.events]: `password`: expected text, { env = \"NAME\" } or { file = \"PATH\" }, found a whole number",
+        ),
+        (PUBLISHER.to_owned() + "timeout = 5\n" + route, "`timeout`: expected text in quotes, found a whole number"),
         ("[relay]\nbatch = 0\n".to_owned() + PUBLISHER + route, "`batch` is 0; set a number from 1 to 10000"),
         ("[relay]\nunrouted = \"keep\"\n".to_owned() + PUBLISHER + route, "write `dead`, `drop`, or `park 30s`"),
         ("[relay]\nunrouted = \"park 0s\"\n".to_owned() + PUBLISHER + route, "parks for less than a second"),
@@ -35,6 +40,7 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         let ended = relay(&shop.configure("single_node", &rest), &[]).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("7654321"), "{}", ended.stderr);
     }
     let file = shop.configure("single_node", &(PUBLISHER.to_owned() + route));
     let ended = relay(&file, &["--store", "shop.db"]).await;

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod config;
+mod log;
 mod nats;
 mod relay;
 mod restart;
+mod start;
 mod trouble;

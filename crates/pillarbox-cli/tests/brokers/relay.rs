@@ -97,7 +97,12 @@ pub(crate) async fn run(args: &[&str]) -> Ended {
 
 /// Starts a relay.
 pub(crate) fn start(file: &Path) -> Child {
-    pillarbox(&["relay", "--config", file.to_str().unwrap()]).spawn().unwrap()
+    start_with(file, &[])
+}
+
+/// Starts a relay with further options.
+pub(crate) fn start_with(file: &Path, args: &[&str]) -> Child {
+    pillarbox(&[&["relay", "--config", file.to_str().unwrap()], args].concat()).spawn().unwrap()
 }
 
 /// Runs a relay that ends by itself.

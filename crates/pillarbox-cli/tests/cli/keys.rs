@@ -60,6 +60,11 @@ async fn blocked_keys_are_listed_page_by_page() {
     assert_eq!((names(&page), &page["next"]), (vec!["dead", "retry"], &2.into()));
     let page = blocked(&["--limit", "2", "--after", "2", "--json"]).json();
     assert_eq!((names(&page), &page["next"]), (vec!["now"], &Value::Null));
+    let long = format!("{} and nobody has seen its end", "a long story; ".repeat(9));
+    execute(&store, &format!("UPDATE outbox_event SET last_error = '{long}' WHERE event_id = 'd1'")).await;
+    let text = blocked(&[]).stdout;
+    assert!(text.contains("a long story; a long") && !text.contains("its end"), "{text}");
+    assert!(blocked(&["--wide"]).stdout.contains(&long));
     let text = blocked(&["--after", "9"]).stdout;
     assert_eq!(text, "No key waits for an event that failed behind --after.\n");
 }

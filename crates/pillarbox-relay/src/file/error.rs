@@ -1,5 +1,8 @@
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use toml::de::ValueDeserializer;
+
 /// A configuration file that cannot be used. It quotes no value that may be a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -49,8 +52,108 @@ impl Places<'_> {
         FileError::Wrong { path: self.path.to_owned(), line, section, problem: problem.into() }
     }
 
-    /// What a deserializer says about a section. Of its error only the message is used: its display quotes the line.
-    pub(crate) fn refused(self, at: usize, section: &str, error: &toml::de::Error) -> FileError {
-        self.wrong(error.span().map_or(at, |span| span.start), section, error.message())
+    /// Reads a section that begins at this place.
+    pub(crate) fn read<T: for<'de> Deserialize<'de>>(
+        self,
+        at: usize,
+        section: &str,
+        value: ValueDeserializer<'_>,
+    ) -> Result<T, FileError> {
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let key = error.path().to_string();
+            // Of the error only the message is used: its display quotes the line.
+            let error = error.into_inner();
+            let problem = explain(&key, error.message());
+            self.wrong(error.span().map_or(at, |span| span.start), section, problem)
+        })
+    }
+}
+
+/// What a deserializer says about the value of a key, in words of the file. A value of the wrong type is never shown, since it may
+/// be a secret.
+fn explain(key: &str, message: &str) -> String {
+    let problem = match mismatch(message) {
+        Some((expected, found)) => format!("expected {expected}, found {found}"),
+        None => message.to_owned(),
+    };
+    // What names its key already, such as one that does not exist, needs at most the sections it is in.
+    let key = match key.rsplit_once('.') {
+        _ if key == "." => "",
+        Some((sections, last)) if problem.contains(&format!("`{last}`")) => sections,
+        None if problem.contains(&format!("`{key}`")) => "",
+        _ => key,
+    };
+    if key.is_empty() { problem } else { format!("`{key}`: {problem}") }
+}
+
+/// What was expected, and what kind of thing was found, of a value of the wrong type.
+fn mismatch(message: &str) -> Option<(&str, &str)> {
+    const FOUND: [(&str, &str); 7] = [
+        ("string", "text"),
+        ("integer", "a whole number"),
+        ("floating point", "a number with a fraction"),
+        ("boolean", "true or false"),
+        ("sequence", "a list"),
+        ("map", "a table"),
+        ("datetime", "a date"),
+    ];
+    let (wrong, number) = match (message.strip_prefix("invalid type: "), message.strip_prefix("invalid value: ")) {
+        (Some(wrong), _) => (wrong, "a whole number"),
+        (None, wrong) => (wrong?, "one that is too small or too large"),
+    };
+    // The value stands between the two, and may be any text.
+    let (_, expected) = wrong.rsplit_once(", expected ")?;
+    let found = FOUND.iter().find(|(kind, _)| wrong.starts_with(kind)).map_or("something else", |(_, found)| *found);
+    let expected = match expected {
+        "usize" | "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "a string" | "path string" | "string" => "text in quotes",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        "a map" => "a table",
+        expected if expected.starts_with("struct ") => "a table",
+        expected => expected,
+    };
+    Some((expected, if found == "a whole number" { number } else { found }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told_by_its_key_and_never_shown() {
+        for (key, message, expected) in [
+            ("rate", "invalid type: string \"4\", expected u32", "`rate`: expected a whole number, found text"),
+            (
+                "rate",
+                "invalid value: integer `-1`, expected u32",
+                "`rate`: expected a whole number, found one that is too small or too large",
+            ),
+            (
+                "types",
+                "invalid type: string \"order.*, expected u8\", expected a sequence",
+                "`types`: expected a list, found text",
+            ),
+            (
+                "types[1]",
+                "invalid type: integer `3`, expected a string",
+                "`types[1]`: expected text in quotes, found a whole number",
+            ),
+            (
+                "breaker",
+                "invalid type: boolean `true`, expected struct BreakerSection",
+                "`breaker`: expected a table, found true or false",
+            ),
+            ("breaker.pause", "\"soon\" is no duration", "`breaker.pause`: \"soon\" is no duration"),
+            (
+                "breaker.pose",
+                "unknown field `pose`, expected one of `pause`",
+                "`breaker`: unknown field `pose`, expected one of `pause`",
+            ),
+            ("ulr", "unknown field `ulr`, expected one of `url`", "unknown field `ulr`, expected one of `url`"),
+            (".", "missing field `url`", "missing field `url`"),
+        ] {
+            assert_eq!(explain(key, message), expected);
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Reading<'_, '_> {
     {
         let Self { places, section, at, table } = self;
         let value = ValueDeserializer::from(Spanned::new(at..at, DeValue::Table(table)));
-        let options = O::deserialize(value).map_err(|error| places.refused(at, section, &error))?;
+        let options: O = places.read(at, section, value)?;
         match new(options) {
             Ok(publisher) => Ok(Arc::new(publisher)),
             Err(error) => {

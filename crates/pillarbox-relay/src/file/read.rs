@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use pillarbox_config::{Loader, Settings};
 use pillarbox_core::store::Store;
-use pillarbox_routes::{RouteError, Routes};
+use pillarbox_routes::{Route, RouteError, Routes};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
@@ -61,11 +61,13 @@ fn file_of(url: &str) -> Option<&str> {
 }
 
 /// What a relay takes for better defaults than a service, whose handlers answer one event at a time.
-const DEFAULTS: [(&str, &str); 4] = [
+const DEFAULTS: [(&str, &str); 5] = [
     ("dispatch.workers", "16"),
     ("dispatch.cold_capacity", "4000"),
     ("claim.max_interval", "500ms"),
     ("ownership.standby_interval", "500ms"),
+    // Longer than a publisher's call may take: 10 s by default.
+    ("shutdown.drain_timeout", "15s"),
 ];
 
 impl RelayFile {
@@ -87,13 +89,34 @@ impl RelayFile {
 
     /// The routes that a source's events may take, in their order.
     pub(crate) fn routes_of(&self, source: &str) -> Routes {
-        let of_source = self.routes.iter().filter(|route| route.is_for(source));
-        of_source.fold(Routes::new().unrouted(self.server.unrouted), |routes, section| {
+        let reachable = self.reach(source).into_iter().filter(|reach| reach.hidden_by.is_empty());
+        reachable.fold(Routes::new().unrouted(self.server.unrouted), |routes, reach| routes.route(reach.route))
+    }
+
+    /// All routes that are for a source, in their order.
+    fn reach(&self, source: &str) -> Vec<Reach> {
+        let mut all: Vec<Reach> = Vec::new();
+        let mut earlier: Vec<Route> = Vec::new();
+        for (number, section) in self.routes.iter().enumerate().filter(|(_, route)| route.is_for(source)) {
             let named = |name: &String| self.publishers.iter().find(|publisher| publisher.name == *name);
             let publisher = section.publisher.as_ref().and_then(named).map(|section| section.publisher.clone());
-            routes.route(section.route(publisher))
-        })
+            let route = section.route(publisher);
+            let number_of = |place: usize| all.get(place).map(|reach| reach.number);
+            let hidden_by = route.hidden_by(&earlier).into_iter().filter_map(number_of).collect();
+            earlier.push(route.clone());
+            all.push(Reach { number, route, hidden_by });
+        }
+        all
     }
+}
+
+/// A route, as far as it is for one source.
+struct Reach {
+    /// Among all routes of the file, from 0.
+    number: usize,
+    route: Route,
+    /// Those before it that leave nothing for it.
+    hidden_by: Vec<usize>,
 }
 
 struct Reader<'a> {
@@ -151,6 +174,7 @@ impl Reader<'_> {
             routes.iter().map(|(at, route)| (route.name.clone(), *at)).collect();
         let file =
             RelayFile { server, sources, publishers, routes: routes.into_iter().map(|(_, route)| route).collect() };
+        self.reached(&file, &places_of_routes)?;
         for source in &file.sources {
             let checked: Result<_, RouteError> = file.routes_of(&source.name).build();
             checked.map_err(|error| {
@@ -162,7 +186,7 @@ impl Reader<'_> {
     }
 
     fn section<T: for<'de> Deserialize<'de>>(&self, section: &str, at: usize, item: Item<'_>) -> Result<T, FileError> {
-        T::deserialize(ValueDeserializer::from(item)).map_err(|error| self.places.refused(at, section, &error))
+        self.places.read(at, section, ValueDeserializer::from(item))
     }
 
     fn table<'i>(&self, section: &str, at: usize, item: Item<'i>) -> Result<DeTable<'i>, FileError> {
@@ -194,8 +218,7 @@ impl Reader<'_> {
             None => return Err(places.wrong(at, "[[source]]", "`name` is missing; give it one, such as \"shop\"")),
         };
         let load = || {
-            let variables = format!("PILLARBOX_{}_", name.replace('-', "_").to_ascii_uppercase());
-            let loader = Loader::new().table(places.path, places.text, &table)?.environment_of(variables);
+            let loader = Loader::new().table(places.path, places.text, &table)?.environment_of(variables(&name));
             DEFAULTS.into_iter().fold(loader, |loader, (key, value)| loader.unless_set(key, value)).load()
         };
         let settings =
@@ -206,6 +229,26 @@ impl Reader<'_> {
             return Err(places.wrong(at, &format!("source `{name}`"), problem));
         }
         Ok(Source { name, settings })
+    }
+
+    /// Whether each route has something left for it, in one source at least.
+    fn reached(&self, file: &RelayFile, routes: &[(String, usize)]) -> Result<(), FileError> {
+        let mut hidden: BTreeMap<usize, Option<Vec<usize>>> = BTreeMap::new();
+        for reach in file.sources.iter().flat_map(|source| file.reach(&source.name)) {
+            let found = hidden.entry(reach.number).or_insert_with(|| Some(reach.hidden_by.clone()));
+            if reach.hidden_by.is_empty() {
+                *found = None;
+            }
+        }
+        let first = hidden.into_iter().find_map(|(number, by)| Some((routes.get(number)?, by?)));
+        let Some(((name, at), by)) = first else { return Ok(()) };
+        let by: Vec<String> =
+            by.into_iter().filter_map(|number| Some(format!("route `{}`", routes.get(number)?.0))).collect();
+        let problem = format!(
+            "setting `types` cannot be reached: {} before it takes all that it would; move it up, or let that one ask for less",
+            by.join(" or ")
+        );
+        Err(self.places.wrong(*at, &format!("route `{name}`"), problem))
     }
 
     /// Whether what names something else names something that is there.
@@ -223,6 +266,15 @@ impl Reader<'_> {
         if let Some(twice) = sources.iter().find(|source| !names.insert(&*source.name)) {
             return Err(places.wrong(0, "", format!("two sources are named `{}`; rename one", twice.name)));
         }
+        let mut prefixes: BTreeMap<String, &str> = BTreeMap::new();
+        for source in sources {
+            if let Some(other) = prefixes.insert(variables(&source.name), &source.name) {
+                let (name, prefix) = (&source.name, variables(&source.name));
+                let problem =
+                    format!("the variables of sources `{other}` and `{name}` all begin with `{prefix}`; rename one");
+                return Err(places.wrong(0, "", problem));
+            }
+        }
         for (at, route) in routes {
             let section = format!("route `{}`", route.name);
             if let Some(contradiction) = route.contradiction() {
@@ -238,8 +290,17 @@ impl Reader<'_> {
                 return Err(places.wrong(*at, &section, problem));
             }
         }
+        let takes = |source: &Source| routes.iter().any(|(_, route)| route.is_for(&source.name));
+        if let Some(idle) = sources.iter().find(|source| !takes(source)) {
+            return Err(places.wrong(0, "", format!("there is no [[route]] for source `{}`; add one", idle.name)));
+        }
         Ok(())
     }
+}
+
+/// What the variables of a source begin with.
+fn variables(source: &str) -> String {
+    format!("PILLARBOX_{}_", source.replace('-', "_").to_ascii_uppercase())
 }
 
 fn is_name(text: &str) -> bool {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use pillarbox_core::publisher::Publisher;
 use pillarbox_routes::{Breaker, Format, Pattern, Route};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::server::span;
 
@@ -14,15 +15,15 @@ use super::server::span;
 pub(crate) struct RouteSection {
     pub(crate) name: String,
     /// Only events of these sources.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     pub(crate) sources: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     types: Vec<Pattern>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     aggregates: Vec<Pattern>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     tenants: Vec<Pattern>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     headers: BTreeMap<String, Pattern>,
     /// Whether what it takes is done without being sent.
     #[serde(default)]
@@ -33,9 +34,9 @@ pub(crate) struct RouteSection {
     format: Option<Format>,
     /// The `source` of CloudEvents.
     source: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     with_headers: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     without_headers: Vec<Pattern>,
     concurrency: Option<usize>,
     rate: Option<u32>,
@@ -50,6 +51,16 @@ struct BreakerSection {
     pause: Option<Duration>,
     #[serde(deserialize_with = "span")]
     max_pause: Option<Duration>,
+}
+
+/// Reads what holds something: an empty list may be meant to match nothing, or everything.
+fn some<'de, D: Deserializer<'de>, C: Deserialize<'de>>(deserializer: D) -> Result<C, D::Error>
+where
+    for<'a> &'a C: IntoIterator,
+{
+    let read = C::deserialize(deserializer)?;
+    let is_empty = (&read).into_iter().next().is_none();
+    if is_empty { Err(D::Error::custom("it is empty; leave it out, or write what it should hold")) } else { Ok(read) }
 }
 
 impl RouteSection {

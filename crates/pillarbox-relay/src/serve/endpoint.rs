@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::{Limits, answer};
 use super::pages::Probe;
 use super::{Reports, pages};
 
@@ -74,14 +75,8 @@ impl Endpoint {
             .route("/health/ready", ready)
             .route("/status", get(move || std::future::ready(pages::status(reports()))))
             .route("/metrics", get(move || std::future::ready(render.render())));
-        let closing = stop.clone();
-        let serve = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
         let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            if let Err(error) = serve.await {
-                tracing::error!(%error, "the endpoint for health and metrics has ended");
-            }
-        });
+        tasks.spawn(answer(listener, router, Limits::default(), stop.clone()));
         let upkeep = stop.clone();
         tasks.spawn(async move {
             let for_ever = async {

@@ -1,5 +1,6 @@
 //! What is told about a running relay, over HTTP.
 
+mod connections;
 mod endpoint;
 mod pages;
 

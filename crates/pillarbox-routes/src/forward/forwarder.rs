@@ -3,16 +3,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
-use pillarbox_core::publisher::{PublishError, Publisher};
+use pillarbox_core::publisher::PublishError;
 use pillarbox_core::run::Gate;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::answer::Answer;
 use super::{RouteStatus, Way, answer, verdict};
-use crate::guard::{Admission, Turn};
-use crate::route::{CheckError, Line, Sending, Unrouted};
+use crate::guard::{Admission, Called, Turn};
+use crate::route::{Line, Sending, Unrouted};
 
 /// How long an event may wait for its turn beside others that go elsewhere.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -28,25 +30,20 @@ const MAX_TYPES: usize = 1000;
 /// a route is paused its events are put off, without an attempt being counted, and types of which all events take that route are
 /// not even read from the table: see [`gate`](Self::gate).
 #[derive(Debug, Clone)]
-pub struct Forwarder(Arc<Inner>);
+pub struct Forwarder(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    lines: Vec<Line>,
+pub(super) struct Inner {
+    pub(super) lines: Vec<Line>,
     unrouted: Unrouted,
+    /// How many events it was that no route takes.
+    unrouted_events: Counter,
     random: Arc<dyn Random>,
     gate: Gate,
     /// Whether there is more than one place to go, so that who waits is in somebody's way.
     shared: bool,
     /// Event types without a route that the log has named.
     told: Mutex<BTreeSet<Box<str>>>,
-}
-
-/// What a broker is asked for, and on whose behalf.
-struct Asked<'a> {
-    publisher: &'a Arc<dyn Publisher>,
-    targets: Vec<String>,
-    routes: Vec<&'a str>,
 }
 
 /// Where an event would go.
@@ -80,51 +77,21 @@ pub enum Destination {
 }
 
 impl Forwarder {
-    pub(crate) fn new(lines: Vec<Line>, unrouted: Unrouted, random: Arc<dyn Random>, gate: Gate) -> Self {
+    pub(crate) fn new(
+        lines: Vec<Line>,
+        unrouted: Unrouted,
+        unrouted_events: Counter,
+        random: Arc<dyn Random>,
+        gate: Gate,
+    ) -> Self {
         let shared = lines.len() > 1;
-        Self(Arc::new(Inner { lines, unrouted, random, gate, shared, told: Mutex::default() }))
+        Self(Arc::new(Inner { lines, unrouted, unrouted_events, random, gate, shared, told: Mutex::default() }))
     }
 
     /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
     #[must_use]
     pub fn gate(&self) -> Gate {
         self.0.gate.clone()
-    }
-
-    /// Connects to every destination and verifies that what its routes name is there. Targets that depend on the event are not
-    /// asked for.
-    ///
-    /// # Errors
-    /// What each destination that is not as it has to be said; destinations that merely do not answer are among them, with an
-    /// error of kind [`Unavailable`](pillarbox_core::publisher::PublishErrorKind::Unavailable).
-    pub async fn check(&self) -> Result<(), Vec<CheckError>> {
-        let mut asked: Vec<Asked<'_>> = Vec::new();
-        for line in &self.0.lines {
-            let Some(sending) = &line.sending else { continue };
-            let of_line = (sending.target.fixed().map(str::to_owned), &*line.name);
-            match asked.iter_mut().find(|asked| Arc::ptr_eq(asked.publisher, &sending.publisher)) {
-                Some(asked) => {
-                    asked.targets.extend(of_line.0);
-                    asked.routes.push(of_line.1);
-                }
-                None => asked.push(Asked {
-                    publisher: &sending.publisher,
-                    targets: of_line.0.into_iter().collect(),
-                    routes: vec![of_line.1],
-                }),
-            }
-        }
-        let checks = asked.into_iter().map(|Asked { publisher, targets, routes }| async move {
-            let checked = publisher.check(&targets).await;
-            checked.map_err(|source| CheckError {
-                kind: publisher.info().kind,
-                address: publisher.info().address.clone(),
-                routes: routes.iter().map(|route| format!("`{route}`")).collect::<Vec<_>>().join(", "),
-                source,
-            })
-        });
-        let errors: Vec<CheckError> = join_all(checks).await.into_iter().filter_map(Result::err).collect();
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
     /// What [`check`](Self::check) cannot ask for, a sentence each: targets that depend on the event.
@@ -165,7 +132,7 @@ impl Forwarder {
                 publisher: info.map_or("none", |info| info.kind),
                 address: info.map(|info| info.address.clone()).unwrap_or_default(),
                 way: paused.map_or(Way::Open, |(until, problem)| Way::Paused {
-                    next_probe: until.saturating_duration_since(now),
+                    next_probe: Some(until.saturating_duration_since(now)).filter(|pause| !pause.is_zero()),
                     problem: problem.to_string(),
                 }),
             }
@@ -233,6 +200,7 @@ impl Inner {
     }
 
     fn unrouted(&self, event: &Delivery) -> Answer {
+        self.unrouted_events.increment(1);
         let is_first = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.len() < MAX_TYPES && told.insert(event.event_type().into())
@@ -304,7 +272,8 @@ impl Inner {
         }
         let sent = messages.len();
         let began = Instant::now();
-        let mut receipts = if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await };
+        let publishing = async { if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await } };
+        let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*line.name)).await;
         drop(leave);
         // A publisher that forgets one has not confirmed it.
         receipts.resize_with(sent, || Err(PublishError::temporary("the publisher gave no receipt for it")));
@@ -330,7 +299,7 @@ impl Inner {
     }
 
     /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
-    fn learn(&self, line: &Line, sending: &Sending, now: Instant, called: crate::guard::Called) -> Option<Instant> {
+    pub(super) fn learn(&self, line: &Line, sending: &Sending, now: Instant, called: Called) -> Option<Instant> {
         let (turn, paused) = {
             let mut circuit = sending.circuit();
             (circuit.ended(now, called), circuit.paused())
@@ -402,7 +371,7 @@ impl Inner {
 }
 
 /// One that tries a destination out. Given up, it lets the next one.
-struct Probing<'a>(&'a Sending);
+pub(super) struct Probing<'a>(pub(super) &'a Sending);
 
 impl Drop for Probing<'_> {
     fn drop(&mut self) {

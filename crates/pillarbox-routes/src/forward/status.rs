@@ -19,20 +19,36 @@ pub struct RouteStatus {
 
 /// Whether a route sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
+#[serde(into = "Shown")]
 pub enum Way {
     /// It does.
     Open,
     /// It does not, until the destination takes something again.
     Paused {
-        /// Until it is tried out again, in milliseconds.
-        #[serde(rename = "next_probe_ms", serialize_with = "millis")]
-        next_probe: Duration,
+        /// Until it is tried out again; `None` once the pause is over: the next event tries it out, or a check, or does so now.
+        next_probe: Option<Duration>,
         /// What the destination said last.
         problem: String,
     },
 }
 
-fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+/// As it is written. Its keys are a contract.
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum Shown {
+    Open,
+    Paused { next_probe_ms: u64, problem: String },
+    Probing { problem: String },
+}
+
+impl From<Way> for Shown {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Open => Self::Open,
+            Way::Paused { next_probe: Some(pause), problem } => {
+                Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
+            }
+            Way::Paused { next_probe: None, problem } => Self::Probing { problem },
+        }
+    }
 }

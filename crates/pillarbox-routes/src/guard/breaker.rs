@@ -25,6 +25,10 @@ impl Default for Breaker {
     }
 }
 
+/// How long after a pause events have the first turn at trying the destination out, since they show more than a check; what was
+/// put off comes back up to a tenth of the pause later than its end.
+const TURN_OF_EVENTS: Duration = Duration::from_secs(2);
+
 /// The state of a route's breaker. Pure: it is told the time, and what happened.
 #[derive(Debug)]
 pub(crate) struct Circuit {
@@ -34,8 +38,10 @@ pub(crate) struct Circuit {
 
 #[derive(Debug)]
 enum State {
-    Closed { failures: u32 },
-    Open { until: Instant, pause: Duration, problem: Arc<str>, probing: bool },
+    /// `pause`: how long the last one was, if no message was taken since.
+    Closed { failures: u32, pause: Option<Duration> },
+    /// `unasked`: from when on it is tried out without an event.
+    Open { until: Instant, unasked: Instant, pause: Duration, problem: Arc<str>, probing: bool },
 }
 
 /// Whether a batch may be sent.
@@ -56,6 +62,8 @@ pub(crate) enum Admission {
 pub(crate) enum Called {
     /// At least one message was taken, or none was to blame.
     Well,
+    /// The destination answers a check: it may take messages, and none was sent.
+    Answered,
     /// Every message was declined, each for itself.
     Declined { problem: Arc<str> },
     /// The destination is to blame, which may have said when to come back.
@@ -72,7 +80,7 @@ pub(crate) enum Turn {
 
 impl Circuit {
     pub(crate) fn new(breaker: Breaker) -> Self {
-        Self { breaker, state: State::Closed { failures: 0 } }
+        Self { breaker, state: State::Closed { failures: 0, pause: None } }
     }
 
     pub(crate) fn admit(&mut self, now: Instant) -> Admission {
@@ -90,24 +98,46 @@ impl Circuit {
         }
     }
 
+    /// Whether the destination is to be tried out without an event, since none has done so for a while after the pause. Whoever
+    /// is told so says how it [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
+    pub(crate) fn probe_unasked(&mut self, now: Instant) -> bool {
+        match &mut self.state {
+            State::Open { unasked, probing, .. } if now >= *unasked && !*probing => {
+                *probing = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A call has ended that was admitted.
     pub(crate) fn ended(&mut self, now: Instant, called: Called) -> Turn {
         match (&mut self.state, called) {
-            (State::Closed { failures }, Called::Well) => {
-                *failures = 0;
+            (State::Closed { failures, pause }, Called::Well) => {
+                (*failures, *pause) = (0, None);
                 Turn::None
             }
+            (State::Closed { .. }, Called::Answered) => Turn::None,
             (State::Open { probing: true, .. }, Called::Well) => {
-                self.state = State::Closed { failures: 0 };
+                self.state = State::Closed { failures: 0, pause: None };
+                Turn::Resumed
+            }
+            // An answer is no proof: should the next call fail, the pauses go on where they were.
+            (State::Open { probing: true, pause, .. }, Called::Answered) => {
+                self.state = State::Closed { failures: 0, pause: Some(*pause) };
                 Turn::Resumed
             }
             // One that began before the pause says nothing about what is now.
             (State::Open { probing: false, .. }, _) => Turn::None,
-            (State::Closed { failures }, Called::Declined { problem }) => {
+            (State::Closed { failures, pause }, Called::Declined { problem }) => {
                 *failures += 1;
-                if *failures < self.breaker.failures { Turn::None } else { self.pause(now, None, problem, None) }
+                let last = *pause;
+                if *failures < self.breaker.failures { Turn::None } else { self.pause(now, last, problem, None) }
             }
-            (State::Closed { .. }, Called::Refused { problem, after }) => self.pause(now, None, problem, after),
+            (State::Closed { pause, .. }, Called::Refused { problem, after }) => {
+                let last = *pause;
+                self.pause(now, last, problem, after)
+            }
             (State::Open { pause, .. }, Called::Declined { problem }) => {
                 let last = *pause;
                 self.pause(now, Some(last), problem, None)
@@ -130,8 +160,12 @@ impl Circuit {
         let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
         // What the destination asks for holds, within an hour.
         let asked = after.unwrap_or_default().min(Duration::from_secs(3600));
-        let turn = if last.is_none() { Turn::Paused { pause: pause.max(asked) } } else { Turn::None };
-        self.state = State::Open { until: now + pause.max(asked), pause, problem, probing: false };
+        let begins = matches!(self.state, State::Closed { .. });
+        let length = pause.max(asked);
+        let turn = if begins { Turn::Paused { pause: length } } else { Turn::None };
+        let until = now + length;
+        let unasked = until + length / 10 + TURN_OF_EVENTS;
+        self.state = State::Open { until, unasked, pause, problem, probing: false };
         turn
     }
 
@@ -209,6 +243,25 @@ mod tests {
             assert_eq!(circuit.ended(now, late), Turn::None);
             assert_eq!(circuit.paused().map(|(until, _)| until), Some(now + seconds(1)));
         }
+    }
+
+    #[test]
+    fn without_an_event_a_check_tries_it_out_and_proves_less() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        assert!(!circuit.probe_unasked(start), "it is not paused");
+        circuit.ended(start, refused(None));
+        assert!(!circuit.probe_unasked(start + seconds(3)), "events have the first turn, and may be late by a tenth");
+        let now = start + seconds(4);
+        assert!(circuit.probe_unasked(now) && !circuit.probe_unasked(now), "one at a time");
+        assert!(matches!(circuit.admit(now), Admission::Wait { .. }), "events wait for the outcome");
+        assert_eq!(circuit.ended(now, Called::Answered), Turn::Resumed);
+        assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
+        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(2) }, "they go on where they were");
+        assert!(circuit.probe_unasked(now + seconds(5)));
+        circuit.ended(now, Called::Answered);
+        assert_eq!(circuit.ended(now, Called::Well), Turn::None);
+        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(1) }, "a message was taken");
     }
 
     #[test]

@@ -2,12 +2,17 @@ use pillarbox_core::publisher::PublishError;
 
 /// A route that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("route `{route}`: setting `{field}` {problem}; {remedy}")]
+#[error("{}{problem}; {remedy}", place(route, field))]
 pub struct RouteError {
     route: String,
     field: &'static str,
     problem: String,
     remedy: String,
+}
+
+/// Which setting of which route; nothing where it is about all of them.
+fn place(route: &str, field: &str) -> String {
+    if field == "route" { String::new() } else { format!("route `{route}`: setting `{field}` ") }
 }
 
 impl RouteError {

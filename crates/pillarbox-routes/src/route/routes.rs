@@ -8,7 +8,7 @@ use pillarbox_core::run::Gate;
 use super::{Line, Route, RouteError, Sending};
 use crate::forward::Forwarder;
 use crate::guard::{Circuit, Limits};
-use crate::observe::{Meters, PREFIX};
+use crate::observe::{self, Meters, PREFIX};
 
 /// What becomes of an event that no route takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,8 +92,8 @@ impl Routes {
     /// Checks all of it, and makes what an outbox hands its events to.
     ///
     /// # Errors
-    /// When there is no route, a setting cannot be, two routes have one name, or a route stands behind one that takes
-    /// everything.
+    /// When there is no route, a setting cannot be, two routes have one name, or a route stands behind others that take all that
+    /// it would.
     pub fn build(self) -> Result<Forwarder, RouteError> {
         let Self { mut routes, otherwise, unrouted, random, prefix } = self;
         if let Some(otherwise) = otherwise {
@@ -106,7 +106,7 @@ impl Routes {
             routes.push(otherwise.named(name));
         }
         if routes.is_empty() {
-            return Err(RouteError::new("", "route", "is missing: there is no route at all", "add one, or a default"));
+            return Err(RouteError::new("", "route", "there is no route at all", "add one, or a default"));
         }
         let prefix = prefix.as_deref().unwrap_or(PREFIX);
         let mut lines: Vec<Line> = Vec::with_capacity(routes.len());
@@ -116,15 +116,23 @@ impl Routes {
             if !names.insert(Arc::clone(&name)) {
                 return Err(RouteError::new(&name, "name", "is the name of two routes", "give each one of its own"));
             }
-            if let Some(all) = lines.iter().find(|line| line.selector.takes_all()) {
-                let problem = format!("cannot be reached: route `{}` before it takes every event", all.name);
+            let earlier: Vec<_> = lines.iter().map(|line| (&*line.name, &line.selector)).collect();
+            let hiding = route.selector.hidden_by(&earlier);
+            if !hiding.is_empty() {
+                let problem = format!("cannot be reached: {} before it takes all that it would", list(&hiding));
                 return Err(RouteError::new(&name, "types", problem, "move it up, or let that one ask for less"));
             }
             lines.push(line(route, name, prefix)?);
         }
         let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
-        Ok(Forwarder::new(lines, unrouted, random, Gate::new()))
+        Ok(Forwarder::new(lines, unrouted, observe::unrouted(prefix), random, Gate::new()))
     }
+}
+
+/// Routes, by their names.
+fn list(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("route `{name}`")).collect();
+    names.join(" or ")
 }
 
 fn line(route: Route, name: Arc<str>, prefix: &str) -> Result<Line, RouteError> {

@@ -121,6 +121,13 @@ impl Route {
         self
     }
 
+    /// Which of these, asked before it, take all events that it would, by their places; none if there is something left for it.
+    #[must_use]
+    pub fn hidden_by(&self, earlier: &[Self]) -> Vec<usize> {
+        let earlier: Vec<_> = earlier.iter().enumerate().map(|(place, route)| (place, &route.selector)).collect();
+        self.selector.hidden_by(&earlier)
+    }
+
     /// The key of the message, with places as in the target. Default: the key of the event.
     pub fn key(mut self, key: impl Into<Box<str>>) -> Self {
         self.key = Some(key.into());

@@ -39,6 +39,12 @@ impl Pattern {
         true
     }
 
+    /// Whether it matches whatever `other` matches. A star of the other stands for any text, so that only a star of this takes it:
+    /// as if it were a character that nothing else is like.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.matches(&other.0)
+    }
+
     /// Whether it stands for every text.
     pub(crate) fn is_any(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
@@ -98,6 +104,28 @@ mod tests {
         ];
         for (pattern, text, expected) in table {
             assert_eq!(Pattern::new(pattern).matches(text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_another_that_matches_nothing_more() {
+        let table = [
+            ("order.*", "order.placed", true),
+            ("order.*", "order.item.*", true),
+            ("order.*", "order.*", true),
+            ("order.*", "order.*.late", true),
+            ("order.*", "*.placed", false),
+            ("order.*", "order*", false),
+            ("order.placed", "order.*", false),
+            ("*", "*.placed", true),
+            ("**", "*", true),
+            ("*", "**", true),
+            ("a*c", "a*b*c", true),
+            ("a*b*c", "a*c", false),
+            ("a", "b", false),
+        ];
+        for (pattern, other, expected) in table {
+            assert_eq!(Pattern::new(pattern).covers(&Pattern::new(other)), expected, "{pattern} and {other}");
         }
     }
 }

@@ -41,6 +41,37 @@ impl Selector {
         all_match(aggregates) && tenants.is_empty() && headers.is_empty() && when.is_none()
     }
 
+    /// Which of those that are asked before take all that this would, so that nothing is left for it; none if something is.
+    pub(crate) fn hidden_by<N: Copy + PartialEq>(&self, earlier: &[(N, &Self)]) -> Vec<N> {
+        let any_type = [Pattern::new("*")];
+        let types = if self.types.is_empty() { &any_type[..] } else { &self.types };
+        let mut hiding = Vec::new();
+        for kind in types {
+            let Some((name, _)) = earlier.iter().find(|(_, other)| other.takes_all_of(kind, self)) else {
+                return Vec::new();
+            };
+            if !hiding.contains(name) {
+                hiding.push(*name);
+            }
+        }
+        hiding
+    }
+
+    /// Whether it takes all events that `other` would, as far as their type is like this.
+    fn takes_all_of(&self, kind: &Pattern, other: &Self) -> bool {
+        let covered = |patterns: &[Pattern], pattern: &Pattern| patterns.iter().any(|own| own.covers(pattern));
+        let all_covered = |own: &[Pattern], others: &[Pattern]| {
+            !others.is_empty() && others.iter().all(|pattern| covered(own, pattern))
+        };
+        (self.types.is_empty() || covered(&self.types, kind))
+            && (all_match(&self.aggregates) || all_covered(&self.aggregates, &other.aggregates))
+            && (self.tenants.is_empty() || all_covered(&self.tenants, &other.tenants))
+            && self.headers.iter().all(|(name, pattern)| {
+                other.headers.iter().any(|(others, narrower)| others == name && pattern.covers(narrower))
+            })
+            && self.when.is_none()
+    }
+
     /// Whether it takes every event.
     pub(crate) fn takes_all(&self) -> bool {
         all_match(&self.types) && self.asks_for_the_type_alone()

@@ -1,0 +1,130 @@
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// What clients may hold, so that none that says nothing, or reads nothing, keeps the others from being answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// At once. Who comes then waits.
+    pub(super) connections: usize,
+    /// How long each lasts, from the first byte of the question to the last of the answer.
+    pub(super) time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 64, time: Duration::from_secs(10) }
+    }
+}
+
+/// Answers one question for each connection, until told to stop. Probes and scrapes are far apart, so that connections which
+/// stay open would gain nothing, and one that may not stay needs no other limits.
+pub(super) async fn answer(mut listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            // What goes wrong with a connection before it is there is of no interest; this waits for the next.
+            let (stream, _client) = Listener::accept(&mut listener).await;
+            (place, stream)
+        };
+        let Some((place, stream)) = stop.run_until_cancelled(next).await else { break };
+        while connections.try_join_next().is_some() {}
+        let (router, stop) = (router.clone(), stop.clone());
+        connections.spawn(async move {
+            let _place = place;
+            // Who takes too long is hung up on.
+            drop(timeout(limits.time, talk(stream, router, stop)).await);
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// One question and its answer. Once it is time to stop, a question that has not come is waited for no longer.
+async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
+    let service = TowerToHyperService::new(router);
+    let mut talking = pin!(http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // A client that hangs up, or talks another language, is its own affair.
+        _ended = talking.as_mut() => return,
+        () = stop.cancelled() => talking.as_mut().graceful_shutdown(),
+    }
+    drop(talking.await);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Answers `well` at an address of its own.
+    async fn serve(limits: Limits) -> (SocketAddr, CancellationToken, JoinSet<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
+        let router = Router::new().route("/", get(|| std::future::ready("well")));
+        tasks.spawn(answer(listener, router, limits, stop.clone()));
+        (address, stop, tasks)
+    }
+
+    /// All that somebody is told who says this.
+    async fn told(address: SocketAddr, says: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        stream.write_all(says.as_bytes()).await.expect("says it");
+        let mut answer = String::new();
+        // A connection that is hung up on may be reset.
+        drop(timeout(LONG, stream.read_to_string(&mut answer)).await.expect("it is not held for ever"));
+        answer
+    }
+
+    const QUESTION: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+    #[tokio::test]
+    async fn who_says_nothing_or_half_a_question_is_hung_up_on() {
+        let (address, _stop, _tasks) = serve(Limits { connections: 10, time: Duration::from_millis(100) }).await;
+        for says in ["", "GET / HTTP/1.1\r\nHost: "] {
+            assert_eq!(told(address, says).await, "", "{says:?}");
+        }
+        let (address, _stop, _tasks) = serve(Limits { connections: 10, time: LONG }).await;
+        let answer = told(address, QUESTION).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("well"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn so_many_are_talked_to_at_once_and_the_next_wait() {
+        let (address, _stop, _tasks) = serve(Limits { connections: 2, time: LONG }).await;
+        let silent = [TcpStream::connect(address).await.expect("one"), TcpStream::connect(address).await.expect("two")];
+        let mut third = pin!(told(address, QUESTION));
+        assert!(timeout(Duration::from_millis(200), third.as_mut()).await.is_err(), "there is no place for it");
+        drop(silent);
+        assert!(third.await.ends_with("well"));
+    }
+
+    #[tokio::test]
+    async fn a_silent_client_does_not_hold_up_the_end() {
+        let (address, stop, mut tasks) = serve(Limits { connections: 2, time: 10 * LONG }).await;
+        let _silent = TcpStream::connect(address).await.expect("connects");
+        assert!(told(address, QUESTION).await.ends_with("well"), "both are talked to");
+        stop.cancel();
+        timeout(LONG, tasks.join_next()).await.expect("it ends");
+    }
+}

@@ -1,0 +1,124 @@
+//! Destinations that are asked before events are passed on, and those that no event tries out.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::publisher::PublishError;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::insert;
+use pillarbox_routes::{Forwarder, Route, Routes, Way};
+use pillarbox_testkit::{Answer, MemoryPublisher};
+use tokio::time::{Instant, sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Routes `well` and `ill`, each to the target `there` of a publisher of its own.
+fn forwarder(well: &MemoryPublisher, ill: &MemoryPublisher) -> Forwarder {
+    let to =
+        |publisher: &MemoryPublisher, name| Route::to(Arc::new(publisher.clone()), "there").named(name).types([name]);
+    Routes::new().route(to(well, "well")).route(to(ill, "ill")).build().expect("valid")
+}
+
+fn ways(forwarder: &Forwarder) -> [Way; 2] {
+    let ways: Vec<Way> = forwarder.status().into_iter().map(|status| status.way).collect();
+    ways.try_into().expect("two routes")
+}
+
+fn problem(way: &Way) -> &str {
+    let Way::Paused { problem, .. } = way else { panic!("it is open") };
+    problem
+}
+
+/// Waits until the second route is as it should be.
+async fn until(forwarder: &Forwarder, is_so: impl Fn(&Way) -> bool) {
+    let changed = async {
+        while !is_so(&ways(forwarder)[1]) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let both = async {
+        tokio::select! {
+            () = changed => {}
+            () = forwarder.watch() => panic!("it ends"),
+        }
+    };
+    timeout(Duration::from_secs(300), both).await.unwrap_or_else(|_| panic!("{:?}", forwarder.status()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_answer_in_time_begins_paused_and_holds_up_nobody() {
+    let (well, silent) = (MemoryPublisher::new(), MemoryPublisher::new());
+    silent.answer(Answer::Silence);
+    let forwarder = forwarder(&well, &silent);
+    let began = Instant::now();
+    forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
+    assert_eq!(began.elapsed(), PATIENCE);
+    let [open, paused] = ways(&forwarder);
+    assert_eq!((open, problem(&paused)), (Way::Open, "it has not answered within 2s"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_answers_in_time_is_waited_for_no_longer() {
+    let (well, ill) = (MemoryPublisher::new(), MemoryPublisher::new());
+    let forwarder = forwarder(&well, &ill);
+    let began = Instant::now();
+    ill.answer(Answer::Fail(PublishError::unavailable("connection refused")));
+    let comes_back = async {
+        sleep(Duration::from_secs(1)).await;
+        ill.answer(Answer::Confirm);
+    };
+    let (begun, ()) = tokio::join!(forwarder.begin(PATIENCE), comes_back);
+    begun.expect("it is there");
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    assert_eq!(ways(&forwarder), [Way::Open, Way::Open]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_refuses_in_time_is_an_error() {
+    let (silent, wrong) = (MemoryPublisher::new(), MemoryPublisher::new());
+    silent.answer(Answer::Silence);
+    wrong.only_targets(["elsewhere"]);
+    let errors = forwarder(&silent, &wrong).begin(PATIENCE).await.expect_err("a target is missing");
+    let [error] = &errors[..] else { panic!("one refuses: {errors:?}") };
+    let text = error.to_string();
+    assert!(text.contains("memory at memory:, which `ill` send to: there is no target `there`"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
+    let (well, ill) = (MemoryPublisher::new(), MemoryPublisher::new());
+    ill.answer(Answer::Silence);
+    let forwarder = forwarder(&well, &ill);
+    forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
+    let is_over = |way: &Way| matches!(way, Way::Paused { next_probe: None, .. });
+    until(&forwarder, is_over).await;
+    let status = serde_json::to_value(&forwarder.status()[1]).expect("JSON");
+    assert_eq!((&status["state"], &status["next_probe_ms"]), (&"probing".into(), &serde_json::Value::Null), "{status}");
+    assert_eq!(status["problem"], "it has not answered within 2s");
+
+    ill.answer(Answer::Confirm);
+    ill.only_targets(["elsewhere"]);
+    until(&forwarder, |way| problem(way) == "there is no target `there`; make it").await;
+    until(&forwarder, is_over).await;
+    ill.only_targets(["there"]);
+    until(&forwarder, |way| *way == Way::Open).await;
+    assert!(ill.calls().is_empty(), "nothing was sent");
+
+    // An answer is no proof: the pauses go on where they were.
+    ill.answer(Answer::Fail(PublishError::unavailable("connection refused")));
+    let store = MemoryStore::new();
+    let mut tx = store.begin();
+    insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
+    tx.commit();
+    let handler = on_any_batch(16, forwarder.clone());
+    let outbox = Outbox::single_node(store).gate(forwarder.gate()).handler(handler).start().await.expect("starts");
+    let longer = |pause: Option<Duration>| pause.is_some_and(|pause| pause > Duration::from_secs(1));
+    until(&forwarder, |way| matches!(way, Way::Paused { next_probe, .. } if longer(*next_probe))).await;
+    assert_eq!(ill.calls().len(), 1, "after the first call already");
+    outbox.shutdown().await;
+}
