@@ -17,7 +17,7 @@ use crate::handle::{
     Registered, Router, Target, Unroutable,
 };
 use crate::observe::Meters;
-use crate::ownership::{Mode, Past, Tenure};
+use crate::ownership::{Fence, Mode, Past, Tenure};
 use crate::queue::{Feed, Intake, Item};
 use crate::retry::{ExponentialBackoff, Retry, RetryPolicy};
 use crate::settle::{Attempt, Change, Decision, Rules, Verdict, clean_error, decide};
@@ -294,6 +294,10 @@ impl Worker {
         let ended = self.feed.left(seq);
         let others = !ended.dropped.is_empty();
         self.intake.registry.release(ended.dropped);
+        if self.tenure.fence() == Fence::Row {
+            // Other nodes may reach what this one does not.
+            return self.intake.hand_back(seq);
+        }
         self.intake.registry.release([seq]);
         if others {
             self.intake.lookout.wake_for(seq);

@@ -10,7 +10,7 @@ use crate::ownership::{Mode, NodeId};
 use crate::store::Row;
 use crate::write::NewRow;
 
-use super::{Feed, Herald, KeyLanes, Overflow, Registry, Taken};
+use super::{Feed, Herald, KeyLanes, Registry, Surplus, Taken};
 
 /// Which committed events are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Intake {
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) stamp: Arc<Stamp>,
     pub(crate) herald: Herald,
-    pub(crate) overflow: Overflow,
+    pub(crate) surplus: Surplus,
     hot_path: HotPath,
     hot_capacity: usize,
     dropping: Throttle,
@@ -75,7 +75,7 @@ impl Intake {
             pulse: Arc::default(),
             stamp,
             herald: Herald::new(wakes_others),
-            overflow: Overflow::default(),
+            surplus: Surplus::default(),
             hot_path,
             hot_capacity,
             dropping: Throttle::default(),
@@ -87,13 +87,21 @@ impl Intake {
     pub(crate) fn open(&self, feed: Feed, node: NodeId) {
         let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
-        self.overflow.clear();
+        self.surplus.clear();
         *term = Some(Open { feed, node });
     }
 
     /// A term ends: no event enters its lanes after this returns.
     pub(crate) fn close(&self) {
         *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.
+    pub(crate) fn hand_back(&self, seq: i64) {
+        if !self.surplus.push(seq) {
+            // It finds the row by itself, as it finds whatever it forgot.
+            self.registry.release([seq]);
+        }
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {
@@ -166,10 +174,10 @@ impl Intake {
             if lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
                 Counters::add(&self.counters.hot, 1);
             } else {
-                self.registry.release([seq]);
                 if row.locked_by().is_some() {
-                    self.overflow.push(seq);
+                    self.hand_back(seq);
                 } else {
+                    self.registry.release([seq]);
                     self.lookout.wake_for(seq);
                 }
                 dropped += 1;

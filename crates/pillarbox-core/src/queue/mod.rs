@@ -7,13 +7,13 @@ mod herald;
 mod intake;
 mod keys;
 mod lanes;
-mod overflow;
 mod registry;
+mod surplus;
 
 pub(crate) use feed::Feed;
 pub(crate) use herald::Herald;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keys::{KeyLanes, Refill, Source};
 pub(crate) use lanes::{Item, Lanes};
-pub(crate) use overflow::Overflow;
 pub(crate) use registry::{Registry, Taken};
+pub(crate) use surplus::Surplus;

@@ -185,7 +185,8 @@ impl Term {
             let (store, intake, node) = (Arc::clone(&shared.store), Arc::clone(&intake), tenure.node.clone());
             let (random, stop) = (Arc::clone(random), stop_claiming.clone());
             deliverers.spawn(async move {
-                stop.run_until_cancelled(intake.overflow.give_back(&*store, &node, &intake.lookout, &*random)).await;
+                let Intake { surplus, registry, lookout, .. } = &*intake;
+                stop.run_until_cancelled(surplus.give_back(&*store, &node, registry, lookout, &*random)).await;
             });
         }
 
@@ -273,7 +274,7 @@ impl Term {
     async fn release(&self) {
         let held = match self.tenure.fence() {
             Fence::Table | Fence::Partition => self.suspects.under_way(),
-            Fence::Row => [self.intake.registry.held_rows(), self.intake.overflow.all()].concat(),
+            Fence::Row => self.intake.registry.held_rows(),
         };
         if held.is_empty() {
             return;

@@ -2,6 +2,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::Registry;
 use crate::claim::Lookout;
 use crate::clock::Random;
 use crate::ownership::NodeId;
@@ -13,31 +14,30 @@ const MAX_ROWS: usize = 100_000;
 /// Rows given back by one statement.
 const BATCH: usize = 5_000;
 
-/// Rows that were inserted as this node's own and found the hot lane full. They are given back, so that any node may
-/// claim them.
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot lane full, or their type is
+/// held back. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
+/// that this node claimed again meanwhile would be given away under its hands.
 #[derive(Debug, Default)]
-pub(crate) struct Overflow {
+pub(crate) struct Surplus {
     rows: Mutex<Vec<i64>>,
     bell: Notify,
 }
 
-impl Overflow {
+impl Surplus {
     fn lock(&self) -> MutexGuard<'_, Vec<i64>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, seq: i64) {
+    /// Whether there is room to remember a row that is to be given back.
+    pub(crate) fn push(&self, seq: i64) -> bool {
         let mut rows = self.lock();
-        if rows.len() < MAX_ROWS {
+        let has_room = rows.len() < MAX_ROWS;
+        if has_room {
             rows.push(seq);
         }
         drop(rows);
         self.bell.notify_one();
-    }
-
-    /// What is not given back yet.
-    pub(crate) fn all(&self) -> Vec<i64> {
-        self.lock().clone()
+        has_room
     }
 
     /// A term begins: what an earlier one left names a node that is gone.
@@ -46,7 +46,14 @@ impl Overflow {
     }
 
     /// Gives rows back for as long as it is polled.
-    pub(crate) async fn give_back(&self, store: &dyn Store, node: &NodeId, lookout: &Lookout, random: &dyn Random) {
+    pub(crate) async fn give_back(
+        &self,
+        store: &dyn Store,
+        node: &NodeId,
+        registry: &Registry,
+        lookout: &Lookout,
+        random: &dyn Random,
+    ) {
         let mut pause = Pause::default();
         loop {
             let rows: Vec<i64> = self.lock().iter().copied().take(BATCH).collect();
@@ -62,11 +69,12 @@ impl Overflow {
                     let given = rows.len().min(left.len());
                     left.drain(..given);
                     drop(left);
+                    registry.release(rows.iter().copied());
                     lookout.wake_for(*lowest);
                 }
                 Err(error) => {
                     if pause.is_first() {
-                        tracing::warn!(%error, "what the hot queue has no room for cannot be given back; trying again");
+                        tracing::warn!(%error, "what this node does not deliver now cannot be given back; trying again");
                     }
                     tokio::time::sleep(pause.next(random)).await;
                 }
