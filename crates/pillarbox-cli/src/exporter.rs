@@ -2,15 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
-
-/// Upper bounds of durations, in seconds: from an event handled from memory to a handler that takes a minute.
-const SECONDS: [f64; 19] =
-    [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Upper bounds of batches, in rows. Zero is a bound of its own: the answer to most looks of an idle outbox.
-const ROWS: [f64; 11] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2000.0, 5000.0, 10_000.0];
-/// The histograms of rows, by the end of their names.
-const OF_ROWS: [&str; 2] = ["claim.rows", "settle.batch"];
+use metrics_exporter_prometheus::BuildError;
+use pillarbox_relay::prometheus;
 
 /// The endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -25,15 +18,8 @@ pub(crate) struct ExporterError {
 /// Call it in the runtime and before the outbox starts: an outbox makes the handles of its metrics when it starts.
 pub(crate) fn install(address: SocketAddr) -> Result<(), ExporterError> {
     let failed = |error| ExporterError { address, problem: problem(error) };
-    let mut builder = PrometheusBuilder::new()
-        .with_http_listener(address)
-        .with_recommended_naming(true)
-        .set_buckets(&SECONDS)
-        .map_err(failed)?;
-    for name in OF_ROWS {
-        builder = builder.set_buckets_for_metric(Matcher::Suffix(name.to_owned()), &ROWS).map_err(failed)?;
-    }
-    builder.install().map_err(failed)
+    let builder = prometheus().map_err(failed)?;
+    builder.with_http_listener(address).install().map_err(failed)
 }
 
 fn problem(error: BuildError) -> String {
@@ -87,6 +73,7 @@ mod tests {
         metrics::describe_histogram!("pillarbox.claim.duration", metrics::Unit::Seconds, "The claim.");
         metrics::histogram!("pillarbox.claim.duration").record(0.002);
         metrics::histogram!("pillarbox.claim.rows").record(0);
+        metrics::histogram!("pillarbox.route.publish.messages").record(200);
         let mut stream = TcpStream::connect(address).await.expect("connects");
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("asks");
         let mut page = String::new();
@@ -96,7 +83,9 @@ mod tests {
             "pillarbox_lag_oldest_seconds 1.5",
             "pillarbox_enqueue_hot_dropped_total{table=\"outbox_event\"} 2",
             "pillarbox_claim_duration_seconds_bucket{le=\"0.0025\"} 1",
+            "pillarbox_claim_duration_seconds_bucket{le=\"0.001\"} 0",
             "pillarbox_claim_rows_bucket{le=\"0\"} 1",
+            "pillarbox_route_publish_messages_bucket{le=\"300\"} 1",
         ] {
             assert!(page.lines().any(|found| found.trim_end() == line), "{line} in:\n{page}");
         }

@@ -18,4 +18,4 @@ mod serve;
 pub use file::{FileError, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
 pub use relay::{Relay, RelayError};
-pub use serve::ServeError;
+pub use serve::{ServeError, prometheus};

@@ -6,8 +6,10 @@ use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_routes::{Destination, Forwarder};
 use serde::Serialize;
 
-/// Rows read at once.
+/// Rows read at once, at least.
 const PAGE: usize = 1000;
+/// Rows with a due time that are looked at.
+const MAX_TIMED: usize = 100_000;
 /// Kinds of events told apart; what is more is counted together.
 const MAX_LINES: usize = 10_000;
 
@@ -18,7 +20,8 @@ pub struct Preview {
     pub lines: Vec<PreviewLine>,
     /// Events looked at.
     pub events: u64,
-    /// Whether there are more than were looked at.
+    /// Whether there are more than were looked at: of those with a due time, that were put off or tried before, no more than
+    /// a hundred thousand are.
     pub more: bool,
 }
 
@@ -52,30 +55,18 @@ impl Preview {
     ) -> Result<(), StoreError> {
         store.check().await?;
         let mut places: BTreeMap<Place, u64> = BTreeMap::new();
-        let (mut above, mut timed, mut seen) = (0, Vec::new(), 0);
-        while seen < limit {
-            let page = PAGE.min(limit - seen);
-            let fetch = Fetch { above, exclude: timed.clone(), limit: page, scope: None, without_types: Vec::new() };
-            let rows = store.fetch(&fetch).await?.rows;
-            let full = rows.len() >= page;
-            for row in rows {
-                seen += 1;
-                if row.is_timed() {
-                    timed.push(row.seq());
-                } else {
-                    above = above.max(row.seq());
-                }
+        let mut pages = Pages::new(limit, MAX_TIMED);
+        while let Some(fetch) = pages.next() {
+            let rows = store.fetch(fetch).await?.rows;
+            for row in pages.take(rows) {
+                self.events += 1;
                 let place = place(row, forwarder);
                 if places.len() < MAX_LINES || places.contains_key(&place) {
                     *places.entry(place).or_default() += 1;
                 }
             }
-            if !full {
-                break;
-            }
-            self.more |= seen >= limit;
         }
-        self.events += seen as u64;
+        self.more |= pages.more;
         self.lines.extend(places.into_iter().map(|((event_type, route, broker, target), events)| PreviewLine {
             source: source.to_owned(),
             event_type,
@@ -86,6 +77,56 @@ impl Preview {
         }));
         self.lines.sort_by_key(|line| std::cmp::Reverse(line.events));
         Ok(())
+    }
+}
+
+/// Which rows to read next. Those without a due time are read on from the last one. Those with one have no such mark, so that
+/// the next page has to be told which of them are known: it names no more than ten for each row that it may bring.
+#[derive(Debug)]
+struct Pages {
+    fetch: Fetch,
+    /// How many rows may still be looked at.
+    left: usize,
+    /// How many rows with a due time may be, all in all.
+    max_timed: usize,
+    ended: bool,
+    /// Whether there are more than may be looked at.
+    more: bool,
+}
+
+impl Pages {
+    fn new(left: usize, max_timed: usize) -> Self {
+        let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 0, scope: None, without_types: Vec::new() };
+        Self { fetch, left, max_timed, ended: false, more: false }
+    }
+
+    /// What to read; `None` if that was all.
+    fn next(&mut self) -> Option<&Fetch> {
+        self.fetch.limit = PAGE.max(self.fetch.exclude.len() / 10).min(self.left);
+        (self.fetch.limit > 0 && !self.ended).then_some(&self.fetch)
+    }
+
+    /// The rows of the page that was read, without those that are not looked at.
+    fn take(&mut self, mut rows: Vec<FetchedRow>) -> Vec<FetchedRow> {
+        let full = rows.len() >= self.fetch.limit;
+        rows.retain(|row| self.takes(row));
+        self.left = self.left.saturating_sub(rows.len());
+        // Rows without a due time have a share of every full page, if there are any left.
+        self.ended = !full || rows.is_empty();
+        self.more |= full && self.left == 0;
+        rows
+    }
+
+    fn takes(&mut self, row: &FetchedRow) -> bool {
+        if !row.is_timed() {
+            self.fetch.above = self.fetch.above.max(row.seq());
+        } else if self.fetch.exclude.len() < self.max_timed {
+            self.fetch.exclude.push(row.seq());
+        } else {
+            self.more = true;
+            return false;
+        }
+        true
     }
 }
 
@@ -105,5 +146,72 @@ fn place(row: FetchedRow, forwarder: &Forwarder) -> Place {
             (event_type, Some(route), None, format!("cannot be sent: {problem}"))
         }
         Destination::Unrouted => (event_type, None, None, "no route takes it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::stores::memory::MemoryStore;
+    use pillarbox_core::write::insert;
+    use pillarbox_routes::{Route, Routes};
+
+    use super::*;
+
+    /// A store of due events: so many of type `ready` without a due time, and so many of type `timed` with one.
+    async fn store(ready: usize, timed: usize) -> MemoryStore {
+        let store = MemoryStore::new();
+        let event = |timed: bool| {
+            let event = Envelope::builder(if timed { "timed" } else { "ready" }).payload_json("{}");
+            let event = if timed { event.deliver_after(Duration::from_secs(3600)) } else { event };
+            event.build().expect("valid")
+        };
+        // Mixed, as long as there are both.
+        let events =
+            (0..ready.max(timed)).flat_map(|n| [(n < ready).then(|| event(false)), (n < timed).then(|| event(true))]);
+        let mut tx = store.begin();
+        insert(&store, &mut tx, events.flatten().collect::<Vec<_>>()).await.expect("inserts");
+        tx.commit();
+        for row in store.inspect().rows().iter().filter(|row| row.available_at.is_some()) {
+            assert!(store.inspect().make_due(row.seq));
+        }
+        store
+    }
+
+    #[tokio::test]
+    async fn every_due_event_is_counted_once_over_many_pages() {
+        let store = store(3 * PAGE + 7, 4 * PAGE + 3).await;
+        let forwarder = Routes::new().route(Route::drop()).build().expect("valid");
+        let count = async |limit| {
+            let mut preview = Preview::default();
+            preview.add("shop", &store, &forwarder, limit).await.expect("reads");
+            let mut lines: Vec<_> = preview.lines.into_iter().map(|line| (line.event_type, line.events)).collect();
+            lines.sort();
+            (lines, preview.events, preview.more)
+        };
+        let all = vec![("ready".to_owned(), 3007), ("timed".to_owned(), 4003)];
+        assert_eq!(count(1_000_000).await, (all, 7010, false));
+        let (_, events, more) = count(5000).await;
+        assert_eq!((events, more), (5000, true));
+    }
+
+    #[tokio::test]
+    async fn what_is_known_is_told_to_the_store_a_bounded_number_of_times() {
+        let (ready, timed) = (12 * PAGE, 20 * PAGE);
+        let store = store(ready, timed).await;
+        for (max_timed, seen) in [(timed, ready + timed), (2 * PAGE, ready + 2 * PAGE)] {
+            let mut pages = Pages::new(usize::MAX, max_timed);
+            let (mut taken, mut told) = (0, 0);
+            while let Some(fetch) = pages.next() {
+                told += fetch.exclude.len();
+                assert!(fetch.exclude.len() <= max_timed && fetch.exclude.len() < 10 * (fetch.limit + 1));
+                let rows = store.fetch(fetch).await.expect("reads").rows;
+                taken += pages.take(rows).len();
+            }
+            assert_eq!((taken, pages.more), (seen, max_timed < timed));
+            assert!(told < 10 * (ready + timed), "{told}");
+        }
     }
 }

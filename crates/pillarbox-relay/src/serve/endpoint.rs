@@ -4,22 +4,15 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Limits, answer};
 use super::pages::Probe;
-use super::{Reports, pages};
+use super::{Reports, pages, prometheus};
 
-/// Upper bounds of durations, in seconds.
-const SECONDS: [f64; 16] =
-    [5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Upper bounds of batches.
-const ROWS: [f64; 11] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2000.0, 5000.0, 10_000.0];
-/// The histograms of batches, by the end of their names.
-const OF_ROWS: [&str; 3] = ["claim.rows", "settle.batch", "publish.messages"];
 /// How often what was measured is put into its buckets, which bounds the memory it takes.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -48,15 +41,8 @@ impl Endpoint {
         let Some(address) = address else { return Ok(Self(None)) };
         let failed = |problem: String| ServeError { address, problem };
         let listener = TcpListener::bind(address).await.map_err(|error| failed(error.to_string()))?;
-        let mut builder = PrometheusBuilder::new()
-            .with_recommended_naming(true)
-            .set_buckets(&SECONDS)
-            .map_err(|error| failed(error.to_string()))?;
-        for name in OF_ROWS {
-            let suffix = Matcher::Suffix(name.to_owned());
-            builder = builder.set_buckets_for_metric(suffix, &ROWS).map_err(|error| failed(error.to_string()))?;
-        }
-        let metrics = builder.install_recorder().map_err(|error| failed(error.to_string()))?;
+        let metrics = prometheus().and_then(PrometheusBuilder::install_recorder);
+        let metrics = metrics.map_err(|error| failed(error.to_string()))?;
         Ok(Self(Some((listener, metrics))))
     }
 

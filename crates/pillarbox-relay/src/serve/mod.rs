@@ -3,9 +3,11 @@
 mod connections;
 mod endpoint;
 mod pages;
+mod prometheus;
 
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::ServeError;
+pub use prometheus::prometheus;
 
 use std::sync::Arc;
 

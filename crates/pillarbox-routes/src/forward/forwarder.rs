@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{Message, PublishError, Receipt};
 use pillarbox_core::run::Gate;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -170,7 +170,6 @@ impl Inner {
 
     async fn forward(&self, deliveries: Vec<Delivery>) -> Vec<Answer> {
         // Nearly always one: what is called together has one lane. An event that is called alone has too.
-        let mut answers: Vec<Option<Answer>> = deliveries.iter().map(|_| None).collect();
         let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
         for (place, delivery) in deliveries.iter().enumerate() {
             let line = self.line(delivery).map(|(index, _)| index);
@@ -188,15 +187,12 @@ impl Inner {
                 }
             }
         });
-        for ((_, places), answered) in groups.iter().zip(join_all(calls).await) {
-            for (place, answer) in places.iter().zip(answered) {
-                if let Some(slot) = answers.get_mut(*place) {
-                    *slot = Some(answer);
-                }
-            }
-        }
-        let unanswered = || Err(HandlerError::deferred(PATIENCE, "the publisher gave no receipt for it"));
-        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+        let answered = join_all(calls).await;
+        let places = groups.into_iter().map(|(_, places)| places);
+        let mut answers: Vec<(usize, Answer)> =
+            places.zip(answered).flat_map(|(places, answers)| places.into_iter().zip(answers)).collect();
+        answers.sort_unstable_by_key(|(place, _)| *place);
+        answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
     fn unrouted(&self, event: &Delivery) -> Answer {
@@ -226,18 +222,7 @@ impl Inner {
             line.meters.dropped.increment(events.len() as u64);
             return events.iter().map(|_| Ok(Outcome::Done)).collect();
         };
-        let is_new = self.note_types(index, sending, events);
-        let admission = {
-            let mut circuit = sending.circuit();
-            match circuit.paused() {
-                // What was held back may stand before it in its key: it has to wait for that to be read first.
-                Some((until, problem)) if is_new => {
-                    Admission::Wait { until: until.max(Instant::now() + A_MOMENT), problem }
-                }
-                _ => circuit.admit(Instant::now()),
-            }
-        };
-        let _probing = match admission {
+        let _probing = match self.admit(index, sending, events) {
             Admission::Wait { until, problem } => {
                 return self.put_off(line, sending, events, until, &format!("is paused: {problem}"));
             }
@@ -250,52 +235,30 @@ impl Inner {
                 return self.put_off(line, sending, events, Instant::now() + not_now.0, "has reached its limits");
             }
         };
-        let mut places = Vec::with_capacity(events.len());
-        let mut messages = Vec::with_capacity(events.len());
-        let mut answers: Vec<Option<Answer>> = Vec::with_capacity(events.len());
-        for (place, event) in events.iter().enumerate() {
-            answers.push(match sending.message(event) {
-                Ok(Some(message)) => {
-                    places.push(place);
-                    messages.push(message);
-                    None
-                }
-                Ok(None) => {
-                    line.meters.dropped.increment(1);
-                    Some(Ok(Outcome::Done))
-                }
-                Err(problem) => {
-                    line.meters.failed.increment(1);
-                    Some(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
-                }
-            });
-        }
-        let sent = messages.len();
-        let began = Instant::now();
-        let publishing = async { if sent == 0 { Vec::new() } else { sending.publisher.publish(messages).await } };
-        let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*line.name)).await;
+        let (made, messages) = make(line, sending, events);
+        let receipts = send(line, sending, messages).await;
         drop(leave);
-        // A publisher that forgets one has not confirmed it.
-        receipts.resize_with(sent, || Err(PublishError::temporary("the publisher gave no receipt for it")));
         let now = Instant::now();
-        if sent > 0 {
-            line.meters.duration.record(now - began);
-            line.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
-        }
         let paused = self.learn(line, sending, now, verdict(&receipts));
-        for (place, receipt) in places.into_iter().zip(receipts) {
-            match &receipt {
-                Ok(()) => line.meters.confirmed.increment(1),
-                Err(error) if error.blames_the_destination() => line.meters.deferred.increment(1),
-                Err(_) => line.meters.failed.increment(1),
-            }
+        let mut receipts = receipts.into_iter();
+        let mut by_receipt = || {
             let pause = paused.map(|until| self.spread(until.saturating_duration_since(now)));
-            if let Some(slot) = answers.get_mut(place) {
-                *slot = Some(answer(&line.name, receipt, pause));
+            answer(&line.name, receipts.next().unwrap_or_else(no_receipt), pause)
+        };
+        made.into_iter().map(|answer| answer.unwrap_or_else(&mut by_receipt)).collect()
+    }
+
+    /// Whether these events may be sent now.
+    fn admit(&self, index: usize, sending: &Sending, events: &[&Delivery]) -> Admission {
+        let is_new = self.note_types(index, sending, events);
+        let mut circuit = sending.circuit();
+        match circuit.paused() {
+            // What was held back may stand before it in its key: it has to wait for that to be read first.
+            Some((until, problem)) if is_new => {
+                Admission::Wait { until: until.max(Instant::now() + A_MOMENT), problem }
             }
+            _ => circuit.admit(Instant::now()),
         }
-        let unanswered = || Err(HandlerError::deferred(PATIENCE, "the publisher gave no receipt for it"));
-        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
     }
 
     /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
@@ -368,6 +331,53 @@ impl Inner {
     fn spread(&self, delay: Duration) -> Duration {
         delay.mul_f64(1.0 + self.random.next_f64() / 10.0)
     }
+}
+
+/// The messages of a route's events; and an answer for each event, but for those that wait for the receipt of their message.
+fn make(line: &Line, sending: &Sending, events: &[&Delivery]) -> (Vec<Option<Answer>>, Vec<Message>) {
+    let mut messages = Vec::with_capacity(events.len());
+    let made = events.iter().map(|event| match sending.message(event) {
+        Ok(Some(message)) => {
+            messages.push(message);
+            None
+        }
+        Ok(None) => {
+            line.meters.dropped.increment(1);
+            Some(Ok(Outcome::Done))
+        }
+        Err(problem) => {
+            line.meters.failed.increment(1);
+            Some(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
+        }
+    });
+    (made.collect(), messages)
+}
+
+/// Sends messages, and counts what came of it; a receipt for each.
+async fn send(line: &Line, sending: &Sending, messages: Vec<Message>) -> Vec<Receipt> {
+    let sent = messages.len();
+    if sent == 0 {
+        return Vec::new();
+    }
+    let began = Instant::now();
+    let publishing = sending.publisher.publish(messages);
+    let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*line.name)).await;
+    receipts.resize_with(sent, no_receipt);
+    line.meters.duration.record(began.elapsed());
+    line.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
+    for receipt in &receipts {
+        match receipt {
+            Ok(()) => line.meters.confirmed.increment(1),
+            Err(error) if error.blames_the_destination() => line.meters.deferred.increment(1),
+            Err(_) => line.meters.failed.increment(1),
+        }
+    }
+    receipts
+}
+
+/// A publisher that forgets a message has not confirmed it.
+fn no_receipt() -> Receipt {
+    Err(PublishError::temporary("the publisher gave no receipt for it"))
 }
 
 /// One that tries a destination out. Given up, it lets the next one.

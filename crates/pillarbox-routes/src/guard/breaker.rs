@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::time::Instant;
 
 /// When a route is paused, and for how long.
@@ -9,7 +8,7 @@ use tokio::time::Instant;
 /// A route is paused as soon as its destination cannot be reached, does not answer in time or refuses everything, and after
 /// `failures` calls in a row of which no message was taken. Then nothing is sent but, at the end of each pause, one batch, to
 /// see whether it is taken again. Pauses begin with `pause` and double up to `max_pause`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
     /// Calls in a row that fail, all of whose messages the destination declined one by one. Default: 5.
     pub failures: u32,

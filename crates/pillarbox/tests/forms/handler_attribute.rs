@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use pillarbox::run::SingleNode;
-use pillarbox::{Delivery, Event, Failure, HandlerError, Outcome, Retry, handler};
+use pillarbox::{Delivery, Event, Failure, HandlerError, MemoryStore, Outbox, Outcome, Retry, handler};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Event)]
 #[event(name = "order.placed")]
-pub struct OrderPlaced;
+pub(crate) struct OrderPlaced;
 
 /// Documented as before.
 #[handler]
-pub async fn plain(_: OrderPlaced) {}
+pub(crate) async fn plain(_: OrderPlaced) {}
 
 #[handler(name = "mailer", retry = Retry::fixed(Duration::from_secs(5)).max_retries(3), fallback = tell_support)]
 async fn send_receipt(OrderPlaced: OrderPlaced, delivery: Delivery) -> Result<Outcome, HandlerError> {
@@ -25,7 +25,7 @@ pub(crate) async fn refund(_: Delivery) -> Result<(), std::io::Error> {
     Ok(())
 }
 
-#[handler(event = "order.sent", batch = 100, name = "index",)]
+#[handler(event = "order.sent", batch = 100, name = "index")]
 async fn index(deliveries: Vec<Delivery>) -> Vec<Outcome> {
     deliveries.iter().map(|_| Outcome::Done).collect()
 }
@@ -38,10 +38,10 @@ mod elsewhere {
     }
 
     mod deeper {
-        pub use ::pillarbox as prelude;
+        pub(crate) use ::pillarbox as prelude;
 
         #[prelude::handler(event = "order.found", crate = prelude)]
-        pub async fn found(_: prelude::Delivery) {}
+        pub(crate) async fn found(_: prelude::Delivery) {}
     }
     pub(super) use deeper::found;
 }
@@ -51,9 +51,16 @@ async fn tell_support(_: Delivery, _: Failure) -> Result<(), String> {
 }
 
 fn register(outbox: SingleNode) -> SingleNode {
-    outbox.handler(plain).handler(send_receipt).handler(refund).handler(index).handler(elsewhere::lost).handler(elsewhere::found)
+    outbox
+        .handler(plain)
+        .handler(send_receipt)
+        .handler(refund)
+        .handler(index)
+        .handler(elsewhere::lost)
+        .handler(elsewhere::found)
 }
 
+/// As functions they are what they were.
 async fn call(delivery: Delivery) -> Result<(), HandlerError> {
     plain(OrderPlaced).await;
     send_receipt(OrderPlaced, delivery.clone()).await?;
@@ -63,7 +70,7 @@ async fn call(delivery: Delivery) -> Result<(), HandlerError> {
     Ok(())
 }
 
-fn main() {
-    let _ = register;
-    let _ = call;
+#[test]
+fn every_form_can_be_registered() {
+    drop(register(Outbox::single_node(MemoryStore::new())));
 }

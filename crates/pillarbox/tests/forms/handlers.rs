@@ -2,7 +2,7 @@
 
 use pillarbox::handle::{BoxFuture, Handler};
 use pillarbox::run::SingleNode;
-use pillarbox::{Delivery, Event, HandlerError, Outcome, blocking};
+use pillarbox::{Delivery, Event, HandlerError, MemoryStore, Outbox, Outcome, blocking};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Event)]
@@ -55,6 +55,7 @@ impl Handler for Dynamic {
     }
 }
 
-fn main() {
-    let _ = register;
+#[test]
+fn every_shape_can_be_registered() {
+    drop(register(Outbox::single_node(MemoryStore::new())));
 }

@@ -1,9 +1,9 @@
 //! Every way to name a codec.
 
-use pillarbox::Event;
 use pillarbox::error::BoxError;
 use pillarbox::event::{Codec, Decode, Encode};
 use pillarbox::run::SingleNode;
+use pillarbox::{Event, MemoryStore, Outbox};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Event)]
@@ -32,7 +32,7 @@ impl TryFrom<Vec<u8>> for AsBytes {
 mod own {
     use super::*;
 
-    pub struct Empty;
+    pub(crate) struct Empty;
     impl Codec for Empty {
         const CONTENT_TYPE: &'static str = "application/x-empty";
     }
@@ -73,8 +73,16 @@ fn register(outbox: SingleNode) -> SingleNode {
         .handle(|_: Imported| async {})
 }
 
-fn main() {
-    fn event<E: Event>() {}
-    event::<WrittenOnly>();
-    let _ = register;
+#[test]
+fn every_way_to_name_a_codec_is_taken() {
+    let types = [
+        AsJson::<u8>::CONTENT_TYPE,
+        AsBytes::CONTENT_TYPE,
+        Own::CONTENT_TYPE,
+        Imported::CONTENT_TYPE,
+        WrittenOnly::CONTENT_TYPE,
+    ];
+    let empty = "application/x-empty";
+    assert_eq!(types, ["application/vnd.a+json", "image/png", empty, empty, "application/json"]);
+    drop(register(Outbox::single_node(MemoryStore::new())));
 }
