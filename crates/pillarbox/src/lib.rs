@@ -89,6 +89,7 @@
 //! | `mysql-async` | | the same on mysql_async |
 //! | `routes` | | [`routes`](https://docs.rs/pillarbox-routes): pass events on to brokers, by rules |
 //! | `nats`, `rabbitmq`, `redis`, `mqtt`, `webhook`, `kafka`, `aws` | | the brokers for it |
+//! | `kafka-ssl` | | Kafka with TLS and SCRAM, which need OpenSSL |
 //!
 //! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
 //! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.

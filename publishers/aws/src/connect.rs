@@ -18,12 +18,7 @@ use crate::options::AwsOptions;
 pub(crate) fn http(options: &AwsOptions) -> Result<SharedHttpClient, ConfigError> {
     let mut trusted = TrustStore::default();
     if let Some(file) = &options.ca_file {
-        let unreadable = |error| ConfigError::new("ca_file", format!("cannot be read: {error}"), "name a PEM file");
-        let pem = std::fs::read(file).map_err(unreadable)?;
-        if !pem.windows(10).any(|part| part == b"-----BEGIN") {
-            return Err(ConfigError::new("ca_file", "holds no certificate", "name a PEM file of root certificates"));
-        }
-        trusted = TrustStore::empty().with_pem_certificate(pem);
+        trusted = TrustStore::empty().with_pem_certificate(pillarbox_connect::tls::pem("ca_file", file)?);
     }
     let context = TlsContext::builder()
         .with_trust_store(trusted)

@@ -1,9 +1,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pillarbox_connect::{refuse_plaintext, timeout};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
-use serde::{Deserialize, Deserializer};
+use pillarbox_core::publisher::Secret;
+use serde::Deserialize;
 use url::Url;
 
 /// What an [`SnsPublisher`](crate::SnsPublisher) or an [`SqsPublisher`](crate::SqsPublisher) is made of.
@@ -28,7 +29,7 @@ pub struct AwsOptions {
     /// How many batches of one call are under way at once, 1 to 256. Default: 8.
     pub concurrency: usize,
     /// The limit of one call, connecting and looking for credentials included. Default: 10 s.
-    #[serde(deserialize_with = "span")]
+    #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Whether an `endpoint_url` of `http://` may lead to another machine. Default: no.
     pub plaintext: bool,
@@ -46,7 +47,7 @@ impl Default for AwsOptions {
             session_token: None,
             profile: None,
             concurrency: 8,
-            timeout: Duration::from_secs(10),
+            timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
         }
@@ -58,10 +59,7 @@ impl AwsOptions {
         if !(1..=256).contains(&self.concurrency) {
             return Err(ConfigError::new("concurrency", format!("is {}", self.concurrency), "set 1 to 256"));
         }
-        if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
-            let problem = format!("is {}", humantime::format_duration(self.timeout));
-            return Err(ConfigError::new("timeout", problem, "set `1ms` to `1h`, such as `10s`"));
-        }
+        timeout::check(self.timeout, &timeout::RANGE)?;
         let pairs = [
             ("access_key_id", self.access_key_id.is_some(), self.secret_access_key.is_some(), "secret_access_key"),
             ("secret_access_key", self.secret_access_key.is_some(), self.access_key_id.is_some(), "access_key_id"),
@@ -87,23 +85,10 @@ impl AwsOptions {
         }
         match url.scheme() {
             "https" => Ok(()),
-            "http" if self.plaintext || is_this_host(host) => Ok(()),
-            "http" => refuse(
-                "would send events without TLS to another machine",
-                "write https://, or set `plaintext = true` where the network is trusted",
-            ),
+            "http" => refuse_plaintext("endpoint_url", "https", host, self.plaintext),
             _ => refuse("has a scheme that is not HTTP", "write https://host"),
         }
     }
-}
-
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|_| {
-        serde::de::Error::custom(format!(
-            "{text:?} is no duration; write a number and a unit, such as `200ms` or `10s`"
-        ))
-    })
 }
 
 #[cfg(test)]

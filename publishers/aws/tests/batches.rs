@@ -147,7 +147,12 @@ async fn nothing_is_lost_while_the_service_comes_and_goes() {
 fn an_authority_that_cannot_be_read_is_refused() {
     let mut wrong = options(1);
     wrong.ca_file = Some("/no/such.pem".into());
-    assert!(SqsPublisher::new(wrong.clone()).expect_err("refused").to_string().contains("`ca_file` cannot be read"));
+    assert!(
+        SqsPublisher::new(wrong.clone())
+            .expect_err("refused")
+            .to_string()
+            .contains("`ca_file` names /no/such.pem, which cannot be read")
+    );
     wrong.ca_file = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into());
     assert!(SnsPublisher::new(wrong).expect_err("refused").to_string().contains("holds no certificate"));
 }

@@ -70,7 +70,7 @@ impl KafkaPublisher {
         let address = Address::parse(&options)?;
         let config = properties::of(&options, &address)?;
         Ok(Self {
-            info: PublisherInfo::new(KIND, address.shown()),
+            info: PublisherInfo::new(KIND, address.shown),
             connection: Connection::new(config)?,
             timeout: options.timeout,
         })

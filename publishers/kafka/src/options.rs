@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pillarbox_connect::timeout;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// What a [`KafkaPublisher`](crate::KafkaPublisher) is made of.
 ///
@@ -26,7 +28,7 @@ pub struct KafkaOptions {
     #[serde(default)]
     pub sasl_mechanism: Option<String>,
     /// The limit of one call, and of connecting: 1 s to 15 min. Default: 10 s.
-    #[serde(default = "default_timeout", deserialize_with = "span")]
+    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Whether a connection without TLS may lead to another machine. Default: no.
     #[serde(default)]
@@ -39,9 +41,8 @@ pub struct KafkaOptions {
     pub properties: BTreeMap<String, Secret>,
 }
 
-fn default_timeout() -> Duration {
-    Duration::from_secs(10)
-}
+/// librdkafka looks for messages that have waited too long once in a second.
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(900);
 
 impl KafkaOptions {
     /// The defaults, with these brokers.
@@ -51,7 +52,7 @@ impl KafkaOptions {
             username: None,
             password: None,
             sasl_mechanism: None,
-            timeout: default_timeout(),
+            timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
             properties: BTreeMap::new(),
@@ -60,20 +61,8 @@ impl KafkaOptions {
 
     /// Checks what concerns no other part.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        // librdkafka looks for messages that have waited too long once in a second.
-        if self.timeout < Duration::from_secs(1) || self.timeout > Duration::from_secs(900) {
-            let problem = format!("is {}", humantime::format_duration(self.timeout));
-            return Err(ConfigError::new("timeout", problem, "set `1s` to `15min`, such as `10s`"));
-        }
-        Ok(())
+        timeout::check(self.timeout, &TIMEOUT)
     }
-}
-
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|_| {
-        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as `2s` or `10s`"))
-    })
 }
 
 #[cfg(test)]
@@ -97,6 +86,6 @@ mod tests {
         let mut options = KafkaOptions::new("kafka://h");
         options.timeout = Duration::from_millis(200);
         let error = options.check().expect_err("refused").to_string();
-        assert!(error.contains("`timeout` is 200ms; set `1s` to `15min`"), "{error}");
+        assert!(error.contains("`timeout` is 200ms; set `1s` to `15m`"), "{error}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
     let mut config = ClientConfig::new();
     let limit = options.timeout.as_millis().to_string();
     let set = [
-        ("bootstrap.servers", address.brokers.join(",")),
+        ("bootstrap.servers", address.brokers.clone()),
         ("client.id", "pillarbox".to_owned()),
         // A message counts when all in-sync replicas have it, and arrives once however often the client repeats it.
         ("acks", "all".to_owned()),

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use pillarbox_core::publisher::{Linked, PublishError};
-use rumqttc::{AsyncClient, Event, NetworkOptions, Packet};
+use rumqttc::{AsyncClient, Event, NetworkOptions, Packet, TlsConfiguration, Transport};
 use tokio::time::timeout;
 
 use crate::session::Session;
-use crate::{Address, MqttPublisher, error};
+use crate::{MqttPublisher, error};
 
 /// How many seconds of silence both sides bear, until the client asks whether the broker is there.
 const KEEP_ALIVE: u16 = 10;
@@ -17,12 +17,7 @@ const WAITING: usize = 100;
 impl MqttPublisher {
     /// The connection that all calls share; one that has ended is replaced.
     pub(crate) async fn connected(&self) -> Result<Linked<Arc<Session>>, PublishError> {
-        let linked = self.link.get(self.connect()).await?;
-        if linked.connection.is_open() {
-            return Ok(linked);
-        }
-        self.link.lost(&linked);
-        self.link.get(self.connect()).await
+        self.link.get_if(|session| session.is_open(), self.connect()).await
     }
 
     async fn connect(&self) -> Result<Arc<Session>, PublishError> {
@@ -45,21 +40,19 @@ impl MqttPublisher {
     }
 
     fn settings(&self) -> rumqttc::MqttOptions {
-        let Address { host, port, username, password, .. } = &self.address;
-        let mut settings =
-            rumqttc::MqttOptions::new(self.options.client_id.clone().unwrap_or_default(), (host.clone(), *port));
+        let Self { options, host, .. } = self;
+        let id = options.client_id.clone().unwrap_or_default();
+        let mut settings = rumqttc::MqttOptions::new(id, (host.name.clone(), host.port));
         settings.set_clean_start(true).set_keep_alive(KEEP_ALIVE).set_outgoing_inflight_upper_limit(IN_FLIGHT);
-        settings.set_connect_timeout(self.options.timeout);
+        settings.set_connect_timeout(options.timeout);
         let mut network = NetworkOptions::new();
         network.set_tcp_nodelay(true);
         settings.set_network_options(network);
-        let username = self.options.username.as_ref().or(username.as_ref());
-        let password = self.options.password.as_ref().or(password.as_ref());
-        if let Some((username, password)) = username.zip(password) {
+        if let Some((username, password)) = &self.login {
             settings.set_credentials(username.clone(), password.expose().to_owned());
         }
         if let Some(tls) = &self.tls {
-            settings.set_transport(tls.transport());
+            settings.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(Arc::clone(tls))));
         }
         settings
     }

@@ -1,7 +1,6 @@
 //! What a broker and the client say, in the words of the port.
 
-use std::error::Error;
-
+use pillarbox_connect::tls;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt};
 use rumqttc::{
     ConnectReturnCode, ConnectionError, DisconnectReasonCode, PubAckReason, PublishResult, StateError, mqttbytes,
@@ -68,7 +67,7 @@ fn is_misconfigured(error: &ConnectionError) -> bool {
                 | Disconnect::UseAnotherServer
                 | Disconnect::ServerMoved
         ),
-        other => untrusted(other),
+        other => tls::failure(other).is_some(),
     }
 }
 
@@ -77,20 +76,6 @@ fn remedy(code: DisconnectReasonCode) -> &'static str {
         DisconnectReasonCode::SessionTakenOver => "; another client has the same `client_id`: give each its own",
         _ => "",
     }
-}
-
-/// Whether TLS has failed, which no waiting will mend. TLS wraps its errors as those of input and output, which hide their
-/// inside from `source`.
-fn untrusted(error: &ConnectionError) -> bool {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(cause) = next {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
 }
 
 /// What the acknowledgement says about its message.
@@ -116,12 +101,7 @@ pub(crate) fn receipt(result: &PublishResult, target: &str) -> Receipt {
     };
     let said = ack.properties.as_ref().and_then(|properties| properties.reason_string.as_ref());
     let text = said.map_or_else(|| format!("{target}: {problem}"), |said| format!("{target}: {problem} ({said})"));
-    Err(match kind {
-        PublishErrorKind::Unavailable => PublishError::unavailable(text),
-        PublishErrorKind::Misconfigured => PublishError::misconfigured(text),
-        PublishErrorKind::Temporary => PublishError::temporary(text),
-        PublishErrorKind::Permanent => PublishError::permanent(text),
-    })
+    Err(PublishError::new(kind, text))
 }
 
 #[cfg(test)]

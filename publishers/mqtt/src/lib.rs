@@ -29,12 +29,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod address;
 mod options;
 
 mod connect;
 mod session;
-mod tls;
 
 mod packet;
 mod publish;
@@ -45,21 +43,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pillarbox_connect::{Host, tls};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
+use rustls::ClientConfig;
 
-use address::Address;
 use session::Session;
-use tls::Tls;
 
 pub use options::MqttOptions;
 
 /// Publishes messages to topics of an MQTT broker.
 pub struct MqttPublisher {
     options: MqttOptions,
-    address: Address,
+    host: Host,
+    login: Option<(String, Secret)>,
     info: PublisherInfo,
-    tls: Option<Tls>,
+    tls: Option<Arc<ClientConfig>>,
     link: Link<Arc<Session>>,
 }
 
@@ -70,9 +69,10 @@ impl MqttPublisher {
     /// When an option is wrong, and when the connection would be without TLS to another machine and
     /// [`plaintext`](MqttOptions::plaintext) is not set.
     pub fn new(options: MqttOptions) -> Result<Self, ConfigError> {
-        let address = options.validate()?;
-        let tls = if address.tls { Some(Tls::new(options.ca_file.as_deref())?) } else { None };
-        Ok(Self { info: PublisherInfo::new("mqtt", address.to_string()), options, address, tls, link: Link::new() })
+        let (address, login) = options.validate()?;
+        let tls = address.scheme.tls.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?.map(Arc::new);
+        let info = PublisherInfo::new("mqtt", address.to_string());
+        Ok(Self { options, host: address.host, login, info, tls, link: Link::new() })
     }
 }
 

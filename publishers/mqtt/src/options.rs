@@ -1,11 +1,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pillarbox_connect::{Address, Form, Scheme, timeout};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
-use serde::{Deserialize, Deserializer};
+use pillarbox_core::publisher::Secret;
+use serde::Deserialize;
 
-use crate::address::Address;
+const URL: Form = Form {
+    schemes: &[Scheme::plain("mqtt", 1883), Scheme::tls("mqtts", 8883)],
+    several: false,
+    path: false,
+    remedy: "write it as `mqtts://HOST:PORT`",
+};
 
 /// Where the broker is and how messages are published.
 ///
@@ -32,7 +38,7 @@ pub struct MqttOptions {
     #[serde(default)]
     pub password: Option<Secret>,
     /// How long one call to publish, and connecting, may take. Default: 10 s.
-    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.
     #[serde(default)]
@@ -52,13 +58,13 @@ pub struct MqttOptions {
 }
 
 impl MqttOptions {
-    /// The defaults, for the Redis at `url`.
+    /// The defaults, for the broker at `url`.
     pub fn new(url: impl Into<Secret>) -> Self {
         Self {
             url: url.into(),
             username: None,
             password: None,
-            timeout: ten_seconds(),
+            timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
             client_id: None,
@@ -66,35 +72,12 @@ impl MqttOptions {
         }
     }
 
-    /// Validates all options and says what the URL says.
-    pub(crate) fn validate(&self) -> Result<Address, ConfigError> {
-        let address = Address::parse(self.url.expose())?;
-        if !address.tls && !self.plaintext && !is_this_host(&address.host) {
-            return Err(ConfigError::new(
-                "url",
-                format!("is a connection without TLS to {}, another machine", address.host),
-                "write `mqtts://` for TLS, or set `plaintext = true` if the network is trusted",
-            ));
-        }
-        if !address.tls && self.ca_file.is_some() {
-            let remedy = "write `mqtts://` in `url`, or remove `ca_file`";
-            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
-        }
-        if self.username.is_some() && address.username.is_some() {
-            return Err(ConfigError::new("username", "is set, and the URL has a user too", "remove one of them"));
-        }
-        if self.password.is_some() && address.password.is_some() {
-            return Err(ConfigError::new("password", "is set, and the URL has a password too", "remove one of them"));
-        }
-        if (self.username.is_some() || address.username.is_some())
-            && self.password.is_none()
-            && address.password.is_none()
-        {
-            return Err(ConfigError::new("password", "is missing, and there is a user", "set `password`"));
-        }
-        if self.timeout.is_zero() {
-            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms; 10 s is the default"));
-        }
+    /// Validates all options and says where the broker is and whom to log in as.
+    pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
+        let address = URL.read(self.url.expose())?;
+        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
+        let login = address.login.clone().with(self.username.as_deref(), self.password.as_ref())?.pair()?;
+        timeout::check(self.timeout, &timeout::RANGE)?;
         if let Some(id) = &self.client_id
             && let Some(problem) = crate::packet::unsuitable(id)
         {
@@ -104,23 +87,12 @@ impl MqttOptions {
             let remedy = "set the largest body in bytes, or remove it";
             return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
         }
-        Ok(address)
+        Ok((address, login))
     }
-}
-
-fn ten_seconds() -> Duration {
-    Duration::from_secs(10)
 }
 
 fn about_a_quarter_of_a_gibibyte() -> usize {
     268_000_000
-}
-
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|_| {
-        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as \"10s\""))
-    })
 }
 
 #[cfg(test)]
@@ -135,27 +107,21 @@ mod tests {
             options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
         };
         assert_eq!(with(|_| {}), Ok(()));
-        assert_eq!(with(|options| options.url = "mqtt://[::1]:7000".into()), Ok(()));
         assert_eq!(with(|options| options.url = "mqtts://u:p@far.example".into()), Ok(()));
         assert_eq!(with(|options| (options.url, options.plaintext) = ("mqtt://far.example".into(), true)), Ok(()));
         type Change = fn(&mut MqttOptions);
-        let refused: [(&str, &str, Change); 14] = [
+        let refused: [(&str, &str, Change); 11] = [
             ("url", "plaintext = true", |o| o.url = "mqtt://user:hunter2@far.example".into()),
-            ("url", "is no URL", |o| o.url = "hunter2".into()),
-            ("url", "begins with \"http\"", |o| o.url = "http://:hunter2@localhost".into()),
-            ("url", "has no host", |o| o.url = "mqtt:///orders".into()),
+            ("url", "write it as `mqtts://HOST:PORT`", |o| o.url = "http://:hunter2@localhost".into()),
             ("url", "has a path", |o| o.url = "mqtt://localhost/orders".into()),
-            ("url", "has a query", |o| o.url = "mqtt://localhost?password=hunter2".into()),
-            ("url", "is no text", |o| o.url = "mqtt://:%FFhunter2@localhost".into()),
+            ("url", "several hosts", |o| o.url = "mqtt://localhost,127.0.0.1".into()),
             ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
             ("username", "a user too", |o| {
                 (o.url, o.username) = ("mqtt://a:hunter2@localhost".into(), Some("b".into()));
             }),
-            ("password", "a password too", |o| {
-                (o.url, o.password) = ("mqtt://:hunter2@localhost".into(), Some("hunter2".into()));
-            }),
+            ("username", "is missing", |o| o.password = Some("hunter2".into())),
             ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is zero", |o| o.timeout = Duration::ZERO),
+            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("client_id", "control character", |o| o.client_id = Some("a\n".to_owned())),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
@@ -167,6 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn a_url_says_where_the_broker_is_and_whom_to_log_in_as() {
+        let read = |url: &str| MqttOptions::new(url).validate().expect(url);
+        assert_eq!(read("mqtt://localhost").0.to_string(), "mqtt://localhost:1883");
+        let (address, login) = read("mqtts://u%3A:p%40ss@far.example/");
+        assert_eq!(
+            (&*address.to_string(), login),
+            ("mqtts://far.example:8883", Some(("u:".to_owned(), "p@ss".into())))
+        );
+    }
+
+    #[test]
     fn a_configuration_names_what_differs_from_the_defaults() {
         let read = |json: &str| serde_json::from_str::<MqttOptions>(json).map_err(|error| error.to_string());
         assert_eq!(read(r#"{"url":"mqtt://localhost"}"#), Ok(MqttOptions::new("mqtt://localhost")));
@@ -175,7 +152,6 @@ mod tests {
         let read_all = read(all).expect("reads");
         assert_eq!((read_all.timeout, read_all.max_body), (Duration::from_millis(500), 8));
         assert_eq!(read_all.client_id.as_deref(), Some("relay-1"));
-        assert!(read(r#"{"url":"mqtt://localhost","timeout":10}"#).is_err());
         assert!(read(r#"{"url":"mqtt://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
         assert!(read(r#"{"url":"mqtt://localhost","clientid":1}"#).is_err_and(|e| e.contains("clientid")));
     }

@@ -16,7 +16,7 @@ pub(crate) async fn check(connector: &Connector, targets: &[String], deadline: I
             return Err(PublishError::misconfigured(format!("`{shown}` is no subject to publish to: it {problem}")));
         }
     }
-    let connection = connector.connection(deadline).await?;
+    let connection = connector.connection(deadline).await?.connection;
     let checking = async {
         if targets.is_empty() {
             return enabled(&connection).await;
@@ -27,9 +27,7 @@ pub(crate) async fn check(connector: &Connector, targets: &[String], deadline: I
         Ok(())
     };
     let outcome = timeout_at(deadline, checking).await;
-    outcome.unwrap_or_else(|_| {
-        Err(PublishError::unavailable(format!("{} did not answer in time", connector.servers.shown)))
-    })
+    outcome.unwrap_or_else(|_| Err(connector.late()))
 }
 
 const REQUEST: &str = "$JS.API.STREAM.NAMES";

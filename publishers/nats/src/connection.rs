@@ -8,10 +8,10 @@ use async_nats::{Client, ConnectOptions, ServerAddr};
 use pillarbox_core::publisher::PublishError;
 use tokio::time::Instant;
 
+use crate::connect::Connector;
 use crate::error::{Failure, sort};
 use crate::refusals::Refusals;
-use crate::servers::{Login, Servers};
-use crate::{NatsOptions, tls};
+use crate::servers::Login;
 
 /// Messages of all calls that are under way on a connection.
 pub(crate) const IN_FLIGHT: usize = 8192;
@@ -28,9 +28,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(options: &NatsOptions, servers: &Servers) -> Result<Self, PublishError> {
+    pub(crate) async fn open(connector: &Connector) -> Result<Self, PublishError> {
+        let Connector { options, servers, .. } = connector;
         let refusals = Arc::new(Refusals::default());
-        let connect = connect_options(options, servers, &refusals).await?;
+        let connect = connect_options(connector, &refusals).await?;
         let client =
             connect.connect(&*servers.addresses).await.map_err(|failure| sort(&Failure::Connect(&failure, servers)))?;
         forget_the_servers(&client).await?;
@@ -59,11 +60,8 @@ async fn forget_the_servers(client: &Client) -> Result<(), PublishError> {
     client.set_server_pool(nobody).await.map_err(unusable)
 }
 
-async fn connect_options(
-    options: &NatsOptions,
-    servers: &Servers,
-    refusals: &Arc<Refusals>,
-) -> Result<ConnectOptions, PublishError> {
+async fn connect_options(connector: &Connector, refusals: &Arc<Refusals>) -> Result<ConnectOptions, PublishError> {
+    let Connector { options, servers, tls, .. } = connector;
     let refusals = Arc::clone(refusals);
     let mut connect = ConnectOptions::new()
         .name("pillarbox")
@@ -82,9 +80,8 @@ async fn connect_options(
     if let Some(prefix) = &options.inbox_prefix {
         connect = connect.custom_inbox_prefix(prefix);
     }
-    // Beside `tls://`, since a server may ask for TLS whatever the address says.
-    if servers.addresses.iter().any(ServerAddr::tls_required) || options.ca_file.is_some() {
-        connect = connect.tls_client_config(tls::client_config(options.ca_file.as_deref())?);
+    if let Some(tls) = tls {
+        connect = connect.tls_client_config(tls.clone());
     }
     match &servers.login {
         Login::Nobody => Ok(connect),

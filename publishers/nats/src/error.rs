@@ -1,9 +1,9 @@
 use std::error::Error;
-use std::io;
 
 use async_nats::jetstream::ErrorCode as Code;
 use async_nats::jetstream::context::{GetStreamByNameError, PublishErrorKind, RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind, ServerError, jetstream};
+use pillarbox_connect::tls;
 use pillarbox_core::publisher::PublishError;
 
 use crate::refusals::Refusal;
@@ -57,7 +57,7 @@ fn connecting(error: &ConnectError, servers: &Servers) -> PublishError {
         ConnectErrorKind::ServerParse => PublishError::misconfigured(format!("{shown} is no server: {error}")),
         _ if sources(error).any(is_denial) => PublishError::misconfigured(denied(shown, &servers.login)),
         ConnectErrorKind::Tls => PublishError::misconfigured(format!("no TLS with {shown}: {error}")),
-        _ if sources(error).any(is_tls) => PublishError::misconfigured(format!(
+        _ if tls::failure(error).is_some() => PublishError::misconfigured(format!(
             "no TLS with {shown}: {error}; name the certificate authority of the servers with `ca_file`, and the servers as \
              their certificates do"
         )),
@@ -86,15 +86,6 @@ fn is_denial(source: &(dyn Error + 'static)) -> bool {
         ServerError::Other(text) => text.to_ascii_lowercase().contains("authentication"),
         ServerError::SlowConsumer(_) => false,
     })
-}
-
-/// Whether the two sides do not understand or do not trust each other.
-fn is_tls(source: &(dyn Error + 'static)) -> bool {
-    source.is::<rustls::Error>()
-        || source
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-            .is_some_and(|inner| inner.downcast_ref::<rustls::Error>().is_some())
 }
 
 fn publishing(error: &jetstream::context::PublishError, subject: &str) -> PublishError {
@@ -164,6 +155,8 @@ fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dy
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use pillarbox_core::publisher::PublishErrorKind::{self as Kind, Misconfigured, Permanent, Temporary, Unavailable};
 
     use super::*;

@@ -42,7 +42,6 @@
 
 mod options;
 mod servers;
-mod tls;
 
 mod connect;
 mod connection;

@@ -25,21 +25,21 @@ pub(crate) async fn publish(
     if messages.is_empty() {
         return Vec::new();
     }
-    let connection = match connector.connection(deadline).await {
-        Ok(connection) => connection,
-        Err(failure) => return messages.iter().map(|_| Err(failure.clone())).collect(),
+    let linked = match connector.connection(deadline).await {
+        Ok(linked) => linked,
+        Err(failure) => return vec![Err(failure); messages.len()],
     };
     let expected_stream = connector.options.expected_stream.as_deref();
     let mut receipts = Vec::with_capacity(messages.len());
     let mut messages = messages.into_iter();
     while messages.len() > 0 {
         let messages = messages.by_ref().take(PORTION).collect();
-        let portion = Portion { connection: &connection, expected_stream, deadline, since: Instant::now() };
+        let portion = Portion { connection: &linked.connection, expected_stream, deadline, since: Instant::now() };
         let (answers, answering) = portion.publish(messages, room).await;
         receipts.extend(answers);
         if !answering {
             // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
-            connector.discard(&connection).await;
+            connector.link.lost(&linked);
         }
     }
     receipts

@@ -49,6 +49,6 @@ impl Publisher for NatsPublisher {
     }
 
     async fn close(&self) {
-        self.connector.close().await;
+        self.connector.link.close();
     }
 }

@@ -1,12 +1,19 @@
 use std::path::PathBuf;
 
 use async_nats::ServerAddr;
-use percent_encoding::percent_decode_str;
+use pillarbox_connect::{Form, Login as Given, Scheme};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
-use url::Url;
+use pillarbox_core::publisher::Secret;
 
 use crate::NatsOptions;
+
+/// Of one server: each has a scheme, and may have credentials.
+const URL: Form = Form {
+    schemes: &[Scheme::plain("nats", 4222), Scheme::tls("tls", 4222)],
+    several: false,
+    path: false,
+    remedy: "write `nats://HOST:PORT` or `tls://HOST:PORT`, several with commas between them",
+};
 
 /// Where the servers are, without credentials, and the credentials.
 #[derive(Debug, Clone)]
@@ -14,6 +21,8 @@ pub(crate) struct Servers {
     pub(crate) addresses: Vec<ServerAddr>,
     /// For people.
     pub(crate) shown: String,
+    /// Whether one of them is asked for TLS.
+    pub(crate) tls: bool,
     pub(crate) login: Login,
 }
 
@@ -32,25 +41,17 @@ const MOST_SERVERS: usize = 64;
 
 impl Servers {
     pub(crate) fn of(options: &NatsOptions) -> Result<Self, ConfigError> {
-        let mut logins = named(options);
-        let (mut addresses, mut shown) = (Vec::new(), Vec::new());
+        let mut logins = named(options)?;
+        let (mut addresses, mut shown, mut tls) = (Vec::new(), Vec::new(), false);
         for text in options.url.expose().split(',').map(str::trim) {
-            let mut url = parse(text)?;
-            if !options.plaintext && url.scheme() == "nats" && !url.host_str().is_some_and(is_this_host) {
-                let problem = format!("leads to {} without TLS", url.host_str().unwrap_or_default());
-                let remedy = "write `tls://` before its name, or set `plaintext = true` if the network is trusted";
-                return Err(ConfigError::new("url", problem, remedy));
-            }
-            if let Some(login) = take_login(&mut url)?
-                && !logins.contains(&login)
-            {
-                logins.push(login);
-            }
-            shown.push(url.as_str().trim_end_matches('/').to_owned());
-            // Its text names the scheme alone.
-            let address =
-                ServerAddr::from_url(url).map_err(|error| ConfigError::new("url", error.to_string(), REMEDY))?;
-            addresses.push(address);
+            let server = if text.contains("://") { URL.read(text)? } else { URL.read(&format!("nats://{text}"))? };
+            // A `ca_file` is of use whatever the address says: a server may ask for TLS by itself.
+            server.check_protection(options.plaintext, None)?;
+            tls |= server.scheme.tls;
+            let text = server.to_string();
+            addresses.push(text.parse().map_err(|error: std::io::Error| server.refuse(error.to_string()))?);
+            shown.push(text);
+            logins.extend(login(server.login)?.filter(|login| !logins.contains(login)));
         }
         if addresses.len() > MOST_SERVERS {
             let problem = format!("names {} servers", addresses.len());
@@ -66,52 +67,28 @@ impl Servers {
                  `credentials_file`; `nkey`",
             ));
         }
-        Ok(Self { addresses, shown: shown.join(","), login })
+        Ok(Self { addresses, shown: shown.join(","), tls, login })
     }
 }
 
-const REMEDY: &str = "write `nats://HOST:PORT` or `tls://HOST:PORT`, several with commas between them";
-
 /// The credentials that options of their own name.
-fn named(options: &NatsOptions) -> Vec<Login> {
-    let password = options.username.clone().zip(options.password.clone());
-    let password = password.map(|(username, password)| Login::Password(username, password));
+fn named(options: &NatsOptions) -> Result<Vec<Login>, ConfigError> {
+    let password = Given::default().with(options.username.as_deref(), options.password.as_ref())?.pair()?;
     let others = [
+        password.map(|(username, password)| Login::Password(username, password)),
         options.token.clone().map(Login::Token),
         options.credentials_file.clone().map(Login::File),
         options.nkey.clone().map(Login::Nkey),
     ];
-    password.into_iter().chain(others.into_iter().flatten()).collect()
+    Ok(others.into_iter().flatten().collect())
 }
 
-fn parse(text: &str) -> Result<Url, ConfigError> {
-    // The parser's errors quote nothing of the text, which may hold a password.
-    let url = if text.contains("://") { text.parse::<Url>() } else { format!("nats://{text}").parse() };
-    let url = url.map_err(|error| ConfigError::new("url", format!("is malformed: {error}"), REMEDY))?;
-    if !matches!(url.scheme(), "nats" | "tls") {
-        return Err(ConfigError::new("url", format!("begins with `{}://`", url.scheme()), REMEDY));
+/// The credentials of an address. A user without a password is a token.
+fn login(given: Given) -> Result<Option<Login>, ConfigError> {
+    match given {
+        Given { username: Some(token), password: None, .. } => Ok(Some(Login::Token(token.into()))),
+        both => Ok(both.pair()?.map(|(username, password)| Login::Password(username, password))),
     }
-    let bare = url.query().is_none() && url.fragment().is_none() && matches!(url.path(), "" | "/");
-    if !bare || url.host_str().is_none_or(str::is_empty) {
-        return Err(ConfigError::new("url", "is no host with a port", REMEDY));
-    }
-    Ok(url)
-}
-
-/// Takes the credentials out of an address, so that neither logs nor the client's own errors can show them.
-fn take_login(url: &mut Url) -> Result<Option<Login>, ConfigError> {
-    let decode = |text: &str| {
-        let text = percent_decode_str(text).decode_utf8().map(|text| text.into_owned());
-        text.map_err(|_| ConfigError::new("url", "holds credentials that are no UTF-8", "percent-encode their UTF-8"))
-    };
-    let login = match (url.username(), url.password()) {
-        ("", None) => return Ok(None),
-        (token, None) => Login::Token(decode(token)?.into()),
-        (username, Some(password)) => Login::Password(decode(username)?, decode(password)?.into()),
-    };
-    // Refused for addresses without a host alone, of which there are none here.
-    let removed = url.set_username("").and_then(|()| url.set_password(None));
-    removed.map(|()| Some(login)).map_err(|()| ConfigError::new("url", "is no host with a port", REMEDY))
 }
 
 #[cfg(test)]
@@ -128,7 +105,7 @@ mod tests {
     fn several_servers_are_read_and_their_credentials_are_not_shown() {
         let read = servers("tls://relay:p%40ss@a.internal, tls://relay:p%40ss@b.internal:4333/", |_| {}).expect("read");
         assert_eq!(read.login, Login::Password("relay".to_owned(), "p@ss".into()));
-        assert_eq!(read.shown, "tls://a.internal,tls://b.internal:4333");
+        assert_eq!((&*read.shown, read.tls), ("tls://a.internal:4222,tls://b.internal:4333", true));
         assert!(!format!("{read:?}").contains("p@ss") && !format!("{read:?}").contains("p%40ss"));
         let token = servers("localhost:4222", |options| options.token = Some("t".into())).expect("read");
         assert_eq!((token.login, token.addresses.len()), (Login::Token("t".into()), 1));
@@ -148,12 +125,15 @@ mod tests {
 
     #[test]
     fn what_is_no_server_is_refused_without_showing_it() {
-        for url in ["", "http://x", "nats://", "nats://h:99999", "ws://h", "nats://u:hunter2@h/p?q", "nats://hunter2@"]
-        {
+        for url in ["", "ws://h", "nats://localhost,", "nats://u:hunter2@h/p", "nats://hunter2@"] {
             let error = servers(url, |_| {}).expect_err(url);
             assert_eq!(error.field(), "url");
+            assert!(error.to_string().contains("write `nats://HOST:PORT` or `tls://HOST:PORT`"), "{error}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
+        let half = |change: fn(&mut NatsOptions)| servers("localhost", change).expect_err("refused").field();
+        assert_eq!(half(|options| options.username = Some("relay".to_owned())), "password");
+        assert_eq!(half(|options| options.password = Some("hunter2".into())), "username");
     }
 
     #[test]

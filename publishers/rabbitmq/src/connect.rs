@@ -4,14 +4,16 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_compat::CompatExt as _;
+use lapin::tcp::RustlsConnector;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{AsyncTcpStream, Connection, ConnectionProperties};
-use pillarbox_core::publisher::{Linked, PublishError, Secret};
+use pillarbox_connect::Host;
+use pillarbox_core::publisher::{Linked, PublishError};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::session::Session;
-use crate::{Address, RabbitMqPublisher, error};
+use crate::{RabbitMqPublisher, error};
 
 /// How often a broker and a client tell each other that they are there, in seconds; after two of these without a sign the
 /// connection is given up, by either side.
@@ -31,12 +33,7 @@ impl Drop for Socket {
 impl RabbitMqPublisher {
     /// The connection that all calls share; one that is known to be broken is replaced.
     pub(crate) async fn connected(&self) -> Result<Linked<Arc<Session>>, PublishError> {
-        let linked = self.link.get(self.connect()).await?;
-        if linked.connection.is_open() {
-            return Ok(linked);
-        }
-        self.link.lost(&linked);
-        self.link.get(self.connect()).await
+        self.link.get_if(|session| session.is_open(), self.connect()).await
     }
 
     async fn connect(&self) -> Result<Arc<Session>, PublishError> {
@@ -49,13 +46,13 @@ impl RabbitMqPublisher {
     }
 
     async fn log_in(&self) -> Result<Session, lapin::Error> {
-        let Address { host, port, .. } = &self.address;
-        let tcp = TcpStream::connect((host.as_str(), *port)).await?;
+        let Host { name, port, .. } = &self.host;
+        let tcp = TcpStream::connect((name.as_str(), *port)).await?;
         tcp.set_nodelay(true)?;
         let socket = Socket(tcp.as_fd().try_clone_to_owned()?.into());
         let plain = AsyncTcpStream::Plain(tcp.compat());
         let stream = match &self.tls {
-            Some(tls) => plain.into_rustls(&tls.connector(), host).await?,
+            Some(tls) => plain.into_rustls(&RustlsConnector::from(Arc::clone(tls)), name).await?,
             None => plain,
         };
         // The client asks for a stream once, since it is not told to reconnect by itself: what becomes of the messages that were
@@ -72,17 +69,16 @@ impl RabbitMqPublisher {
     }
 
     fn uri(&self) -> AMQPUri {
-        let Address { host, port, vhost, username, password, .. } = &self.address;
-        let login = |text: Option<&str>| text.unwrap_or("guest").to_owned();
-        let userinfo = AMQPUserInfo {
-            username: login(username.as_deref()),
-            password: login(password.as_ref().map(Secret::expose)),
+        let (username, password) = match &self.login {
+            Some((username, password)) => (username.as_str(), password.expose()),
+            None => ("guest", "guest"),
         };
+        let userinfo = AMQPUserInfo { username: username.to_owned(), password: password.to_owned() };
         AMQPUri {
             // TLS, if any, has been spoken already.
             scheme: AMQPScheme::AMQP,
-            authority: AMQPAuthority { userinfo, host: host.clone(), port: *port },
-            vhost: vhost.clone(),
+            authority: AMQPAuthority { userinfo, host: self.host.name.clone(), port: self.host.port },
+            vhost: self.vhost.clone(),
             query: AMQPQueryString { heartbeat: Some(HEARTBEAT), ..AMQPQueryString::default() },
         }
     }

@@ -1,9 +1,8 @@
 //! What RabbitMQ and its client say, in the words of the port.
 
-use std::error::Error as _;
-
 use lapin::ErrorKind;
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
+use pillarbox_connect::tls;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind};
 
 use crate::route::Route;
@@ -15,13 +14,7 @@ pub(crate) fn explain(error: &lapin::Error, about: &str) -> PublishError {
         ErrorKind::IOError(error) => error.to_string(),
         _ => error.to_string(),
     };
-    let text = format!("{about}: {said}");
-    match kind_of(error.kind()) {
-        PublishErrorKind::Unavailable => PublishError::unavailable(text),
-        PublishErrorKind::Misconfigured => PublishError::misconfigured(text),
-        PublishErrorKind::Temporary => PublishError::temporary(text),
-        PublishErrorKind::Permanent => PublishError::permanent(text),
-    }
+    PublishError::new(kind_of(error.kind()), format!("{about}: {said}"))
 }
 
 fn kind_of(error: &ErrorKind) -> PublishErrorKind {
@@ -39,15 +32,10 @@ fn kind_of(error: &ErrorKind) -> PublishErrorKind {
             AMQPErrorKind::Hard(_) => PublishErrorKind::Unavailable,
         },
         ErrorKind::AuthProviderError(_) | ErrorKind::InvalidProtocolVersion(_) => PublishErrorKind::Misconfigured,
-        ErrorKind::IOError(error) if untrusted(error) => PublishErrorKind::Misconfigured,
+        // Nothing that waiting would mend.
+        ErrorKind::IOError(error) if tls::failure(&**error).is_some() => PublishErrorKind::Misconfigured,
         _ => PublishErrorKind::Unavailable,
     }
-}
-
-/// Whether TLS has failed, which no waiting will mend.
-fn untrusted(error: &std::io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    inner.is_some() || error.source().is_some_and(|source| source.is::<rustls::Error>())
 }
 
 /// The exchange or the queue is not there.

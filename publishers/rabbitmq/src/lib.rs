@@ -33,13 +33,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod address;
 mod options;
 mod route;
 
 mod connect;
 mod session;
-mod tls;
 
 mod check;
 mod envelope;
@@ -54,13 +52,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pillarbox_connect::{Host, tls};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
+use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
-use address::Address;
 use session::Session;
-use tls::Tls;
 
 pub use options::RabbitMqOptions;
 
@@ -70,9 +68,11 @@ const CHANNELS: usize = 8;
 /// Publishes messages to exchanges of RabbitMQ.
 pub struct RabbitMqPublisher {
     options: RabbitMqOptions,
-    address: Address,
+    host: Host,
+    vhost: String,
+    login: Option<(String, Secret)>,
     info: PublisherInfo,
-    tls: Option<Tls>,
+    tls: Option<Arc<ClientConfig>>,
     link: Link<Arc<Session>>,
     channels: Semaphore,
 }
@@ -84,12 +84,16 @@ impl RabbitMqPublisher {
     /// When an option is wrong, and when the connection would be without TLS to another machine and
     /// [`plaintext`](RabbitMqOptions::plaintext) is not set.
     pub fn new(options: RabbitMqOptions) -> Result<Self, ConfigError> {
-        let address = options.validate()?;
-        let tls = if address.tls { Some(Tls::new(options.ca_file.as_deref())?) } else { None };
+        let (address, login) = options.validate()?;
+        let tls = address.scheme.tls.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?.map(Arc::new);
+        let shown = address.path.as_ref().filter(|vhost| *vhost != "/").map(|vhost| format!("{address}/{vhost}"));
         Ok(Self {
-            info: PublisherInfo::new("rabbitmq", address.to_string()),
+            info: PublisherInfo::new("rabbitmq", shown.unwrap_or_else(|| address.to_string())),
             options,
-            address,
+            host: address.host,
+            // Nobody who writes a slash at the end means the virtual host without a name.
+            vhost: address.path.unwrap_or_else(|| "/".to_owned()),
+            login,
             tls,
             link: Link::new(),
             channels: Semaphore::new(CHANNELS),

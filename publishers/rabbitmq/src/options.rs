@@ -1,11 +1,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pillarbox_connect::{Address, Form, Scheme, timeout};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
-use serde::{Deserialize, Deserializer};
+use pillarbox_core::publisher::Secret;
+use serde::Deserialize;
 
-use crate::address::Address;
+use crate::route::SHORT;
+
+const URL: Form = Form {
+    schemes: &[Scheme::plain("amqp", 5672), Scheme::tls("amqps", 5671)],
+    several: false,
+    path: true,
+    remedy: "write it as `amqps://HOST:PORT/VHOST`",
+};
 
 /// Where RabbitMQ is and how messages are published.
 ///
@@ -31,7 +39,7 @@ pub struct RabbitMqOptions {
     #[serde(default)]
     pub password: Option<Secret>,
     /// How long one call to publish, and connecting, may take. Default: 10 s.
-    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.
     #[serde(default)]
@@ -52,7 +60,7 @@ impl RabbitMqOptions {
             url: url.into(),
             username: None,
             password: None,
-            timeout: ten_seconds(),
+            timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
             max_body: sixteen_mebibytes(),
@@ -60,61 +68,30 @@ impl RabbitMqOptions {
     }
 
     /// Validates all options and says where the broker is and whom to log in as.
-    pub(crate) fn validate(&self) -> Result<Address, ConfigError> {
-        let mut address = Address::parse(self.url.expose())?;
-        if !address.tls && !self.plaintext && !is_this_host(&address.host) {
-            return Err(ConfigError::new(
-                "url",
-                format!("is a connection without TLS to {}, another machine", address.host),
-                "write `amqps://` for TLS, or set `plaintext = true` if the network is trusted",
-            ));
+    pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
+        let address = URL.read(self.url.expose())?;
+        if address.path.as_ref().is_some_and(|vhost| vhost.len() > SHORT) {
+            return Err(address.refuse(format!("has a virtual host of more than {SHORT} bytes")));
         }
-        if !address.tls && self.ca_file.is_some() {
-            let remedy = "write `amqps://` in `url`, or remove `ca_file`";
-            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
-        }
-        if self.username.is_some() && address.username.is_some() {
-            return Err(ConfigError::new("username", "is set, and the URL has a user too", "remove one of them"));
-        }
-        if self.password.is_some() && address.password.is_some() {
-            return Err(ConfigError::new("password", "is set, and the URL has a password too", "remove one of them"));
-        }
-        address.username = self.username.clone().or(address.username);
-        address.password = self.password.clone().or(address.password);
-        if address.username.is_some() != address.password.is_some() {
-            let (missing, there) =
-                if address.username.is_some() { ("password", "user") } else { ("username", "password") };
-            return Err(ConfigError::new(missing, format!("is missing, and there is a {there}"), "set both"));
-        }
-        if self.timeout.is_zero() {
-            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms; 10 s is the default"));
-        }
+        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
+        let login = address.login.clone().with(self.username.as_deref(), self.password.as_ref())?.pair()?;
+        timeout::check(self.timeout, &timeout::RANGE)?;
         if self.max_body == 0 {
             let remedy = "set the largest body in bytes, or remove it";
             return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
         }
-        Ok(address)
+        Ok((address, login))
     }
-}
-
-fn ten_seconds() -> Duration {
-    Duration::from_secs(10)
 }
 
 fn sixteen_mebibytes() -> usize {
     16 * 1024 * 1024
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|_| {
-        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as \"10s\""))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RabbitMqPublisher;
 
     #[test]
     fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
@@ -128,23 +105,19 @@ mod tests {
         assert_eq!(with(|o| (o.url, o.plaintext) = ("amqp://far.example".into(), true)), Ok(()));
         assert_eq!(with(|o| (o.url, o.password) = ("amqp://u@localhost".into(), Some("p".into()))), Ok(()));
         type Change = fn(&mut RabbitMqOptions);
-        let refused: [(&str, &str, Change); 13] = [
+        let refused: [(&str, &str, Change); 11] = [
             ("url", "plaintext = true", |o| o.url = "amqp://user:hunter2@far.example".into()),
-            ("url", "is no URL", |o| o.url = "hunter2".into()),
-            ("url", "begins with \"http\"", |o| o.url = "http://u:hunter2@localhost".into()),
-            ("url", "has no host", |o| o.url = "amqp:///shop".into()),
+            ("url", "write it as `amqps://HOST:PORT/VHOST`", |o| o.url = "http://u:hunter2@localhost".into()),
             ("url", "%2F", |o| o.url = "amqp://localhost/a/b".into()),
-            ("url", "has a query", |o| o.url = "amqp://localhost?password=hunter2".into()),
-            ("url", "is no text", |o| o.url = "amqp://u:%FFhunter2@localhost".into()),
+            ("url", "more than 255 bytes", |o| o.url = format!("amqp://localhost/{}", "x".repeat(256)).into()),
+            ("url", "several hosts", |o| o.url = "amqp://localhost,127.0.0.1".into()),
             ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
             ("username", "a user too", |o| {
                 (o.url, o.username) = ("amqp://a:hunter2@localhost".into(), Some("b".into()));
             }),
-            ("password", "a password too", |o| {
-                (o.url, o.password) = ("amqp://a:hunter2@localhost".into(), Some("hunter2".into()));
-            }),
+            ("username", "is missing", |o| o.password = Some("hunter2".into())),
             ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is zero", |o| o.timeout = Duration::ZERO),
+            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
         for (field, problem, change) in refused {
@@ -152,6 +125,21 @@ mod tests {
             assert_eq!(named, field, "{text}");
             assert!(text.contains(problem) && !text.contains("hunter2"), "{problem}: {text}");
         }
+    }
+
+    #[test]
+    fn a_url_names_a_virtual_host() {
+        let publisher = |url: &str| RabbitMqPublisher::new(RabbitMqOptions::new(url)).expect(url);
+        for (url, vhost, address) in [
+            ("amqp://localhost", "/", "amqp://localhost:5672"),
+            ("amqp://localhost/%2f", "/", "amqp://localhost:5672"),
+            ("amqps://u:p%40ss@far.example:7000/shop", "shop", "amqps://far.example:7000/shop"),
+            ("amqps://[::1]/a%2Fb/", "a/b", "amqps://[::1]:5671/a/b"),
+        ] {
+            let publisher = publisher(url);
+            assert_eq!((&*publisher.vhost, &*publisher.info.address), (vhost, address));
+        }
+        assert_eq!(publisher("amqp://u%3A:p%40ss@[::1]").login, Some(("u:".to_owned(), "p@ss".into())));
     }
 
     #[test]

@@ -1,63 +1,41 @@
 use std::path::Path;
 
+use pillarbox_connect::{Address, Host, tls};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Linked, PublishError};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, RedisConnectionInfo, TlsCertificates,
 };
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
-use crate::address::Address;
-use crate::{RedisOptions, RedisPublisher, error};
+use crate::{RedisPublisher, error};
 
 /// The client's settings; it connects later.
-pub(crate) fn client(address: &Address, options: &RedisOptions) -> Result<Client, ConfigError> {
-    let Address { host, port, .. } = address;
-    let endpoint = if address.tls {
+pub(crate) fn client(address: Address, database: i64, ca_file: Option<&Path>) -> Result<Client, ConfigError> {
+    let Address { scheme, host: Host { name: host, port, .. }, login, .. } = address;
+    let endpoint = if scheme.tls {
         // The client asks for the process's provider. Fails only if there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None }
+        ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
     } else {
-        ConnectionAddr::Tcp(host.clone(), *port)
+        ConnectionAddr::Tcp(host, port)
     };
-    let mut settings = RedisConnectionInfo::default().set_db(i64::from(address.database));
-    if let Some(username) = options.username.as_ref().or(address.username.as_ref()) {
+    let mut settings = RedisConnectionInfo::default().set_db(database);
+    if let Some(username) = login.username {
         settings = settings.set_username(username);
     }
-    if let Some(password) = options.password.as_ref().or(address.password.as_ref()) {
+    if let Some(password) = &login.password {
         settings = settings.set_password(password.expose());
     }
     let refuse = |error: redis::RedisError| ConfigError::new("url", format!("is refused: {error}"), "correct it");
     let info = endpoint.into_connection_info().map_err(refuse)?.set_redis_settings(settings);
-    match &options.ca_file {
+    match ca_file {
         None => Client::open(info).map_err(refuse),
         Some(file) => {
-            let root_cert = Some(authorities(file)?);
+            let root_cert = Some(tls::pem("ca_file", file)?);
             Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert }).map_err(refuse)
         }
     }
-}
-
-/// The content of a PEM file, once it is known to hold usable certificates.
-fn authorities(file: &Path) -> Result<Vec<u8>, ConfigError> {
-    let refuse = |problem: String| {
-        ConfigError::new("ca_file", format!("{} {problem}", file.display()), "name a PEM file of certificates")
-    };
-    let pem = std::fs::read(file).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        certificate
-            .map_err(|error| error.to_string())
-            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()))
-            .map_err(|error| refuse(format!("holds a certificate that cannot be used: {error}")))?;
-    }
-    if roots.is_empty() {
-        return Err(refuse("holds no certificates".to_owned()));
-    }
-    Ok(pem)
 }
 
 impl RedisPublisher {

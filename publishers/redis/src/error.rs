@@ -10,12 +10,7 @@ pub(crate) fn explain(error: &RedisError, about: &str) -> PublishError {
         (Some(code), None) => code.to_owned(),
         (None, _) => error.to_string(),
     };
-    match kind_of(error) {
-        PublishErrorKind::Unavailable => PublishError::unavailable(format!("{about}: {said}")),
-        PublishErrorKind::Misconfigured => PublishError::misconfigured(format!("{about}: {said}{}", remedy(error))),
-        PublishErrorKind::Temporary => PublishError::temporary(format!("{about}: {said}")),
-        PublishErrorKind::Permanent => PublishError::permanent(format!("{about}: {said}")),
-    }
+    PublishError::new(kind_of(error), format!("{about}: {said}{}", remedy(error)))
 }
 
 fn kind_of(error: &RedisError) -> PublishErrorKind {

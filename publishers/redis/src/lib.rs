@@ -35,7 +35,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod address;
 mod options;
 
 mod check;
@@ -74,10 +73,10 @@ impl RedisPublisher {
     /// When an option is wrong, and when the connection would be without TLS to another machine and
     /// [`plaintext`](RedisOptions::plaintext) is not set.
     pub fn new(options: RedisOptions) -> Result<Self, ConfigError> {
-        let address = options.validate()?;
+        let (address, database) = options.validate()?;
         Ok(Self {
-            info: PublisherInfo::new("redis", address.to_string()),
-            client: connect::client(&address, &options)?,
+            info: PublisherInfo::new("redis", format!("{address}/{database}")),
+            client: connect::client(address, database, options.ca_file.as_deref())?,
             options,
             link: Link::new(),
             pipelines: Semaphore::new(PIPELINES),

@@ -1,11 +1,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pillarbox_connect::{Address, Form, Scheme, timeout};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Secret, is_this_host};
-use serde::{Deserialize, Deserializer};
+use pillarbox_core::publisher::Secret;
+use serde::Deserialize;
 
-use crate::address::Address;
+const URL: Form = Form {
+    schemes: &[
+        Scheme::plain("redis", 6379),
+        Scheme::tls("rediss", 6379),
+        Scheme::plain("valkey", 6379),
+        Scheme::tls("valkeys", 6379),
+    ],
+    several: false,
+    path: true,
+    remedy: "write it as `rediss://HOST:PORT/DATABASE`",
+};
 
 /// Where Redis is and how streams are written.
 ///
@@ -31,7 +42,7 @@ pub struct RedisOptions {
     #[serde(default)]
     pub password: Option<Secret>,
     /// How long one call to publish, and connecting, may take. Default: 10 s.
-    #[serde(default = "ten_seconds", deserialize_with = "duration")]
+    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.
     #[serde(default)]
@@ -59,7 +70,7 @@ impl RedisOptions {
             url: url.into(),
             username: None,
             password: None,
-            timeout: ten_seconds(),
+            timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
             max_length: None,
@@ -68,35 +79,15 @@ impl RedisOptions {
         }
     }
 
-    /// Validates all options and says what the URL says.
-    pub(crate) fn validate(&self) -> Result<Address, ConfigError> {
-        let address = Address::parse(self.url.expose())?;
-        if !address.tls && !self.plaintext && !is_this_host(&address.host) {
-            return Err(ConfigError::new(
-                "url",
-                format!("is a connection without TLS to {}, another machine", address.host),
-                "write `rediss://` for TLS, or set `plaintext = true` if the network is trusted",
-            ));
-        }
-        if !address.tls && self.ca_file.is_some() {
-            let remedy = "write `rediss://` in `url`, or remove `ca_file`";
-            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
-        }
-        if self.username.is_some() && address.username.is_some() {
-            return Err(ConfigError::new("username", "is set, and the URL has a user too", "remove one of them"));
-        }
-        if self.password.is_some() && address.password.is_some() {
-            return Err(ConfigError::new("password", "is set, and the URL has a password too", "remove one of them"));
-        }
-        if (self.username.is_some() || address.username.is_some())
-            && self.password.is_none()
-            && address.password.is_none()
-        {
-            return Err(ConfigError::new("password", "is missing, and there is a user", "set `password`"));
-        }
-        if self.timeout.is_zero() {
-            return Err(ConfigError::new("timeout", "is zero", "set at least 1 ms; 10 s is the default"));
-        }
+    /// Validates all options and says where the server is, whom to log in as, and which database to take.
+    pub(crate) fn validate(&self) -> Result<(Address, i64), ConfigError> {
+        let mut address = URL.read(self.url.expose())?;
+        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
+        address.login = address.login.with(self.username.as_deref(), self.password.as_ref())?;
+        // At most what the client takes as a number of a database.
+        let database = address.path.as_deref().map_or(Ok(0), str::parse::<u32>);
+        let database = database.map_err(|_| address.refuse("has a path that is no number of a database"))?;
+        timeout::check(self.timeout, &timeout::RANGE)?;
         if self.max_length == Some(0) {
             let remedy = "set at least 1, or remove it to keep all entries";
             return Err(ConfigError::new("max_length", "is 0, which would keep nothing", remedy));
@@ -105,12 +96,8 @@ impl RedisOptions {
             let remedy = "set the largest body in bytes, or remove it";
             return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
         }
-        Ok(address)
+        Ok((address, i64::from(database)))
     }
-}
-
-fn ten_seconds() -> Duration {
-    Duration::from_secs(10)
 }
 
 fn half_a_gibibyte() -> usize {
@@ -121,16 +108,10 @@ fn yes() -> bool {
     true
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|_| {
-        serde::de::Error::custom(format!("{text:?} is no duration; write a number and a unit, such as \"10s\""))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RedisPublisher;
 
     #[test]
     fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
@@ -140,27 +121,21 @@ mod tests {
             options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
         };
         assert_eq!(with(|_| {}), Ok(()));
-        assert_eq!(with(|options| options.url = "redis://[::1]:7000/3".into()), Ok(()));
         assert_eq!(with(|options| options.url = "rediss://u:p@far.example".into()), Ok(()));
         assert_eq!(with(|options| (options.url, options.plaintext) = ("redis://far.example".into(), true)), Ok(()));
         type Change = fn(&mut RedisOptions);
-        let refused: [(&str, &str, Change); 14] = [
-            ("url", "plaintext = true", |o| o.url = "redis://user:hunter2@far.example".into()),
-            ("url", "is no URL", |o| o.url = "hunter2".into()),
-            ("url", "begins with \"http\"", |o| o.url = "http://:hunter2@localhost".into()),
-            ("url", "has no host", |o| o.url = "redis:///1".into()),
+        let refused: [(&str, &str, Change); 11] = [
+            ("url", "plaintext = true", |o| o.url = "valkey://user:hunter2@far.example".into()),
+            ("url", "write it as `rediss://HOST:PORT/DATABASE`", |o| o.url = "http://:hunter2@localhost".into()),
             ("url", "no number of a database", |o| o.url = "redis://localhost/orders".into()),
-            ("url", "has a query", |o| o.url = "redis://localhost?password=hunter2".into()),
-            ("url", "is no text", |o| o.url = "redis://:%FFhunter2@localhost".into()),
+            ("url", "no number of a database", |o| o.url = "redis://localhost/-1".into()),
+            ("url", "several hosts", |o| o.url = "redis://localhost,127.0.0.1".into()),
             ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
             ("username", "a user too", |o| {
                 (o.url, o.username) = ("redis://a:hunter2@localhost".into(), Some("b".into()));
             }),
-            ("password", "a password too", |o| {
-                (o.url, o.password) = ("redis://:hunter2@localhost".into(), Some("hunter2".into()));
-            }),
             ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is zero", |o| o.timeout = Duration::ZERO),
+            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("max_length", "is 0", |o| o.max_length = Some(0)),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
@@ -172,6 +147,20 @@ mod tests {
     }
 
     #[test]
+    fn a_url_names_a_database_and_perhaps_a_password_alone() {
+        for (url, shown) in [
+            ("redis://localhost", "redis://localhost:6379/0"),
+            ("valkeys://u:p%40ss@far.example:7000/12", "valkeys://far.example:7000/12"),
+            ("redis://:p%40ss@[::1]:7000/", "redis://[::1]:7000/0"),
+        ] {
+            let publisher = RedisPublisher::new(RedisOptions::new(url)).expect(url);
+            assert_eq!(publisher.info.address, shown);
+        }
+        let (address, _) = RedisOptions::new("redis://:p%40ss@localhost").validate().expect("a URL");
+        assert_eq!((address.login.username, address.login.password), (None, Some("p@ss".into())));
+    }
+
+    #[test]
     fn a_configuration_names_what_differs_from_the_defaults() {
         let read = |json: &str| serde_json::from_str::<RedisOptions>(json).map_err(|error| error.to_string());
         assert_eq!(read(r#"{"url":"redis://localhost"}"#), Ok(RedisOptions::new("redis://localhost")));
@@ -180,7 +169,6 @@ mod tests {
         let read_all = read(all).expect("reads");
         assert_eq!((read_all.timeout, read_all.create_streams), (Duration::from_millis(500), false));
         assert_eq!((read_all.max_length, read_all.max_body), (Some(9), 8));
-        assert!(read(r#"{"url":"redis://localhost","timeout":10}"#).is_err());
         assert!(read(r#"{"url":"redis://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
         assert!(read(r#"{"url":"redis://localhost","maxlength":1}"#).is_err_and(|e| e.contains("maxlength")));
     }

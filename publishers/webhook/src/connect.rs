@@ -3,18 +3,15 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pillarbox_connect::tls;
 use pillarbox_core::error::ConfigError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, redirect};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::address::is_public;
@@ -42,45 +39,14 @@ pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
         .map_err(|error| ConfigError::new("url", format!("gives no HTTP client: {error}"), "report this"))
 }
 
-/// The cryptography is handed in here, so that it works in a process with any default provider or none.
 fn tls(options: &WebhookOptions) -> Result<ClientConfig, ConfigError> {
-    let roots = match &options.ca_file {
-        Some(path) => roots_of(path)?,
-        None => {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() && !options.plaintext {
-                let remedy = "install its package `ca-certificates`, or name a PEM file";
-                return Err(ConfigError::new("ca_file", "is missing, and the system has no root certificates", remedy));
-            }
-            roots
+    match &options.ca_file {
+        // What goes without TLS needs no authorities; what does not is refused when it is sent.
+        None if options.plaintext => {
+            tls::trusting(tls::roots("ca_file", None).unwrap_or_else(|_| RootCertStore::empty()))
         }
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ConfigError::new("ca_file", format!("gives no TLS: {error}"), "report this"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
-}
-
-fn roots_of(path: &Path) -> Result<RootCertStore, ConfigError> {
-    let unusable = |problem: String| {
-        ConfigError::new("ca_file", format!("({}) {problem}", path.display()), "name a PEM file of root certificates")
-    };
-    let mut roots = RootCertStore::empty();
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|error| unusable(format!("cannot be read: {error}")))?;
-    for certificate in certificates {
-        certificate
-            .map_err(|error| unusable(format!("is malformed: {error}")))
-            .and_then(|der| roots.add(der).map_err(|error| unusable(format!("is unusable: {error}"))))?;
+        file => tls::client_config(file.as_deref()),
     }
-    if roots.is_empty() {
-        return Err(unusable("holds no certificate".to_owned()));
-    }
-    Ok(roots)
 }
 
 /// The value of the header `authorization`, if there is one.

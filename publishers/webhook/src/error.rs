@@ -1,9 +1,8 @@
 //! What became of a request that was not answered.
 
-use std::error::Error;
-use std::io;
-
+use pillarbox_connect::tls;
 use pillarbox_core::publisher::PublishError;
+use rustls::Error::{InvalidCertificate, NoCertificatesPresented};
 
 use crate::connect::PrivateName;
 
@@ -26,9 +25,9 @@ impl Failure {
     /// Reads the client's error. What it shows of the URL may be secret, so that is left out.
     pub(crate) fn of(error: reqwest::Error) -> (Self, String) {
         let error = error.without_url();
-        let failure = if sources(&error).any(|source| source.is::<PrivateName>()) {
+        let failure = if tls::causes(&error).any(|cause| cause.is::<PrivateName>()) {
             Self::PrivateAddress
-        } else if sources(&error).any(is_certificate) {
+        } else if matches!(tls::failure(&error), Some(InvalidCertificate(_) | NoCertificatesPresented)) {
             Self::Certificate
         } else if error.is_connect() {
             Self::NotConnected
@@ -38,7 +37,7 @@ impl Failure {
             Self::CutOff
         };
         // The innermost says what happened; the others, where in the client.
-        let innermost = sources(&error).last().map_or_else(|| error.to_string(), ToString::to_string);
+        let innermost = tls::causes(&error).last().map_or_else(|| error.to_string(), ToString::to_string);
         (failure, innermost)
     }
 
@@ -60,18 +59,6 @@ impl Failure {
             }
         }
     }
-}
-
-/// The error and what caused it. An `io::Error` hides its own inside.
-fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| {
-        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        inside.map(|inside| inside as &(dyn Error + 'static)).or_else(|| error.source())
-    })
-}
-
-fn is_certificate(error: &(dyn Error + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use pillarbox_connect::refuse_plaintext;
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{PublishError, Secret, is_this_host};
+use pillarbox_core::publisher::{PublishError, Secret};
 use url::{Host, Url};
 
 use crate::address::is_public;
@@ -35,7 +36,7 @@ impl Targets {
         let base = options.url.as_ref().map(|url| Base::parse(url, options)).transpose()?;
         let targets = Self { base, plaintext: options.plaintext, allow_private: options.allow_private };
         if let Some(base) = &targets.base {
-            targets.admit(&base.url).map_err(|(problem, remedy)| ConfigError::new("url", problem, remedy))?;
+            targets.admit(&base.url)?;
         }
         Ok(targets)
     }
@@ -86,26 +87,18 @@ impl Targets {
         };
         match self.admit(&url) {
             Ok(()) => Ok(url),
-            Err((problem, remedy)) => forbid(format!("the target {} {problem}; {remedy}", shown(&url))),
+            Err(error) => forbid(format!("the target {} {}; {}", shown(&url), error.problem(), error.remedy())),
         }
     }
 
-    /// Whether a URL may be used at all: by its scheme, and by its address where it names one. Problem and remedy.
-    fn admit(&self, url: &Url) -> Result<(), (String, &'static str)> {
-        let host = match url.host() {
-            Some(host) => host,
-            None => return Err(("names no host".to_owned(), "write https://host/path")),
-        };
+    /// Whether a URL may be used at all: by its scheme, and by its address where it names one.
+    fn admit(&self, url: &Url) -> Result<(), ConfigError> {
+        let refuse = |problem: &'static str| ConfigError::new("url", problem, "write https://host/path");
+        let host = url.host().ok_or_else(|| refuse("names no host"))?;
         match url.scheme() {
             "https" => {}
-            "http" if self.plaintext || is_this_host(&host.to_string()) => {}
-            "http" => {
-                return Err((
-                    "would send events without TLS to another machine".to_owned(),
-                    "write https://, or set `plaintext = true` where the network is trusted",
-                ));
-            }
-            _ => return Err(("has a scheme that is not HTTP".to_owned(), "write https://host/path")),
+            "http" => refuse_plaintext("url", "https", &host.to_string(), self.plaintext)?,
+            _ => return Err(refuse("has a scheme that is not HTTP")),
         }
         let address = match host {
             Host::Ipv4(address) => IpAddr::V4(address),
@@ -116,7 +109,8 @@ impl Targets {
         if self.allow_private || is_public(address) {
             return Ok(());
         }
-        Err((format!("leads to {address}, which is no public address"), "set `allow_private = true` if it is meant"))
+        let problem = format!("leads to {address}, which is no public address");
+        Err(ConfigError::new("url", problem, "set `allow_private = true` if it is meant"))
     }
 }
 
@@ -313,7 +307,7 @@ mod tests {
         assert!(error("h.example/x", |_| ()).contains("setting `url` is no URL"));
         assert!(error("mailto:a@b", |_| ()).contains("setting `url`"));
         assert!(error("ftp://h.example/", |_| ()).contains("not HTTP"));
-        assert!(error("http://h.example/", |_| ()).contains("write https://, or set `plaintext = true`"));
+        assert!(error("http://h.example/", |_| ()).contains("write `https://` for TLS, or set `plaintext = true`"));
         assert!(error("https://192.168.1.1/", |_| ()).contains("`allow_private = true`"));
         assert!(error("https://u:hunter2@h/", |o| o.token = Some("x".into())).contains("`token` contradicts the user"));
         assert!(targets(Some("http://h.example/"), |o| o.plaintext = true).is_ok());

@@ -287,5 +287,10 @@ fn an_authority_that_cannot_be_read_is_refused() {
     assert!(error(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("is malformed"));
     let mut options = WebhookOptions::default();
     options.ca_file = Some("/no/such.pem".into());
-    assert!(WebhookPublisher::new(options).expect_err("refused").to_string().contains("(/no/such.pem) cannot be read"));
+    assert!(
+        WebhookPublisher::new(options)
+            .expect_err("refused")
+            .to_string()
+            .contains("names /no/such.pem, which cannot be read")
+    );
 }

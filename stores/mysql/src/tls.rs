@@ -1,10 +1,9 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mysql_async::SslOpts;
+use pillarbox_connect::tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
 use crate::url;
 
@@ -59,10 +58,9 @@ impl Tls {
         if self.mode != SslMode::VerifyIdentity {
             return Ok(Some(SslOpts::default().with_danger_accept_invalid_certs(true)));
         }
-        let roots = match &self.ca_file {
-            Some(path) => roots_in(path)?,
-            None => system_roots()?,
-        };
+        // The driver would read the file itself, and take a missing one for a lost connection.
+        let roots = tls::certificates("ssl-ca", self.ca_file.as_deref())
+            .map_err(|error| StoreError::new(StoreErrorKind::Config, "prepare TLS", error.to_string()))?;
         let roots = roots.into_iter().map(|certificate| certificate.to_vec().into()).collect();
         Ok(Some(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots)))
     }
@@ -75,34 +73,4 @@ fn install_provider() {
         // Another thread may have been first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
-}
-
-fn system_roots() -> Result<Vec<CertificateDer<'static>>, StoreError> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        return Err(refuse(
-            "the system has no root certificates; install its package `ca-certificates`, or name a file with `ssl-ca`"
-                .to_owned(),
-        ));
-    }
-    Ok(found.certs)
-}
-
-/// The driver would read the file itself, and take a missing one for a lost connection.
-fn roots_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
-    let file = path.display();
-    let unusable =
-        |problem: String| refuse(format!("the root certificates in {file} {problem}; name a PEM file with `ssl-ca`"));
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|error| unusable(format!("cannot be read: {error}")))?;
-    let certificates: Vec<_> =
-        certificates.collect::<Result<_, _>>().map_err(|error| unusable(format!("are malformed: {error}")))?;
-    if certificates.is_empty() {
-        return Err(unusable("are none".to_owned()));
-    }
-    Ok(certificates)
-}
-
-fn refuse(message: String) -> StoreError {
-    StoreError::new(StoreErrorKind::Config, "prepare TLS", message)
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use pillarbox_connect::unknown_parameter;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use url::{Host, Url};
 
@@ -105,15 +106,8 @@ fn seconds(name: &str, value: &str) -> Result<Duration, StoreError> {
 }
 
 fn unknown(name: &str) -> StoreError {
-    // A password that was not escaped may have ended up here, so only what looks like a name is repeated.
-    let looks_like_a_name =
-        name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'));
-    let problem = if looks_like_a_name {
-        format!("has the unknown parameter `{name}`")
-    } else {
-        "has a parameter with a malformed name".to_owned()
-    };
-    refuse(&problem, &format!("remove it, or use one of {}", PARAMETERS.join(", ")))
+    let error = unknown_parameter(name, &PARAMETERS);
+    refuse(error.problem(), error.remedy())
 }
 
 pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {

@@ -1,11 +1,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pillarbox_connect::tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -66,37 +66,11 @@ impl Tls {
 
 impl Roots {
     fn load(&self) -> Result<RootCertStore, StoreError> {
-        let mut roots = RootCertStore::empty();
-        match self {
-            Self::System => {
-                let found = rustls_native_certs::load_native_certs();
-                roots.add_parsable_certificates(found.certs);
-                if roots.is_empty() {
-                    return Err(refuse(
-                        "the system has no root certificates; install its package `ca-certificates`, or name a file \
-                         with `sslrootcert`"
-                            .to_owned(),
-                    ));
-                }
-            }
-            Self::File(path) => {
-                let file = path.display();
-                let unusable = |problem: String| {
-                    refuse(format!("the root certificates in {file} {problem}; name a PEM file with `sslrootcert`"))
-                };
-                let certificates = CertificateDer::pem_file_iter(path)
-                    .map_err(|error| unusable(format!("cannot be read: {error}")))?;
-                for certificate in certificates {
-                    certificate
-                        .map_err(|error| unusable(format!("are malformed: {error}")))
-                        .and_then(|der| roots.add(der).map_err(|error| unusable(format!("are unusable: {error}"))))?;
-                }
-                if roots.is_empty() {
-                    return Err(unusable("are none".to_owned()));
-                }
-            }
-        }
-        Ok(roots)
+        let file = match self {
+            Self::System => None,
+            Self::File(path) => Some(path.as_path()),
+        };
+        tls::roots("sslrootcert", file).map_err(|error| refuse(error.to_string()))
     }
 }
 

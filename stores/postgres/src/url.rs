@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use pillarbox_connect::unknown_parameter;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
@@ -198,16 +199,8 @@ fn boolean(name: &str, value: &str) -> Result<bool, StoreError> {
 }
 
 fn unknown(name: &str) -> StoreError {
-    // A password that was not escaped may have ended up here, so only what looks like a name is repeated.
-    let looks_like_a_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    let problem = if looks_like_a_name {
-        format!("has the unknown parameter `{name}`")
-    } else {
-        "has a parameter with a malformed name".to_owned()
-    };
-    let mut known: Vec<&str> = DRIVER_PARAMETERS.iter().chain(&OUR_PARAMETERS).copied().collect();
-    known.sort_unstable();
-    refuse(&problem, &format!("remove it, or use one of {}", known.join(", ")))
+    let error = unknown_parameter(name, &[&DRIVER_PARAMETERS[..], &OUR_PARAMETERS].concat());
+    refuse(error.problem(), error.remedy())
 }
 
 pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {

@@ -47,7 +47,8 @@ impl PublishError {
         Self::new(PublishErrorKind::Permanent, problem)
     }
 
-    fn new(kind: PublishErrorKind, problem: impl Into<String>) -> Self {
+    /// An error of this kind.
+    pub fn new(kind: PublishErrorKind, problem: impl Into<String>) -> Self {
         Self { kind, problem: problem.into(), retry_after: None }
     }
 

@@ -63,19 +63,28 @@ impl<C: Clone> Link<C> {
     /// What `connect` failed with, here or in the call that this one waited for, or
     /// [`Unavailable`](super::PublishErrorKind::Unavailable) once the link is closed.
     pub async fn get(&self, connect: impl Future<Output = Result<C, PublishError>>) -> Result<Linked<C>, PublishError> {
-        let failed = {
-            let state = self.state();
-            if let Some(linked) = state.linked()? {
-                return Ok(linked);
-            }
-            state.failed
-        };
+        self.get_if(|_| true, connect).await
+    }
+
+    /// As [`get`](Self::get), for clients that can tell whether a connection is still open: one that is not is forgotten first.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_if(
+        &self,
+        is_open: impl Fn(&C) -> bool,
+        connect: impl Future<Output = Result<C, PublishError>>,
+    ) -> Result<Linked<C>, PublishError> {
+        let failed = self.state().failed;
+        if let Some(linked) = self.find(&is_open)? {
+            return Ok(linked);
+        }
         let _turn = self.turn.lock().await;
+        if let Some(linked) = self.find(&is_open)? {
+            return Ok(Linked { reused: false, ..linked });
+        }
         {
             let state = self.state();
-            if let Some(linked) = state.linked()? {
-                return Ok(Linked { reused: false, ..linked });
-            }
             if state.failed != failed {
                 state.failure.clone()?;
             }
@@ -111,6 +120,15 @@ impl<C: Clone> Link<C> {
         let mut state = self.state();
         state.closed = true;
         state.connection.take()
+    }
+
+    fn find(&self, is_open: impl Fn(&C) -> bool) -> Result<Option<Linked<C>>, PublishError> {
+        let found = self.state().linked()?;
+        if let Some(linked) = found.as_ref().filter(|linked| !is_open(&linked.connection)) {
+            self.lost(linked);
+            return Ok(None);
+        }
+        Ok(found)
     }
 
     fn state(&self) -> MutexGuard<'_, State<C>> {
@@ -184,6 +202,17 @@ mod tests {
         link.lost(&first);
         let third = link.get(async { Ok(3) }).await.expect("is there");
         assert_eq!((first.reused, second.reused, third.reused, third.connection), (false, false, true, 2));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_not_open_is_replaced() {
+        let link = Link::new();
+        link.get(async { Ok(1) }).await.expect("connects");
+        let same = link.get_if(|connection| *connection == 1, async { Ok(2) }).await.expect("is there");
+        let other = link.get_if(|connection| *connection != 1, async { Ok(2) }).await.expect("connects");
+        assert_eq!((same.connection, same.reused, other.connection, other.reused), (1, true, 2, false));
+        let failed = link.get_if(|_| false, async { Err(PublishError::unavailable("away")) }).await;
+        assert!(failed.is_err() && link.get(async { Ok(3) }).await.is_ok_and(|linked| linked.connection == 3));
     }
 
     #[tokio::test]

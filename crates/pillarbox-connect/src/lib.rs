@@ -1,0 +1,38 @@
+//! How the clients of [Pillarbox](https://docs.rs/pillarbox) are told to reach a server: where it is, whom to log in as, whose
+//! certificates to trust, how long to wait.
+//!
+//! What the options of publishers and stores have in common stands here once: the rule, and the words in which it is refused.
+//! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps what is
+//! its own: the names of its schemes, what a path means, how its client is made.
+//!
+//! ```
+//! use pillarbox_connect::{Form, Scheme};
+//!
+//! const URL: Form = Form {
+//!     schemes: &[Scheme::plain("mqtt", 1883), Scheme::tls("mqtts", 8883)],
+//!     several: false,
+//!     path: false,
+//!     remedy: "write it as `mqtts://HOST:PORT`",
+//! };
+//! let address = URL.read("mqtts://relay:p%40ss@broker.example.com")?;
+//! assert_eq!(address.to_string(), "mqtts://broker.example.com:8883");
+//! assert_eq!(address.login.username.as_deref(), Some("relay"));
+//! # Ok::<(), pillarbox_core::error::ConfigError>(())
+//! ```
+
+mod address;
+mod host;
+mod login;
+mod parameter;
+mod plaintext;
+
+pub mod timeout;
+
+#[cfg(feature = "tls")]
+pub mod tls;
+
+pub use address::{Address, Form, Scheme};
+pub use host::Host;
+pub use login::Login;
+pub use parameter::unknown_parameter;
+pub use plaintext::refuse_plaintext;
