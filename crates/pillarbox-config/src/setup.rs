@@ -169,6 +169,11 @@ impl Setup {
         })
     }
 
+    /// The span that every line which the outbox logs by itself stands in; one without a parent.
+    pub fn span(self, span: tracing::Span) -> Self {
+        self.step(move |builder| in_any_mode!(builder, it => it.span(span)))
+    }
+
     /// Where the time of events comes from. Default: the operating system.
     pub fn clock(self, clock: impl Clock) -> Self {
         self.step(move |builder| in_any_mode!(builder, it => it.clock(clock)))

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome, on_any_batch};
+use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::observe::Health;
 use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Store;
@@ -211,12 +211,9 @@ impl Relay {
 
     async fn start_source(&self, source: &Source, forwarder: &Forwarder) -> Result<Running, pillarbox_config::Error> {
         let store = source.open().await?;
-        let handler = on_any_batch(
-            self.file.server.batch,
-            OfSource { name: source.name.as_str().into(), forwarder: forwarder.clone() },
-        );
+        let handler = on_any_batch(self.file.server.batch, forwarder.clone());
         let setup = source.settings.clone().outbox().store(Arc::clone(&store)).gate(forwarder.gate()).handler(handler);
-        match setup.start().await {
+        match setup.span(span(&source.name)).start().await {
             Ok(outbox) => {
                 let info = store.info();
                 tracing::info!(address = info.address, table = info.table, "delivers from a database");
@@ -232,25 +229,7 @@ impl Relay {
 
 /// What every line of the log stands in that belongs to a source, at whatever level.
 fn span(source: &str) -> tracing::Span {
-    tracing::error_span!("deliver", source)
-}
-
-/// What delivers the events of a source, saying in the log whose they are.
-#[derive(Debug)]
-struct OfSource {
-    name: Box<str>,
-    forwarder: Forwarder,
-}
-
-impl BatchHandler for OfSource {
-    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
-        // Made when it is first polled, so that it stands in the span of the call.
-        Box::pin(async move { self.forwarder.handle(deliveries).instrument(span(&self.name)).await })
-    }
-
-    fn lane(&self, delivery: &Delivery) -> u64 {
-        self.forwarder.lane(delivery)
-    }
+    tracing::error_span!(parent: None, "deliver", source)
 }
 
 /// What delivers the events of each source, in their order.

@@ -302,6 +302,10 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
         (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
         (Routes::new().route(to("x").rate(0)), "setting `rate` is 0"),
         (Routes::new().route(to("x").with_header("event-id", "y")), "`with_headers` names `event-id`"),
+        (
+            Routes::new().route(to("x").format(Format::CloudeventsBinary).with_header("ce-id", "y")),
+            "`with_headers` names `ce-id`",
+        ),
         (Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })), "setting `breaker`"),
     ] {
         let error = refused(routes);

@@ -42,7 +42,7 @@ pub struct KafkaOptions {
 }
 
 /// librdkafka looks for messages that have waited too long once in a second.
-const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(900);
+pub(crate) const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(900);
 
 impl KafkaOptions {
     /// The defaults, with these brokers.

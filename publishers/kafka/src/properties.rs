@@ -39,7 +39,6 @@ const OURS: [&str; 21] = [
 /// When a further property cannot be set.
 pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConfig, ConfigError> {
     let mut config = ClientConfig::new();
-    let limit = options.timeout.as_millis().to_string();
     let set = [
         ("bootstrap.servers", address.brokers.clone()),
         ("client.id", "pillarbox".to_owned()),
@@ -51,9 +50,9 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
         ("allow.auto.create.topics", "false".to_owned()),
         // A call brings many messages at once: they are together without waiting for more.
         ("linger.ms", "1".to_owned()),
-        ("message.timeout.ms", limit.clone()),
-        // A broker that is silent for that long is connected to anew.
-        ("socket.timeout.ms", limit),
+        ("message.timeout.ms", options.timeout.as_millis().to_string()),
+        // A broker that is silent for that long is connected to anew; longer than five minutes is not to be had.
+        ("socket.timeout.ms", options.timeout.min(Duration::from_secs(300)).as_millis().to_string()),
         ("socket.connection.setup.timeout.ms", options.timeout.min(Duration::from_secs(10)).as_millis().to_string()),
         ("socket.nagle.disable", "true".to_owned()),
         ("reconnect.backoff.ms", "100".to_owned()),
@@ -101,7 +100,10 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::producer::BaseProducer;
+
     use super::*;
+    use crate::options::TIMEOUT;
 
     fn config(change: impl FnOnce(&mut KafkaOptions)) -> Result<ClientConfig, ConfigError> {
         let mut options = KafkaOptions::new("kafka://u:p@localhost");
@@ -130,5 +132,14 @@ mod tests {
         }
         let error = self::config(|o| o.ca_file = None).map(|_| ());
         assert_eq!(error, Ok(()));
+    }
+    #[test]
+    fn a_client_can_be_made_with_every_limit_of_time_that_is_allowed() {
+        for limit in [*TIMEOUT.start(), Duration::from_secs(301), *TIMEOUT.end()] {
+            let config = config(|o| o.timeout = limit).expect("properties");
+            let made: Result<BaseProducer, _> = config.create();
+            assert!(made.is_ok(), "{limit:?}: {:?}", made.err());
+            assert_eq!(config.get("message.timeout.ms"), Some(&*limit.as_millis().to_string()));
+        }
     }
 }

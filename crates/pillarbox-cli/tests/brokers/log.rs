@@ -30,7 +30,7 @@ async fn each_line_of_a_source_says_which_and_each_of_a_route_too() {
         wait_for_page(port, "/status", |_, body| body.matches("\"problem\"").count() == 2).await;
         let ended = stop(running).await;
         for source in ["shop", "billing"] {
-            for what in ["delivers from a database", "a route is paused"] {
+            for what in ["delivers from a database", "this node delivers", "a route is paused"] {
                 let says = |line: &&str| match format {
                     "json" => serde_json::from_str::<Value>(line).is_ok_and(|line| line["span"]["source"] == source),
                     _ => line.contains(&format!("{{source=\"{source}\"}}: ")),

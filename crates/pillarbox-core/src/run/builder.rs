@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
 use super::outbox::Writing;
@@ -36,6 +37,7 @@ pub struct OutboxBuilder<K> {
     fan_out: FanOut,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    span: Span,
     /// Mode `writer_only`: how long any row is kept.
     purge_all_after: Option<Duration>,
     /// Whether anything is delivered here, in a mode that does.
@@ -61,6 +63,7 @@ impl<K> OutboxBuilder<K> {
             fan_out: FanOut::default(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
+            span: Span::none(),
             purge_all_after: None,
             enabled: true,
             failure: None,
@@ -107,6 +110,18 @@ impl<K> OutboxBuilder<K> {
     /// What the names of this outbox's metrics begin with, before a dot. Default `pillarbox`.
     pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.config.metrics.prefix = prefix.into();
+        self
+    }
+
+    /// The span that every line which this outbox logs by itself stands in, and every span of its handlers, such as one that
+    /// names the database where there are several. It should have no parent: it lasts as long as the outbox. Default: none.
+    ///
+    /// ```
+    /// # use pillarbox_core::{run::Outbox, stores::memory::MemoryStore};
+    /// let outbox = Outbox::single_node(MemoryStore::new()).span(tracing::error_span!(parent: None, "outbox", database = "shop"));
+    /// ```
+    pub fn span(mut self, span: Span) -> Self {
+        self.span = span;
         self
     }
 
@@ -381,6 +396,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
             HotPath::of(K::MODE),
             &self.config,
             &self.handling.router,
+            self.span,
         ));
         let supervisor = Supervisor::new(&shared, K::MODE, self.config, self.handling, self.random);
         let sent = Instant::now();
@@ -474,7 +490,7 @@ impl<K> OutboxBuilder<K> {
         let Handling { router, interceptors, .. } = self.handling;
         let (store, config) = (Arc::clone(&self.store), &self.config);
         let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
-        let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router));
+        let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router, self.span));
         let purge = &self.config.purge;
         let purger = self.purge_all_after.map(|older_than| Purger {
             store: self.store,

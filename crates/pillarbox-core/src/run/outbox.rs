@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::supervisor::{Membership, Supervisor};
 use super::{Config, OutboxBuilder, Role, kind};
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     writing: Writing,
     pub(crate) intake: Arc<Intake>,
     lease: Duration,
+    /// What every task of it runs in.
+    span: Span,
 }
 
 /// What events go through on their way into the table.
@@ -58,12 +60,13 @@ impl Shared {
         hot_path: HotPath,
         config: &Config,
         router: &Router,
+        span: Span,
     ) -> Self {
         let registrar = Registrar::new(&config.metrics.prefix, store.info());
         let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters);
-        Self { store, stamp, writing, intake: Arc::new(intake), lease: config.ownership.lease }
+        Self { store, stamp, writing, intake: Arc::new(intake), lease: config.ownership.lease, span }
     }
 }
 
@@ -119,8 +122,8 @@ impl Outbox {
             interval: supervisor.config.metrics.interval,
             mode: supervisor.mode,
         };
-        tasks.spawn(surveyor.run(role.clone()));
-        tasks.spawn(supervisor.run(first, acquired));
+        tasks.spawn(surveyor.run(role.clone()).instrument(shared.span.clone()));
+        tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
         tasks.close();
         let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
         Self { shared, running: Arc::new(running) }
@@ -131,7 +134,7 @@ impl Outbox {
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
         if let Some(purger) = purger {
-            tasks.spawn(Purger { stop: stop.clone(), ..purger }.run());
+            tasks.spawn(Purger { stop: stop.clone(), ..purger }.run().instrument(shared.span.clone()));
         }
         let stopped = stop.clone();
         tasks.spawn(async move {
@@ -172,7 +175,7 @@ impl Outbox {
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let Shared { store, stamp, writing, intake, lease: _ } = &*self.shared;
+        let Shared { store, stamp, writing, intake, lease: _, span: _ } = &*self.shared;
         let Writing { hooks, contexts, fan_out } = writing;
         let events = events.into_iter().map(|event| event.into_envelope(stamp)).collect::<Result<Vec<_>, _>>()?;
         let mut events = hooks.before_write(events).map_err(WriteError::Hook)?;
@@ -316,18 +319,20 @@ fn wake_each_other(
         (Arc::clone(shared), Arc::clone(random), stop.clone()),
         (Arc::clone(shared), Arc::clone(random), stop.clone()),
     );
-    tasks.spawn(async move {
+    let waking = async move {
         let (shared, random, stop) = ours;
         if let Some(wake_ups) = shared.store.wake_ups() {
             stop.run_until_cancelled(shared.intake.herald.run(wake_ups, &*random)).await;
         }
-    });
+    };
+    tasks.spawn(waking.instrument(shared.span.clone()));
     if delivers {
-        tasks.spawn(async move {
+        let listening = async move {
             let (shared, random, stop) = theirs;
             if let Some(wake_ups) = shared.store.wake_ups() {
                 stop.run_until_cancelled(listen(wake_ups, &shared.intake, &*random)).await;
             }
-        });
+        };
+        tasks.spawn(listening.instrument(shared.span.clone()));
     }
 }

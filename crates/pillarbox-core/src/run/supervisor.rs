@@ -4,6 +4,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::term::{Ended, Term};
 use super::{Config, Gate, Role, Shared};
@@ -123,7 +124,7 @@ impl Supervisor {
         let sent = member.sent;
         let ended = CancellationToken::new();
         let renewing = ended.clone();
-        self.tasks.spawn(async move { renewing.run_until_cancelled(lease.keep(sent)).await });
+        self.tasks.spawn(async move { renewing.run_until_cancelled(lease.keep(sent)).await }.in_current_span());
         let ended = ended.drop_guard();
         let turn = tokio::select! {
             turn = self.wait_for_turn(member, acquired) => turn,

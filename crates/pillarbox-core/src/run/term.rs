@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::Gate;
 use super::supervisor::Supervisor;
@@ -118,9 +119,9 @@ impl Term {
         };
         // Before any task runs: opening forgets what was known before this term.
         intake.open(feed.clone(), tenure.node.clone());
-        let settling = settler.spawn(settle.run()).abort_handle();
+        let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
         for _ in 0..config.dispatch.workers {
-            deliverers.spawn(Arc::clone(&worker).run());
+            deliverers.spawn(Arc::clone(&worker).run().in_current_span());
         }
         match &feed {
             Feed::Lanes(lanes) => {
@@ -138,7 +139,7 @@ impl Term {
                     verdicts: sender,
                     stop: stop_claiming.clone(),
                 };
-                deliverers.spawn(claimer.run());
+                deliverers.spawn(claimer.run().in_current_span());
             }
             Feed::Keys(lanes) => {
                 let reader = Reader {
@@ -154,7 +155,7 @@ impl Term {
                     stop: stop_claiming.clone(),
                     place: Place::default(),
                 };
-                deliverers.spawn(reader.run());
+                deliverers.spawn(reader.run().in_current_span());
                 let sharer = Sharer {
                     store: Arc::clone(&shared.store),
                     node: tenure.node.clone(),
@@ -165,11 +166,11 @@ impl Term {
                     lost: lost.clone(),
                     stop: stop_claiming.clone(),
                 };
-                deliverers.spawn(sharer.run());
+                deliverers.spawn(sharer.run().in_current_span());
             }
         }
         if let Some(purger) = purger(supervisor, stop_claiming.clone()) {
-            deliverers.spawn(purger.run());
+            deliverers.spawn(purger.run().in_current_span());
         }
         if tenure.fence() == Fence::Row {
             let caretaker = Caretaker {
@@ -181,13 +182,14 @@ impl Term {
                 lost: lost.clone(),
                 stop: stop_claiming.clone(),
             };
-            deliverers.spawn(caretaker.run());
+            deliverers.spawn(caretaker.run().in_current_span());
             let (store, intake, node) = (Arc::clone(&shared.store), Arc::clone(&intake), tenure.node.clone());
             let (random, stop) = (Arc::clone(random), stop_claiming.clone());
-            deliverers.spawn(async move {
+            let give_back = async move {
                 let Intake { surplus, registry, lookout, .. } = &*intake;
                 stop.run_until_cancelled(surplus.give_back(&*store, &node, registry, lookout, &*random)).await;
-            });
+            };
+            deliverers.spawn(give_back.in_current_span());
         }
 
         Self {

@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use super::RouteError;
 use crate::guard::Breaker;
 use crate::select::{Pattern, Selector};
-use crate::shape::{Format, HeaderRules, Template, is_ours};
+use crate::shape::{Format, HeaderRules, Template};
 
 pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
@@ -211,6 +211,7 @@ impl Route {
         }
         let target = template("to", &self.target)?;
         let key = self.key.as_deref().map(|key| template("key", key)).transpose()?;
+        let kind = self.publisher.as_ref().map_or("", |publisher| publisher.info().kind);
         let mut with = Vec::new();
         for (header, value) in &self.with {
             if header.is_empty() || header.chars().any(char::is_control) {
@@ -220,7 +221,7 @@ impl Route {
                     "name it",
                 ));
             }
-            if is_ours(header) {
+            if self.format.gives(kind, header) {
                 let problem = format!("names `{header}`, which every message has from its event");
                 return Err(error("with_headers", problem, "choose another name"));
             }

@@ -73,6 +73,12 @@ fn binding(kind: &str) -> &'static Binding {
     }
 }
 
+/// Whether binary mode has a header of this name, in messages to a broker of that kind.
+pub(super) fn is_attribute(kind: &str, name: &str) -> bool {
+    let Binding { id, source, spec_version, event_type, subject, time, partition_key, trace } = binding(kind);
+    [id, source, spec_version, event_type, subject, time, partition_key].contains(&&name) || trace.contains(&name)
+}
+
 /// The headers of binary mode.
 pub(super) fn binary(
     event: &Delivery,
@@ -148,4 +154,31 @@ pub(super) fn structured(event: &Delivery, key: Option<&str>, source: &str) -> R
     serde_json::to_vec(&envelope)
         .map(Bytes::from)
         .map_err(|error| format!("the event cannot be written as JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_named_as_the_protocol_of_the_broker_wants_them() {
+        for (kind, id) in [
+            ("nats", "ce-id"),
+            ("webhook", "ce-id"),
+            ("sqs", "ce-id"),
+            ("kafka", "ce_id"),
+            ("rabbitmq", "cloudEvents_id"),
+            ("mqtt", "id"),
+        ] {
+            let names = binding(kind);
+            assert_eq!(names.id, id, "{kind}");
+            let prefix = id.strip_suffix("id").expect("a prefix");
+            for attribute in
+                ["specversion", "type", "source", "subject", "time", "partitionkey", "traceparent", "tracestate"]
+            {
+                assert!(is_attribute(kind, &format!("{prefix}{attribute}")), "{kind}: {attribute}");
+            }
+            assert!(!is_attribute(kind, "region") && !is_attribute(kind, &format!("x{id}")), "{kind}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::Message;
 use serde::Deserialize;
 
+use super::headers::is_ours;
 use super::{HeaderRules, cloud_events};
 
 /// What the body of a message is, and which headers say what it is.
@@ -34,6 +35,11 @@ pub(crate) struct Outline<'a> {
 }
 
 impl Format {
+    /// Whether a header of this name comes from the event, in messages to a broker of that kind.
+    pub(crate) fn gives(self, kind: &str, name: &str) -> bool {
+        is_ours(name) || (self == Self::CloudeventsBinary && cloud_events::is_attribute(kind, name))
+    }
+
     /// Makes the message of an event.
     pub(crate) fn shape(self, event: &Delivery, outline: Outline<'_>, rules: &HeaderRules) -> Result<Message, String> {
         let key = outline.key.as_deref();

@@ -27,7 +27,7 @@ const OURS: [&str; 7] = [
 ];
 
 /// Whether a name is the outbox's to give.
-pub(crate) fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     OURS.contains(&name)
 }
 

@@ -7,5 +7,5 @@ mod template;
 
 pub use format::Format;
 pub(crate) use format::Outline;
-pub(crate) use headers::{HeaderRules, is_ours};
+pub(crate) use headers::HeaderRules;
 pub(crate) use template::Template;
