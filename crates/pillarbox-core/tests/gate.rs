@@ -1,4 +1,4 @@
-//! Events whose type is held back, in the modes where rows name who holds them.
+//! Events that one node cannot deliver now, in the mode where rows name who holds them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -95,4 +95,36 @@ async fn a_node_that_stops_holds_nothing_of_a_held_type() {
     outbox.shutdown().await;
     let rows = store.inspect().rows();
     assert!(rows.iter().all(|row| row.locked_by.is_none() && row.status == Status::New), "{rows:?}");
+}
+
+#[tokio::test]
+async fn what_only_this_node_cannot_deliver_is_left_to_others_and_not_taken_again() {
+    let store = written().await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let ill = {
+        let calls = Arc::clone(&calls);
+        move |_: Delivery| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Err::<(), _>(HandlerError::not_here(Duration::from_secs(600), "away")))
+        }
+    };
+    let cut_off = Outbox::multi_node(store.clone()).handle_type("a", ill).start().await.expect("starts");
+    while calls.load(Ordering::Relaxed) < EVENTS {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let untouched = |row: &MemoryRow| row.status == Status::New && row.attempts == 0 && row.available_at.is_none();
+    all(&store, |row| row.locked_by.is_none() && untouched(row)).await;
+    let delivered = Arc::new(AtomicUsize::new(0));
+    let well = {
+        let delivered = Arc::clone(&delivered);
+        move |_: Delivery| {
+            delivered.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(())
+        }
+    };
+    let other = Outbox::multi_node(store.clone()).handle_type("a", well).start().await.expect("starts");
+    all(&store, |row| row.status == Status::Done).await;
+    other.shutdown().await;
+    cut_off.shutdown().await;
+    assert_eq!((delivered.load(Ordering::Relaxed), calls.load(Ordering::Relaxed)), (EVENTS, EVENTS), "each once");
 }

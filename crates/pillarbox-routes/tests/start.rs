@@ -122,3 +122,26 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     assert_eq!(ill.calls().len(), 1, "after the first call already");
     outbox.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_makes_no_message_says_nothing_of_the_destination() {
+    let ill = MemoryPublisher::new();
+    ill.answer(Answer::Silence);
+    let route = Route::to(Arc::new(ill.clone()), "there.{tenant_id}").named("ill").types(["ill"]);
+    let forwarder = Routes::new().route(route).build().expect("valid");
+    forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
+    let store = MemoryStore::new();
+    let mut tx = store.begin();
+    insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
+    tx.commit();
+    let outbox = Outbox::single_node(store).gate(forwarder.gate()).handler(on_any_batch(9, forwarder.clone()));
+    let outbox = outbox.start().await.expect("starts");
+    let given_up = async {
+        while outbox.stats().dead == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(300), given_up).await.expect("it has no tenant");
+    assert_eq!(problem(&forwarder.status()[0].way), "it has not answered within 2s", "nobody has asked since");
+    outbox.shutdown().await;
+}

@@ -115,7 +115,10 @@ fn split(url: &str) -> Result<(&str, &str), StoreError> {
 
 /// Lets the driver read everything that it knows.
 fn driver_config(base: &str, kept: &[(&str, &str)]) -> Result<Config, StoreError> {
-    // The driver takes what precedes the first `@` for credentials, wherever that is.
+    // The driver takes what precedes the first `@` for credentials, wherever that is. What follows would be shown as a host.
+    if base.matches('@').count() > 1 {
+        return Err(refuse("has more than one `@`", "write it as %40 in a user, a password or a database's name"));
+    }
     let query: Vec<String> = kept.iter().map(|(name, value)| format!("{name}={}", value.replace('@', "%40"))).collect();
     let config: Config = format!("{base}?{}", query.join("&")).parse().map_err(|error: tokio_postgres::Error| {
         let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -283,6 +286,8 @@ mod tests {
             ("http://h", "postgres://"),
             ("postgres://", "names no host"),
             ("postgres://u@h/d?sslmod=require", "`sslmod`"),
+            ("postgres://u:pa@hunter2@h/d", "%40"),
+            ("postgres://u:pa@hunter2/x@h/d", "%40"),
             ("postgres://u@h/d?sslmode=off", "verify-full"),
             ("postgres://u@h/d?pgbouncer=yes", "`pgbouncer`"),
             ("postgres://u@h/d?connect_timeout=soon", "connect_timeout"),
@@ -291,7 +296,7 @@ mod tests {
         ];
         for (url, part) in table {
             let error = Target::parse(url).map(|_| ()).expect_err(url).to_string();
-            assert!(error.contains(part), "{url}: {error}");
+            assert!(error.contains(part) && !error.contains("hunter2"), "{url}: {error}");
         }
     }
 }

@@ -282,11 +282,16 @@ impl Worker {
         Some(self.decided(item, registered, attempt).await)
     }
 
-    /// Whether an event that was put off is one of those that are held back in the table anyway: then its row need not change.
-    /// One that its last node may have died of is marked as begun, and has to be recorded.
+    /// Whether an event that was put off is one of those that are held back in the table anyway, or that other nodes may have:
+    /// then its row need not change. One that its last node may have died of is marked as begun, and has to be recorded.
     fn is_left(&self, item: &Item, attempt: &Attempt) -> bool {
-        let put_off = matches!(attempt, Attempt::Ended(Err(error)) if error.is_deferred());
-        put_off && item.past == Past::Clean && self.gate.holds(&item.row.event_type)
+        let Attempt::Ended(Err(error)) = attempt else { return false };
+        if item.past != Past::Clean || !error.is_deferred() {
+            return false;
+        }
+        let shuns = |delay| self.intake.registry.shun(item.row.seq, Instant::now(), delay);
+        self.gate.holds(&item.row.event_type)
+            || (self.tenure.fence() == Fence::Row && error.elsewhere().is_some_and(shuns))
     }
 
     /// Forgets an event, and what waits behind it: the table has all of it, and is read again from there.

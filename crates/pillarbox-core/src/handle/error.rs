@@ -33,6 +33,8 @@ pub(crate) enum HandlerErrorKind {
     Retryable,
     RetryAfter(Duration),
     Deferred(Duration),
+    /// As `Deferred`, but only this process has to wait.
+    NotHere(Duration),
     Unrecoverable,
 }
 
@@ -51,6 +53,12 @@ impl HandlerError {
     /// and no attempt is counted, however long it lasts.
     pub fn deferred(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::Deferred(delay), source: error.into() }
+    }
+
+    /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
+    /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
+    pub fn not_here(delay: Duration, error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::NotHere(delay), source: error.into() }
     }
 
     /// A failure that no repetition will mend: the event goes DEAD at once and the attempt is not counted.
@@ -93,7 +101,15 @@ impl HandlerError {
 
     /// Whether nothing is counted, since no event is to blame.
     pub(crate) fn is_deferred(&self) -> bool {
-        matches!(self.kind, HandlerErrorKind::Deferred(_))
+        matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
+    }
+
+    /// For how long this process cannot take the event, where another may.
+    pub(crate) fn elsewhere(&self) -> Option<Duration> {
+        match self.kind {
+            HandlerErrorKind::NotHere(delay) => Some(delay),
+            _ => None,
+        }
     }
 
     pub(crate) fn kind(&self) -> HandlerErrorKind {

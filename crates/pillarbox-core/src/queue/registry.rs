@@ -1,6 +1,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use foldhash::HashMap;
+use tokio::time::Instant;
 
 use crate::ownership::Partitions;
 
@@ -9,6 +11,8 @@ const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 
 /// Rows that a fetch is asked to leave out at most.
 const MAX_EXCLUDED: usize = 10_000;
+/// Rows that are left to other nodes at most.
+const MAX_SHUNNED: usize = MAX_EXCLUDED / 2;
 
 /// Which rows this process has to do with, so that no row is ever in its memory twice.
 ///
@@ -41,6 +45,8 @@ struct Entries {
     fetching: bool,
     settled: Vec<i64>,
     called_off: bool,
+    /// Rows that other nodes may have, and until when this one does not take them.
+    shunned: HashMap<i64, Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +124,17 @@ impl Registry {
         }
     }
 
+    /// From now on a row is left to other nodes, for so long. False if there are too many of those.
+    pub(crate) fn shun(&self, seq: i64, now: Instant, delay: Duration) -> bool {
+        let mut entries = self.lock();
+        if entries.shunned.len() >= MAX_SHUNNED {
+            entries.shunned.retain(|_, until| *until > now);
+        }
+        let Some(until) = now.checked_add(delay).filter(|_| entries.shunned.len() < MAX_SHUNNED) else { return false };
+        entries.shunned.insert(seq, until);
+        true
+    }
+
     /// The partitions of rows that are held, in the order of `seqs`; 0 of one that is not.
     pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<u8> {
         let entries = self.lock();
@@ -134,6 +151,7 @@ impl Registry {
         let mut entries = self.lock();
         entries.rows.clear();
         entries.settled.clear();
+        entries.shunned.clear();
     }
 
     /// The rows that are held.
@@ -176,11 +194,15 @@ impl Sight<'_> {
         self.registry.lock().called_off
     }
 
-    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held.
+    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held, and
+    /// those that are left to other nodes.
     ///
     /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
     pub(crate) fn exclude(&self, above: i64) -> Vec<i64> {
-        let entries = self.registry.lock();
+        let mut entries = self.registry.lock();
+        let now = Instant::now();
+        entries.shunned.retain(|_, until| *until > now);
+        let shunned: Vec<i64> = entries.shunned.keys().copied().collect();
         let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
             Entry::Held { timed, .. } if *timed || *seq > above => Some(*seq),
             _ => None,
@@ -193,6 +215,7 @@ impl Sight<'_> {
             held.select_nth_unstable(MAX_EXCLUDED);
             held.truncate(MAX_EXCLUDED);
         }
+        held.extend(shunned);
         held
     }
 
@@ -297,5 +320,17 @@ mod tests {
         let sight = registry.sight();
         assert_eq!(sight.exclude(i64::MAX), [2]);
         assert_eq!(sight.exclude(i64::MIN).len(), 2);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_not_asked_for_until_its_time() {
+        let (registry, now, hour) = (Registry::default(), Instant::now(), Duration::from_secs(3600));
+        assert!(registry.shun(7, now, hour) && registry.shun(8, now, Duration::ZERO));
+        assert_eq!(registry.sight().exclude(100), [7], "wherever it stands");
+        let shunned = (0_i64..).take(2 * MAX_SHUNNED).filter(|seq| registry.shun(*seq, now, hour)).count();
+        assert!(shunned <= MAX_SHUNNED, "{shunned}");
+        assert!(registry.shun(-1, now + 2 * hour, hour), "what is over makes room");
+        registry.clear();
+        assert!(registry.sight().exclude(0).is_empty());
     }
 }

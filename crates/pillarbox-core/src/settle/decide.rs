@@ -56,7 +56,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
         Attempt::Ended(Err(error)) => match error.kind() {
             HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
-            HandlerErrorKind::Deferred(delay) => {
+            HandlerErrorKind::Deferred(delay) | HandlerErrorKind::NotHere(delay) => {
                 let error = Some(clean_error(&error.text()));
                 Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
             }
@@ -182,6 +182,7 @@ mod tests {
             (2, err(HandlerError::retry_after(minute, "x")), dead(3, "x")),
             (2, err(HandlerError::deferred(minute, "x")), retry(2, 60, Some("x"))),
             (9, err(HandlerError::deferred(minute, "never")), retry(9, 60, Some("never"))),
+            (9, err(HandlerError::not_here(minute, "never")), retry(9, 60, Some("never"))),
             (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
             (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
             // A filter speaks of errors that do not say themselves what should follow.

@@ -1,5 +1,5 @@
+use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -8,15 +8,15 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// What clients may hold, so that none that says nothing, or reads nothing, keeps the others from being answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// At once. Who comes then waits.
+    /// At once. Who comes then takes the place of who came first: a probe that asks at once is answered, however many there are
+    /// that say nothing.
     pub(super) connections: usize,
     /// How long each lasts, from the first byte of the question to the last of the answer.
     pub(super) time: Duration,
@@ -31,23 +31,22 @@ impl Default for Limits {
 /// Answers one question for each connection, until told to stop. Probes and scrapes are far apart, so that connections which
 /// stay open would gain nothing, and one that may not stay needs no other limits.
 pub(super) async fn answer(mut listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
-    loop {
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            // What goes wrong with a connection before it is there is of no interest; this waits for the next.
-            let (stream, _client) = Listener::accept(&mut listener).await;
-            (place, stream)
-        };
-        let Some((place, stream)) = stop.run_until_cancelled(next).await else { break };
+    let mut in_order: VecDeque<AbortHandle> = VecDeque::new();
+    // What goes wrong with a connection before it is there is of no interest; this waits for the next.
+    while let Some((stream, _client)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
         while connections.try_join_next().is_some() {}
+        in_order.retain(|connection| !connection.is_finished());
+        if in_order.len() >= limits.connections
+            && let Some(first) = in_order.pop_front()
+        {
+            first.abort();
+        }
         let (router, stop) = (router.clone(), stop.clone());
-        connections.spawn(async move {
-            let _place = place;
+        in_order.push_back(connections.spawn(async move {
             // Who takes too long is hung up on.
             drop(timeout(limits.time, talk(stream, router, stop)).await);
-        });
+        }));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
@@ -110,13 +109,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_are_talked_to_at_once_and_the_next_wait() {
-        let (address, _stop, _tasks) = serve(Limits { connections: 2, time: LONG }).await;
-        let silent = [TcpStream::connect(address).await.expect("one"), TcpStream::connect(address).await.expect("two")];
-        let mut third = pin!(told(address, QUESTION));
-        assert!(timeout(Duration::from_millis(200), third.as_mut()).await.is_err(), "there is no place for it");
-        drop(silent);
-        assert!(third.await.ends_with("well"));
+    async fn of_too_many_the_first_is_hung_up_on() {
+        let (address, _stop, _tasks) = serve(Limits { connections: 2, time: 10 * LONG }).await;
+        let mut silent = Vec::new();
+        for _ in 0..5 {
+            silent.push(TcpStream::connect(address).await.expect("connects"));
+        }
+        assert!(told(address, QUESTION).await.ends_with("well"), "it is not kept waiting");
+        let mut still_there = silent.split_off(4);
+        for mut stream in silent {
+            let ended = timeout(LONG, stream.read_to_end(&mut Vec::new())).await.expect("it is hung up on");
+            drop(ended);
+        }
+        let last = still_there.pop().expect("the fifth");
+        assert!(last.try_read(&mut [0]).is_err(), "there is room for it beside the question");
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> 
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
             let delay =
                 pause.unwrap_or(if kind == PublishErrorKind::Misconfigured { STRANDED } else { Duration::ZERO });
-            HandlerError::deferred(delay.max(asked.unwrap_or_default()), text)
+            HandlerError::not_here(delay.max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),
         (PublishErrorKind::Temporary, None) => HandlerError::retryable(text),

@@ -239,7 +239,8 @@ impl Inner {
         let receipts = send(line, sending, messages).await;
         drop(leave);
         let now = Instant::now();
-        let paused = self.learn(line, sending, now, verdict(&receipts));
+        // Where nothing could be sent, nothing was learnt.
+        let paused = if receipts.is_empty() { None } else { self.learn(line, sending, now, verdict(&receipts)) };
         let mut receipts = receipts.into_iter();
         let mut by_receipt = || {
             let pause = paused.map(|until| self.spread(until.saturating_duration_since(now)));
@@ -304,7 +305,7 @@ impl Inner {
         line.meters.deferred.increment(events.len() as u64);
         self.hold(sending, until);
         let delay = until.saturating_duration_since(Instant::now());
-        let answer = |_| Err(HandlerError::deferred(self.spread(delay), format!("route `{}` {why}", line.name)));
+        let answer = |_| Err(HandlerError::not_here(self.spread(delay), format!("route `{}` {why}", line.name)));
         events.iter().map(answer).collect()
     }
 
