@@ -149,11 +149,11 @@ impl Failure {
         match self {
             Self::Address(_)
             | Self::Config(_)
-            | Self::Relay(pillarbox_relay::RelayError::File(_) | pillarbox_relay::RelayError::Route { .. })
             | Self::NoDatabase
             | Self::Service(_)
             | Self::Start(StartError::Config(_)) => ExitCode::from(2),
             Self::Store(error) if error.kind() == StoreErrorKind::Config => ExitCode::from(2),
+            Self::Relay(error) if error.is_in_the_file() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }

@@ -61,12 +61,16 @@ impl Settings {
     pub fn database_url(&self) -> Result<DatabaseUrl, Error> {
         match (&self.store.url, &self.store.url_file) {
             (Some(url), _) => Ok(url.clone()),
+            (None, Some(path)) if path.to_string_lossy().contains("://") => {
+                let remedy = "put the URL into a file and name that, or give it as `store.url`";
+                Err(Error::invalid("store.url_file", &self.origins, "is a URL, where a file is to be named", remedy))
+            }
             (None, Some(path)) => match std::fs::read_to_string(path) {
                 Ok(text) => Ok(text.trim().into()),
                 Err(source) => Err(Error::File { what: "`store.url_file`", path: path.clone(), source }),
             },
             (None, None) => {
-                let remedy = "set it or `store.url_file`, in the file or by the environment, or hand in a store";
+                let remedy = "set it or `store.url_file`, in the file or by the environment";
                 Err(Error::invalid("store.url", &self.origins, "is missing", remedy))
             }
         }

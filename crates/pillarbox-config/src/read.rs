@@ -31,7 +31,8 @@ impl Given {
         match value {
             Some(value) => Self { key, value, origin }.checked(),
             None => {
-                let (problem, remedy) = (format!("is {text:?}").into(), keys.remedy(&key).into());
+                // Not shown: what was meant for another variable may be a secret.
+                let (problem, remedy) = ("has a value of another type, text".into(), keys.remedy(&key).into());
                 Err(Error::Invalid { key: key.into(), origin: Some(origin), problem, remedy })
             }
         }

@@ -193,8 +193,7 @@ fn values_of_another_type_or_out_of_range_are_refused() {
     let error = Loader::new().set("store.table", "a b").load().expect_err("refused");
     assert_eq!(format!("{error:?}"), error.to_string(), "what a `main` that returns it shows");
     let variable = [("PILLARBOX_CLAIM__BATCH", "many")];
-    let expected =
-        "setting `claim.batch` (variable PILLARBOX_CLAIM__BATCH) is \"many\"; write a whole number, such as 1000";
+    let expected = "setting `claim.batch` (variable PILLARBOX_CLAIM__BATCH) has a value of another type, text; write a whole number, such as 1000";
     assert_eq!(complaint("", &variable), expected);
 }
 

@@ -3,6 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use pillarbox_core::error::{StartError, StoreErrorKind};
 use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::observe::Health;
 use pillarbox_core::run::Outbox;
@@ -53,6 +54,24 @@ pub enum RelayError {
     /// The endpoint for health, status and metrics.
     #[error(transparent)]
     Serve(#[from] ServeError),
+}
+
+impl RelayError {
+    /// Whether the file has to be changed, so that trying again is in vain.
+    #[must_use]
+    pub fn is_in_the_file(&self) -> bool {
+        use pillarbox_config::Error;
+        match self {
+            Self::File(_) | Self::Route { .. } => true,
+            Self::Source { error, .. } => match &**error {
+                Error::Start(StartError::Config(_)) => true,
+                Error::Start(StartError::Store(error)) => error.kind() == StoreErrorKind::Config,
+                Error::Start(_) => false,
+                _ => true,
+            },
+            Self::Destination(_) | Self::Serve(_) => false,
+        }
+    }
 }
 
 /// An outbox that delivers, and what it delivers through.

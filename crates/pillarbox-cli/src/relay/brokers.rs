@@ -2,7 +2,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pillarbox::error::ConfigError;
-use pillarbox_relay::{Preview, Relay, RelayFile};
+use pillarbox_relay::{Preview, Relay, RelayError, RelayFile};
 use serde::Serialize;
 
 use crate::args::RelayArgs;
@@ -31,7 +31,7 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         let remedy = "leave it out; databases are named in the file";
         return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
     }
-    let relay = Relay::new(RelayFile::read(file).map_err(pillarbox_relay::RelayError::from)?)?;
+    let relay = Relay::new(RelayFile::read(file).map_err(RelayError::from)?)?;
     if args.check {
         return check(&relay, args.target.json).await;
     }
@@ -65,7 +65,8 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
 }
 
 async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
-    let problems: Vec<String> = relay.check().await.iter().map(ToString::to_string).collect();
+    let errors = relay.check().await;
+    let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let checked = Checked { ok: problems.is_empty(), problems, unchecked: relay.unchecked() };
     report::print_either(json, &checked, || {
         let mut text =
@@ -76,7 +77,11 @@ async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
         }
         text
     })?;
-    Ok(if checked.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match &errors[..] {
+        [] => ExitCode::SUCCESS,
+        errors if errors.iter().any(RelayError::is_in_the_file) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    })
 }
 
 /// A line for each kind of event and place to go.

@@ -53,6 +53,25 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         assert!(ended.code == Some(1) && format!("{ended:?}").contains("typo.db` does not exist"), "{ended:?}");
         assert!(!typo.exists(), "a typing error leaves no empty database behind");
     }
+    let file = shop.configure("single_node", &(PUBLISHER.to_owned() + route));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let url = text.lines().find(|line| line.starts_with("store.url")).expect("a source has a URL");
+    for (instead, expected) in [
+        ("", "source `shop`: setting `store.url` is missing; set it or `store.url_file`"),
+        (
+            "store.url_file = \"postgres://u:hunter2@h/x\"",
+            "is a URL, where a file is to be named; put the URL into a file",
+        ),
+        ("store.url_file = \"/no/such/file\"", "cannot read `store.url_file` /no/such/file"),
+        ("store.url = \"postgres://u:pa@hunter2@h/x\"", "has more than one `@`; write it as %40"),
+    ] {
+        std::fs::write(&file, text.replace(url, instead)).unwrap();
+        for args in [&[][..], &["--check"]] {
+            let ended = relay(&file, args).await;
+            let said = format!("{ended:?}");
+            assert!(ended.code == Some(2) && said.contains(expected) && !said.contains("hunter2"), "{said}");
+        }
+    }
     let ended = relay(&shop.folder.path().join("missing.toml"), &[]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("missing.toml"), "{ended:?}");
 }

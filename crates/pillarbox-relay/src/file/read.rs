@@ -3,6 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pillarbox_config::{Loader, Settings};
+use pillarbox_core::error::{StartError, StoreError, StoreErrorKind};
 use pillarbox_core::store::Store;
 use pillarbox_routes::{Route, RouteError, Routes};
 use serde::Deserialize;
@@ -36,12 +37,13 @@ impl Source {
         if let Some(file) =
             file_of(url.as_str()).filter(|file| !self.settings.store.migrate && !Path::new(file).exists())
         {
-            return Err(pillarbox_config::Error::Invalid {
-                key: "store.url".into(),
-                origin: None,
-                problem: format!("names no file: `{file}` does not exist").into(),
-                remedy: "check the path, which is relative to where the relay was started, or create the outbox with `pillarbox migrate`".into(),
-            });
+            // It may still be made: the file need not be wrong.
+            let problem = format!(
+                "`{file}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
+                 outbox with `pillarbox migrate`"
+            );
+            let error = StoreError::new(StoreErrorKind::Unavailable, "open the database", problem);
+            return Err(StartError::Store(error).into());
         }
         self.settings.connect().await
     }
