@@ -39,6 +39,22 @@ async fn all(store: &MemoryStore, is_so: impl Fn(&MemoryRow) -> bool) {
     }
 }
 
+/// How often the handler of a second node is called until all is DONE.
+async fn delivered_by_another(store: &MemoryStore) -> usize {
+    let delivered = Arc::new(AtomicUsize::new(0));
+    let well = {
+        let delivered = Arc::clone(&delivered);
+        move |_: Delivery| {
+            delivered.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(())
+        }
+    };
+    let other = Outbox::multi_node(store.clone()).handle_type("a", well).start().await.expect("starts");
+    all(store, |row| row.status == Status::Done).await;
+    other.shutdown().await;
+    delivered.load(Ordering::Relaxed)
+}
+
 #[tokio::test]
 async fn what_a_node_cannot_deliver_now_is_free_for_others() {
     let store = written().await;
@@ -62,19 +78,9 @@ async fn what_a_node_cannot_deliver_now_is_free_for_others() {
     let untouched = |row: &MemoryRow| row.status == Status::New && row.attempts == 0 && row.last_error.is_none();
     all(&store, |row| row.locked_by.is_none() && untouched(row)).await;
 
-    let delivered = Arc::new(AtomicUsize::new(0));
-    let well = {
-        let delivered = Arc::clone(&delivered);
-        move |_: Delivery| {
-            delivered.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(())
-        }
-    };
-    let other = Outbox::multi_node(store.clone()).handle_type("a", well).start().await.expect("starts");
-    all(&store, |row| row.status == Status::Done).await;
-    other.shutdown().await;
+    let delivered = delivered_by_another(&store).await;
     cut_off.shutdown().await;
-    assert_eq!(delivered.load(Ordering::Relaxed), EVENTS, "each once");
+    assert_eq!(delivered, EVENTS, "each once");
     assert!(taken() <= EVENTS, "no event was tried twice where its type was held: {}", taken());
 }
 
@@ -114,17 +120,7 @@ async fn what_only_this_node_cannot_deliver_is_left_to_others_and_not_taken_agai
     }
     let untouched = |row: &MemoryRow| row.status == Status::New && row.attempts == 0 && row.available_at.is_none();
     all(&store, |row| row.locked_by.is_none() && untouched(row)).await;
-    let delivered = Arc::new(AtomicUsize::new(0));
-    let well = {
-        let delivered = Arc::clone(&delivered);
-        move |_: Delivery| {
-            delivered.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(())
-        }
-    };
-    let other = Outbox::multi_node(store.clone()).handle_type("a", well).start().await.expect("starts");
-    all(&store, |row| row.status == Status::Done).await;
-    other.shutdown().await;
+    let delivered = delivered_by_another(&store).await;
     cut_off.shutdown().await;
-    assert_eq!((delivered.load(Ordering::Relaxed), calls.load(Ordering::Relaxed)), (EVENTS, EVENTS), "each once");
+    assert_eq!((delivered, calls.load(Ordering::Relaxed)), (EVENTS, EVENTS), "each once");
 }

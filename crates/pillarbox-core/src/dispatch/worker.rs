@@ -3,6 +3,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::{FutureExt as _, poll};
 use tokio::sync::mpsc;
@@ -275,23 +276,27 @@ impl Worker {
 
     /// What becomes of an event after an attempt, or of its fallback if it would be given up; `None` if it is left in the table.
     async fn verdict(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt) -> Option<Verdict> {
-        if self.is_left(item, &attempt) {
+        if self.leaves(item, &attempt) {
             self.leave(item.row.seq);
             return None;
         }
         Some(self.decided(item, registered, attempt).await)
     }
 
-    /// Whether an event that was put off is one of those that are held back in the table anyway, or that other nodes may have:
-    /// then its row need not change. One that its last node may have died of is marked as begun, and has to be recorded.
-    fn is_left(&self, item: &Item, attempt: &Attempt) -> bool {
+    /// Whether an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from
+    /// now on: then its row need not change. One that its last node may have died of is marked as begun, and has to be recorded.
+    fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
         let Attempt::Ended(Err(error)) = attempt else { return false };
         if item.past != Past::Clean || !error.is_deferred() {
             return false;
         }
-        let shuns = |delay| self.intake.registry.shun(item.row.seq, Instant::now(), delay);
         self.gate.holds(&item.row.event_type)
-            || (self.tenure.fence() == Fence::Row && error.elsewhere().is_some_and(shuns))
+            || (self.tenure.fence() == Fence::Row && error.elsewhere().is_some_and(|delay| self.shun(item, delay)))
+    }
+
+    /// Leaves an event to other nodes for so long, if there is room to remember that.
+    fn shun(&self, item: &Item, delay: Duration) -> bool {
+        self.intake.registry.shun(item.row.seq, Instant::now(), delay)
     }
 
     /// Forgets an event, and what waits behind it: the table has all of it, and is read again from there.

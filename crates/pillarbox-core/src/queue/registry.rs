@@ -211,9 +211,10 @@ impl Sight<'_> {
         drop(entries);
         // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
         // would meet first.
-        if held.len() > MAX_EXCLUDED {
-            held.select_nth_unstable(MAX_EXCLUDED);
-            held.truncate(MAX_EXCLUDED);
+        let room = MAX_EXCLUDED - shunned.len();
+        if held.len() > room {
+            held.select_nth_unstable(room);
+            held.truncate(room);
         }
         held.extend(shunned);
         held
@@ -330,6 +331,8 @@ mod tests {
         let shunned = (0_i64..).take(2 * MAX_SHUNNED).filter(|seq| registry.shun(*seq, now, hour)).count();
         assert!(shunned <= MAX_SHUNNED, "{shunned}");
         assert!(registry.shun(-1, now + 2 * hour, hour), "what is over makes room");
+        registry.sight().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (seq, false, 0)));
+        assert!(registry.sight().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
         registry.clear();
         assert!(registry.sight().exclude(0).is_empty());
     }

@@ -33,7 +33,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Asks until there is an answer, at most until `deadline`.
+    /// Asks until there is an answer, for as long as there is patience.
     async fn within(&self, patience: Duration) -> Result<(), PublishError> {
         let deadline = Instant::now() + patience;
         let mut last = None;
