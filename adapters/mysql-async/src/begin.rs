@@ -1,5 +1,8 @@
+use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Pool, Transaction, TxOpts};
-use pillarbox_core::write::{Begin, Finish};
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Finish, Probe};
 
 use crate::MysqlAsync;
 use crate::open::ensure_open;
@@ -34,11 +37,21 @@ impl Finish<MysqlAsync> for Transaction<'_> {
         self
     }
 
-    /// Commits, or fails if the server has already rolled the transaction back.
-    async fn commit(mut self) -> Result<(), Error> {
-        // The server answers COMMIT with success then, and the outbox would deliver events that do not exist.
+    /// Commits, or fails if the server has already rolled the transaction back: it answers `COMMIT` with success then, and the
+    /// outbox would deliver events that do not exist. A probe is a round trip of its own.
+    async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, Error> {
+        let mut found = Vec::new();
+        if let Some(sql) = &probe.sql {
+            let row = |(seq, event_id, handler): (i64, String, Option<String>)| RowId {
+                seq,
+                event_id: EventId::from_stored(&event_id),
+                handler: handler.map(String::into_boxed_str),
+            };
+            found = self.query_map(sql, row).await?;
+        }
         ensure_open(&mut self).await?;
-        Transaction::commit(self).await
+        Transaction::commit(self).await?;
+        Ok(found)
     }
 
     async fn rollback(self) -> Result<(), Error> {

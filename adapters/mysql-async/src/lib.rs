@@ -5,14 +5,18 @@
 //! use mysql_async::prelude::Queryable as _;
 //! use pillarbox_mysql_async as _;
 //!
-//! # async fn place(outbox: &Outbox, pool: &mysql_async::Pool) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn place(outbox: &Outbox, pool: mysql_async::Pool) -> Result<(), Box<dyn std::error::Error>> {
 //! let event = Envelope::json("order.placed", r#"{"order_id": "o-1"}"#)?;
 //!
-//! let mut tx = pool.start_transaction(mysql_async::TxOpts::default()).await?;
+//! let mut tx = outbox.begin(&pool).await?; // or `&mut conn`
 //! tx.query_drop("INSERT INTO orders (id) VALUES ('o-1')").await?;
-//! let written = outbox.write(&mut tx, event).await?;
+//! outbox.write(&mut tx, event).await?;
 //! tx.commit().await?;
-//! outbox.committed(written);
+//!
+//! // Or a transaction of your own.
+//! let mut tx = pool.start_transaction(mysql_async::TxOpts::default()).await?;
+//! let receipt = outbox.write(&mut tx, Envelope::json("order.placed", r#"{"order_id": "o-2"}"#)?).await?;
+//! outbox.commit(tx, receipt).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -20,8 +24,8 @@
 //! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
 //! with its feature `mysql-async` does without.
 //!
-//! Or through the guard, which dereferences to the driver's transaction and reports its commit by itself:
-//! `outbox.begin(&pool).await?`, or `outbox.begin(&mut conn).await?` with a connection.
+//! A commit asks in a round trip of its own which rows were not rolled back to a savepoint, unless nothing could be delivered
+//! from memory and no hook wants to know.
 //!
 //! A connection outside a transaction is no place to write events, and does not type-check:
 //!

@@ -9,11 +9,11 @@ use std::task::Poll;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
 use pillarbox_core::error::WriteError;
-use pillarbox_core::event::{Envelope, Stamp};
+use pillarbox_core::event::{Envelope, EventId, Stamp};
 use pillarbox_core::run::Outbox;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{RowId, Store as _};
 use pillarbox_core::stores::memory::MemoryStore;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
 use pillarbox_mysql_async as _;
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.
@@ -145,4 +145,52 @@ async fn a_transaction_that_the_server_rolled_back_is_found_out() {
     let rows: Option<i64> = theirs.query_first(text("SELECT COUNT(*) FROM {t}")).await.expect("counts");
     assert_eq!(rows, Some(4), "nothing was written outside");
     theirs.query_drop(text("DROP TABLE {t}")).await.expect("drops");
+}
+
+/// A probe for the rows 1 to 6 of the table `kept`.
+fn probe() -> Probe {
+    let rows: Vec<i64> = (1..=6).collect();
+    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
+}
+
+/// The rows that the probe finds.
+fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
+    seqs.into_iter()
+        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
+        .collect()
+}
+
+/// A statement that keeps a row.
+fn keep(seq: i64) -> String {
+    format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')")
+}
+
+#[tokio::test]
+async fn a_commit_tells_what_it_committed_of_savepoints() {
+    let pool = pool();
+    let create = "CREATE TEMPORARY TABLE kept (seq BIGINT, event_id VARCHAR(36)) ENGINE = InnoDB";
+    let mut connection = pool.get_conn().await.expect("connects");
+    connection.query_drop(create).await.expect("creates");
+    let mut tx = Begin::begin(&mut connection).await.expect("begins");
+    let undone = ["SAVEPOINT undone".to_owned(), keep(2), "ROLLBACK TO SAVEPOINT undone".to_owned()];
+    let released = ["SAVEPOINT released".to_owned(), keep(3), "RELEASE SAVEPOINT released".to_owned()];
+    for statement in [keep(1)].into_iter().chain(undone).chain(released) {
+        tx.query_drop(statement).await.expect("is done");
+    }
+    tx.query_drop("SELECT * FROM no_such_table").await.expect_err("it is missing");
+    let mut found = tx.commit_verified(&probe()).await.expect("commits: a failed statement fails alone");
+    found.sort_by_key(|row| row.seq);
+    assert_eq!(found, keys([1, 3]));
+
+    let mut tx = Begin::begin(&mut connection).await.expect("begins");
+    for statement in [keep(4), "ROLLBACK AND CHAIN".to_owned(), keep(5)] {
+        tx.query_drop(statement).await.expect("is done");
+    }
+    let probe = Probe { sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (4, 5)".to_owned()), ..probe() };
+    assert_eq!(tx.commit_verified(&probe).await.expect("commits"), keys([5]));
+    for end in ["ROLLBACK", "COMMIT"] {
+        let mut tx = Begin::begin(&mut connection).await.expect("begins");
+        tx.query_drop(end).await.expect("ends it");
+        tx.commit_verified(&probe).await.expect_err("there is nothing to commit");
+    }
 }

@@ -1,5 +1,6 @@
 use futures_util::TryStreamExt as _;
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Statement};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{
@@ -8,7 +9,7 @@ use sqlx::{
 };
 
 use crate::Sqlx;
-use crate::binds::unsupported;
+use crate::binds::{row_ids, unsupported};
 use crate::uninterrupted::Uninterrupted;
 
 /// Fails where no transaction is open: a savepoint is gone then as soon as it is set.
@@ -61,6 +62,10 @@ impl Connection<Sqlx> for MySqlTransaction<'_> {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
         Connection::insert(&mut **self, insert).await
     }
+
+    fn id(&self) -> ConnectionId {
+        Connection::id(&**self)
+    }
 }
 
 impl Begin<Sqlx> for &MySqlPool {
@@ -87,10 +92,17 @@ impl Finish<Sqlx> for MySqlTransaction<'_> {
         self
     }
 
-    /// Commits, or fails if the server has already rolled the transaction back.
-    async fn commit(mut self) -> Result<(), sqlx::Error> {
-        self.execute(sqlx::raw_sql(STILL_OPEN)).await?;
-        MySqlTransaction::commit(self).await
+    /// The probe shares its round trip with the statement that fails if the server has already rolled the transaction back.
+    async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        let found = match &probe.sql {
+            None => self.execute(sqlx::raw_sql(STILL_OPEN)).await.map(|_| Vec::new())?,
+            Some(sql) => {
+                let sql = AssertSqlSafe(format!("{STILL_OPEN}; {sql}"));
+                row_ids(&self.fetch_all(sqlx::raw_sql(sql)).await?)?
+            }
+        };
+        MySqlTransaction::commit(self).await?;
+        Ok(found)
     }
 
     async fn rollback(self) -> Result<(), sqlx::Error> {

@@ -1,10 +1,11 @@
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Statement};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
 
 use crate::Sqlx;
-use crate::binds::unsupported;
+use crate::binds::{row_ids, unsupported};
 use crate::uninterrupted::Uninterrupted;
 
 #[diagnostic::do_not_recommend]
@@ -44,6 +45,10 @@ impl Connection<Sqlx> for PgTransaction<'_> {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
         Connection::insert(&mut **self, insert).await
     }
+
+    fn id(&self) -> ConnectionId {
+        Connection::id(&**self)
+    }
 }
 
 impl Begin<Sqlx> for &PgPool {
@@ -70,13 +75,19 @@ impl Finish<Sqlx> for PgTransaction<'_> {
         self
     }
 
-    /// Commits, or fails if the transaction cannot be committed because a statement in it has failed.
-    async fn commit(mut self) -> Result<(), sqlx::Error> {
-        // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, which sqlx takes for success: the outbox
-        // would deliver events that do not exist. Any statement fails in such a transaction, so one is tried first; this one
-        // fails as well where somebody has ended the transaction by a statement of their own.
-        self.execute("SAVEPOINT pillarbox").await?;
-        PgTransaction::commit(self).await
+    /// PostgreSQL answers the `COMMIT` of a failed transaction with `ROLLBACK`, which sqlx takes for success. Any statement
+    /// fails in such a transaction, so one is tried first; `SAVEPOINT` fails as well where somebody has ended the transaction
+    /// by a statement of their own. The probe shares its round trip, and is planned for the table as it is now.
+    async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        let found = match &probe.sql {
+            None => self.execute("SAVEPOINT pillarbox").await.map(|_| Vec::new())?,
+            Some(sql) => {
+                let sql = AssertSqlSafe(format!("SAVEPOINT pillarbox; {sql}"));
+                row_ids(&self.fetch_all(sqlx::raw_sql(sql)).await?)?
+            }
+        };
+        PgTransaction::commit(self).await?;
+        Ok(found)
     }
 
     async fn rollback(self) -> Result<(), sqlx::Error> {

@@ -1,14 +1,17 @@
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Statement};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite, SqliteConnection, SqlitePool, SqliteTransaction};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, Row as _, Sqlite, SqliteConnection, SqlitePool, SqliteTransaction,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::Sqlx;
-use crate::binds::unsupported;
+use crate::binds::{row_ids, unsupported};
 
 #[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for SqliteConnection {
@@ -47,6 +50,10 @@ impl Connection<Sqlx> for SqliteTransaction<'_> {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
         Connection::insert(&mut **self, insert).await
     }
+
+    fn id(&self) -> ConnectionId {
+        Connection::id(&**self)
+    }
 }
 
 impl Begin<Sqlx> for &SqlitePool {
@@ -71,8 +78,14 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
         self
     }
 
-    async fn commit(self) -> Result<(), sqlx::Error> {
-        SqliteTransaction::commit(self).await
+    /// SQLite itself refuses to commit where no transaction is open.
+    async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        let found = match &probe.sql {
+            None => Vec::new(),
+            Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,
+        };
+        SqliteTransaction::commit(self).await?;
+        Ok(found)
     }
 
     async fn rollback(self) -> Result<(), sqlx::Error> {

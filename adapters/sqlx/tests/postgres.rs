@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use dropped::dropped_after;
 use pillarbox_core::error::WriteError;
-use pillarbox_core::event::Envelope;
+use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::run::Outbox;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{RowId, Store as _};
 use pillarbox_core::stores::memory::MemoryStore;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
 use pillarbox_sqlx as _;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{Connection as _, Executor as _, PgPool, Row as _, query, query_scalar};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgPool, Row as _, query, query_scalar};
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.
 async fn pool() -> PgPool {
@@ -200,4 +200,90 @@ async fn rolling_back_and_dropping_undo() {
     drop(tx);
     let left: i64 = query_scalar("SELECT count(*) FROM undone").fetch_one(&pool).await.expect("counts");
     assert_eq!(left, 0);
+}
+
+/// A probe for the rows 1 to 6 of the table `kept`.
+fn probe() -> Probe {
+    let rows: Vec<i64> = (1..=6).collect();
+    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
+}
+
+/// The rows that the probe finds.
+fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
+    seqs.into_iter()
+        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
+        .collect()
+}
+
+async fn kept() -> PgPool {
+    let pool = pool().await;
+    pool.execute("CREATE TEMP TABLE kept (seq bigint, event_id varchar(36))").await.expect("creates");
+    pool
+}
+
+/// Rows written before the ROLLBACK AND CHAIN are gone; the chained transaction commits.
+#[tokio::test]
+async fn what_was_rolled_back_and_chained_was_not_committed() {
+    let pool = kept().await;
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    tx.execute(keep(1)).await.expect("inserts");
+    tx.execute("ROLLBACK AND CHAIN").await.expect("begins anew");
+    tx.execute(keep(2)).await.expect("inserts");
+    assert_eq!(tx.commit_verified(&probe()).await.expect("commits"), keys([2]));
+}
+
+/// Its error was ignored, and PostgreSQL would answer the commit by rolling back.
+#[tokio::test]
+async fn the_verified_commit_of_a_failed_transaction_is_an_error_unless_a_savepoint_saves_it() {
+    let pool = kept().await;
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    tx.execute(keep(1)).await.expect("inserts");
+    tx.execute("SELECT 1 / 0").await.expect_err("division by zero");
+    let error = tx.commit_verified(&probe()).await.expect_err("PostgreSQL rolls back");
+    assert!(error.to_string().contains("current transaction is aborted"), "{error}");
+
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    tx.execute(keep(2)).await.expect("inserts");
+    tx.execute("SAVEPOINT saved").await.expect("sets it");
+    tx.execute(keep(3)).await.expect("inserts");
+    tx.execute("SELECT 1 / 0").await.expect_err("division by zero");
+    tx.execute("ROLLBACK TO SAVEPOINT saved").await.expect("rolls back");
+    assert_eq!(tx.commit_verified(&probe()).await.expect("commits"), keys([2]));
+}
+
+/// A statement that keeps a row.
+fn keep(seq: i64) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')"))
+}
+
+#[tokio::test]
+async fn a_commit_tells_what_it_committed_of_savepoints_and_nested_transactions() {
+    let pool = kept().await;
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    tx.execute(keep(1)).await.expect("inserts");
+    tx.execute("SAVEPOINT undone").await.expect("sets it");
+    tx.execute(keep(2)).await.expect("inserts");
+    tx.execute("ROLLBACK TO SAVEPOINT undone").await.expect("rolls back");
+    let mut nested = tx.begin().await.expect("begins");
+    nested.execute(keep(3)).await.expect("inserts");
+    nested.rollback().await.expect("rolls back");
+    let mut nested = tx.begin().await.expect("begins");
+    nested.execute(keep(4)).await.expect("inserts");
+    let mut inner = nested.begin().await.expect("begins");
+    inner.execute(keep(5)).await.expect("inserts");
+    drop(inner);
+    nested.commit().await.expect("commits");
+    let mut found = tx.commit_verified(&probe()).await.expect("commits");
+    found.sort_by_key(|row| row.seq);
+    assert_eq!(found, keys([1, 4]));
+}
+
+#[tokio::test]
+async fn a_guard_knows_its_connection_in_every_form() {
+    let pool = kept().await;
+    let mut tx = Begin::begin(&pool).await.expect("begins");
+    let id = Connection::id(&tx);
+    assert_eq!(Connection::id(&*tx), id);
+    let nested = tx.begin().await.expect("begins");
+    assert_eq!((Connection::id(&nested), Connection::id(&*nested)), (id, id));
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dropped::dropped_after;
-use pillarbox_core::event::Stamp;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_core::event::{EventId, Stamp};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{Connection as _, Executor as _, Row as _, SqlitePool, query_scalar};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqlitePool, query_scalar};
 use tokio::time::timeout;
 
 /// A database file with a pool of one connection, so that whatever a test leaves behind is what it finds next.
@@ -138,4 +139,73 @@ async fn rolling_back_and_dropping_undo() {
     drop(tx);
     let left: i64 = query_scalar("SELECT count(*) FROM bound").fetch_one(&database.pool).await.expect("counts");
     assert_eq!(left, 0);
+}
+
+/// A probe for the rows 1 to 6 of the table `kept`.
+fn probe() -> Probe {
+    let rows: Vec<i64> = (1..=6).collect();
+    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
+}
+
+/// The rows that the probe finds.
+fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
+    seqs.into_iter()
+        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
+        .collect()
+}
+
+async fn kept() -> Database {
+    let database = Database::new().await;
+    database.pool.execute("CREATE TABLE kept (seq INTEGER, event_id TEXT)").await.expect("creates");
+    database
+}
+
+#[tokio::test]
+async fn the_commit_of_a_transaction_that_was_ended_by_hand_is_an_error() {
+    for end in ["ROLLBACK", "COMMIT", "INSERT OR ROLLBACK INTO bound (seq) VALUES (7), (7)"] {
+        // sqlx goes on counting a transaction that was ended by hand, so each has a connection of its own.
+        let database = kept().await;
+        let mut tx = Begin::begin(&database.pool).await.expect("begins");
+        tx.execute(keep(1)).await.expect("inserts");
+        let _ended = tx.execute(end).await;
+        let error = tx.commit_verified(&probe()).await.expect_err("there is nothing to commit");
+        assert!(error.to_string().contains("no transaction is active"), "{end}: {error}");
+    }
+}
+
+/// A statement that keeps a row.
+fn keep(seq: i64) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')"))
+}
+
+#[tokio::test]
+async fn a_commit_tells_what_it_committed_of_savepoints_and_nested_transactions() {
+    let database = kept().await;
+    let mut tx = Begin::begin(&database.pool).await.expect("begins");
+    tx.execute(keep(1)).await.expect("inserts");
+    tx.execute("SAVEPOINT undone").await.expect("sets it");
+    tx.execute(keep(2)).await.expect("inserts");
+    tx.execute("ROLLBACK TO SAVEPOINT undone").await.expect("rolls back");
+    let mut nested = tx.begin().await.expect("begins");
+    nested.execute(keep(3)).await.expect("inserts");
+    nested.rollback().await.expect("rolls back");
+    let mut nested = tx.begin().await.expect("begins");
+    nested.execute(keep(4)).await.expect("inserts");
+    let mut inner = nested.begin().await.expect("begins");
+    inner.execute(keep(5)).await.expect("inserts");
+    drop(inner);
+    nested.commit().await.expect("commits");
+    let mut found = tx.commit_verified(&probe()).await.expect("commits");
+    found.sort_by_key(|row| row.seq);
+    assert_eq!(found, keys([1, 4]));
+}
+
+#[tokio::test]
+async fn a_guard_knows_its_connection_in_every_form() {
+    let database = kept().await;
+    let mut tx = Begin::begin(&database.pool).await.expect("begins");
+    let id = Connection::id(&tx);
+    assert_eq!(Connection::id(&*tx), id);
+    let nested = tx.begin().await.expect("begins");
+    assert_eq!((Connection::id(&nested), Connection::id(&*nested)), (id, id));
 }

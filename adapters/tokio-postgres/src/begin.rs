@@ -1,8 +1,10 @@
 use std::future::Future;
 
 use futures_util::TryStreamExt as _;
-use pillarbox_core::write::{Begin, Finish};
-use tokio_postgres::{Error, SimpleQueryStream};
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Finish, Probe};
+use tokio_postgres::{Error, SimpleQueryMessage, SimpleQueryStream};
 
 use crate::TokioPostgres;
 
@@ -29,17 +31,36 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
 ///
 /// PostgreSQL answers the COMMIT of either with no error that the driver would tell: the outbox would deliver events that do
 /// not exist.
-pub(crate) const PROBE: &str = "SAVEPOINT pillarbox";
+const STILL_OPEN: &str = "SAVEPOINT pillarbox";
+
+/// The statements before `COMMIT`, as one text that is planned for the table as it is now.
+pub(crate) fn before_commit(probe: &Probe) -> String {
+    match &probe.sql {
+        Some(sql) => format!("{STILL_OPEN}; {sql}"),
+        None => STILL_OPEN.to_owned(),
+    }
+}
+
+/// The rows that a probe has found, if `message` is one.
+pub(crate) fn row_id(message: &SimpleQueryMessage) -> Option<RowId> {
+    let SimpleQueryMessage::Row(row) = message else { return None };
+    let event_id = EventId::from_stored(row.get(1)?);
+    Some(RowId { seq: row.get(0)?.parse().ok()?, event_id, handler: row.get(2).map(Box::from) })
+}
 
 /// Commits in one round trip with the probe: both are sent before either is answered, in this order.
 async fn probe_and_commit(
     probe: Result<SimpleQueryStream, Error>,
     commit: impl Future<Output = Result<(), Error>>,
-) -> Result<(), Error> {
-    let probed = async { probe?.try_for_each(|_| std::future::ready(Ok(()))).await };
+) -> Result<Vec<RowId>, Error> {
+    let probed = async {
+        let keys = probe?.try_filter_map(|message| std::future::ready(Ok(row_id(&message))));
+        keys.try_collect::<Vec<_>>().await
+    };
     // The probe's error comes first: it names what the commit's answer hides.
     let (probed, committed) = futures_util::future::join(probed, commit).await;
-    probed.and(committed)
+    let found = probed?;
+    committed.map(|()| found)
 }
 
 impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
@@ -54,8 +75,8 @@ impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
         self
     }
 
-    async fn commit(self) -> Result<(), Error> {
-        let probe = self.client().simple_query_raw(PROBE).await;
+    async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, Error> {
+        let probe = self.client().simple_query_raw(&before_commit(probe)).await;
         probe_and_commit(probe, tokio_postgres::Transaction::commit(self)).await
     }
 
@@ -76,8 +97,8 @@ impl Finish<TokioPostgres> for deadpool_postgres::Transaction<'_> {
         self
     }
 
-    async fn commit(self) -> Result<(), Error> {
-        let probe = self.client().simple_query_raw(PROBE).await;
+    async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, Error> {
+        let probe = self.client().simple_query_raw(&before_commit(probe)).await;
         probe_and_commit(probe, deadpool_postgres::Transaction::commit(self)).await
     }
 

@@ -1,5 +1,5 @@
 use deadpool_postgres::GenericClient;
-use pillarbox_core::write::{Connection, Dialect, Insert, Statement};
+use pillarbox_core::write::{Connection, ConnectionId, Dialect, Insert, Statement};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
@@ -25,6 +25,11 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
         }
         Ok(seqs)
     }
+
+    /// Nested transactions are of the same client.
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of(self.client())
+    }
 }
 
 #[diagnostic::do_not_recommend]
@@ -40,6 +45,10 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
         insert_prepared(self, insert).await
+    }
+
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of(self.client())
     }
 }
 

@@ -8,11 +8,15 @@
 //! # async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let event = Envelope::json("order.placed", r#"{"order_id": "o-1"}"#)?;
 //!
-//! let mut tx = client.transaction().await?;
+//! let mut tx = outbox.begin(&mut *client).await?; // or deadpool's `&pool`
 //! tx.execute("INSERT INTO orders (id) VALUES ('o-1')", &[]).await?;
-//! let written = outbox.write(&mut tx, event).await?;
+//! outbox.write(&mut tx, event).await?;
 //! tx.commit().await?;
-//! outbox.committed(written);
+//!
+//! // Or a transaction of your own.
+//! let mut tx = client.transaction().await?;
+//! let receipt = outbox.write(&mut tx, Envelope::json("order.placed", r#"{"order_id": "o-2"}"#)?).await?;
+//! outbox.commit(tx, receipt).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -20,8 +24,8 @@
 //! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
 //! with its feature `tokio-postgres` does without.
 //!
-//! Or through the guard, which dereferences to the driver's transaction and reports its commit by itself:
-//! `outbox.begin(&pool).await?` with deadpool's pool, `outbox.begin(&mut client).await?` with a client of either crate.
+//! Before `COMMIT`, and in the same round trip, it is made sure that the transaction can be committed, and asked which rows
+//! were not rolled back to a savepoint.
 //!
 //! A client outside a transaction is no place to write events, and does not type-check:
 //!

@@ -3,16 +3,19 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use deadpool_postgres::{Client, Pool, PoolError};
-use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Connection, ConnectionId, Dialect, Finish, Insert, Probe};
+use tokio_postgres::SimpleQueryMessage;
 
 use crate::TokioPostgres;
-use crate::begin::PROBE;
+use crate::begin::{before_commit, row_id};
 use crate::insert::insert_prepared;
 
 /// A transaction that owns its connection: what `outbox.begin(&pool)` begins.
 ///
-/// It dereferences to deadpool's client, whose statements all run in the transaction. Dropped before it was ended, at
-/// whatever await, it rolls back before the connection does anything else.
+/// It dereferences to deadpool's client, whose statements all run in the transaction. The client's own `transaction()` knows of
+/// none around it: where you nest transactions, begin on a client, `outbox.begin(&mut client)`, or set savepoints by SQL.
+/// Dropped before it was ended, at whatever await, it rolls back before the connection does anything else.
 #[derive(Debug)]
 pub struct PooledTransaction {
     client: Client,
@@ -20,10 +23,10 @@ pub struct PooledTransaction {
 }
 
 impl PooledTransaction {
-    async fn end(mut self, sql: &str) -> Result<(), PoolError> {
-        self.client.batch_execute(sql).await?;
+    async fn end(mut self, sql: &str) -> Result<Vec<SimpleQueryMessage>, PoolError> {
+        let answers = self.client.simple_query(sql).await?;
         self.open = false;
-        Ok(())
+        Ok(answers)
     }
 }
 
@@ -71,6 +74,10 @@ impl Connection<TokioPostgres> for PooledTransaction {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, PoolError> {
         Ok(insert_prepared(&self.client, insert).await?)
     }
+
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of::<tokio_postgres::Client>(&self.client)
+    }
 }
 
 impl Finish<TokioPostgres> for PooledTransaction {
@@ -86,11 +93,12 @@ impl Finish<TokioPostgres> for PooledTransaction {
     }
 
     /// One round trip: what follows a statement that fails is not run.
-    async fn commit(self) -> Result<(), PoolError> {
-        self.end(&format!("{PROBE}; COMMIT")).await
+    async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, PoolError> {
+        let answers = self.end(&format!("{}; COMMIT", before_commit(probe))).await?;
+        Ok(answers.iter().filter_map(row_id).collect())
     }
 
     async fn rollback(self) -> Result<(), PoolError> {
-        self.end("ROLLBACK").await
+        self.end("ROLLBACK").await.map(drop)
     }
 }

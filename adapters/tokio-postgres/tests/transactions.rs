@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use deadpool_postgres::{Client, Manager, Pool};
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
 use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
 
@@ -193,4 +195,121 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
         }
     })
     .await
+}
+
+/// A probe for the rows 1 to 6 of the table `kept`.
+fn probe() -> Probe {
+    let rows: Vec<i64> = (1..=6).collect();
+    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
+}
+
+/// The rows that the probe finds.
+fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
+    seqs.into_iter()
+        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
+        .collect()
+}
+
+const KEPT: &str = "CREATE TEMP TABLE kept (seq bigint, event_id varchar(36))";
+
+/// A statement that keeps a row.
+fn keep(seq: i64) -> String {
+    format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')")
+}
+
+/// One row kept, one rolled back to a savepoint whose failure is ignored, one in a savepoint that is released.
+fn around_savepoints() -> [String; 5] {
+    let failing = format!("SAVEPOINT undone; {}", keep(2));
+    let undo = "ROLLBACK TO SAVEPOINT undone".to_owned();
+    [keep(1), failing, "SELECT 1 / 0".to_owned(), undo, format!("SAVEPOINT kept; {}; RELEASE SAVEPOINT kept", keep(3))]
+}
+
+/// The three kinds of a transaction alike: what was rolled back to a savepoint is not committed.
+#[tokio::test]
+async fn a_commit_tells_what_it_committed_of_savepoints() {
+    let pool = pool();
+    pool.get().await.expect("connects").batch_execute(KEPT).await.expect("creates");
+    macro_rules! commits {
+        ($transaction:expr) => {{
+            let transaction = $transaction;
+            for statement in around_savepoints() {
+                let _division_by_zero = transaction.batch_execute(&statement).await;
+            }
+            let mut found = transaction.commit_verified(&probe()).await.expect("commits");
+            found.sort_by_key(|row| row.seq);
+            assert_eq!(found, keys([1, 3]));
+        }};
+    }
+    commits!((&pool).begin().await.expect("begins"));
+    let mut client = pool.get().await.expect("connects");
+    client.batch_execute("TRUNCATE kept").await.expect("empties it");
+    commits!((&mut client).begin().await.expect("begins"));
+    client.batch_execute("TRUNCATE kept").await.expect("empties it");
+    let bare: &mut tokio_postgres::Client = &mut client;
+    commits!(bare.begin().await.expect("begins"));
+}
+
+/// Of both drivers. A transaction of the pool dereferences to a client, whose own `transaction()` knows of none around it: it ends
+/// that, which its commit notices.
+#[tokio::test]
+async fn a_commit_tells_what_it_committed_of_nested_transactions() {
+    let pool = pool();
+    pool.get().await.expect("connects").batch_execute(KEPT).await.expect("creates");
+    macro_rules! commits {
+        ($transaction:expr) => {{
+            let mut transaction = $transaction;
+            transaction.batch_execute(&keep(1)).await.expect("inserts");
+            let nested = transaction.transaction().await.expect("begins");
+            nested.batch_execute(&keep(2)).await.expect("inserts");
+            nested.rollback().await.expect("rolls back");
+            let nested = transaction.transaction().await.expect("begins");
+            nested.batch_execute(&keep(3)).await.expect("inserts");
+            nested.commit().await.expect("commits");
+            let mut found = transaction.commit_verified(&probe()).await.expect("commits");
+            found.sort_by_key(|row| row.seq);
+            assert_eq!(found, keys([1, 3]));
+        }};
+    }
+    let mut client = pool.get().await.expect("connects");
+    commits!((&mut client).begin().await.expect("begins"));
+    client.batch_execute("TRUNCATE kept").await.expect("empties it");
+    let bare: &mut tokio_postgres::Client = &mut client;
+    commits!(bare.begin().await.expect("begins"));
+    drop(client);
+    let mut pooled = (&pool).begin().await.expect("begins");
+    pooled.inner_mut().transaction().await.expect("begins").commit().await.expect("commits");
+    pooled.commit_verified(&probe()).await.expect_err("there is nothing to commit");
+}
+
+/// Its error was ignored, or it was ended by hand: no probe makes that a success. Chained, the rest of it is committed.
+#[tokio::test]
+async fn a_verified_commit_fails_where_there_is_nothing_to_commit() {
+    let pool = pool();
+    pool.get().await.expect("connects").batch_execute(KEPT).await.expect("creates");
+    for end in ["SELECT 1 / 0", "ROLLBACK", "COMMIT"] {
+        let pooled = (&pool).begin().await.expect("begins");
+        let _ended = pooled.batch_execute(end).await;
+        pooled.commit_verified(&probe()).await.expect_err("there is nothing to commit");
+        let mut client = pool.get().await.expect("connects");
+        let transaction = (&mut client).begin().await.expect("begins");
+        let _ended = transaction.batch_execute(end).await;
+        transaction.commit_verified(&probe()).await.expect_err("there is nothing to commit");
+        assert!(!is_inside_a_transaction(&client).await);
+    }
+    let pooled = (&pool).begin().await.expect("begins");
+    let chained = format!("{}; ROLLBACK AND CHAIN; {}", keep(1), keep(2));
+    for statement in chained.split("; ") {
+        pooled.batch_execute(statement).await.expect("is done");
+    }
+    assert_eq!(pooled.commit_verified(&probe()).await.expect("commits"), keys([2]));
+}
+
+#[tokio::test]
+async fn a_guard_knows_its_connection_in_every_form() {
+    let pool = pool();
+    let mut client = pool.get().await.expect("connects");
+    let mut transaction = (&mut client).begin().await.expect("begins");
+    let id = Connection::id(&transaction);
+    assert_eq!(Connection::id(&*transaction), id, "the driver's inside of the pool's");
+    assert_eq!(Connection::id(&transaction.transaction().await.expect("begins")), id);
 }

@@ -2,10 +2,11 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
+use pillarbox::store::refusal;
 
 use crate::address::UnknownAddress;
 use crate::args::Target;
-use crate::exporter::ExporterError;
+use crate::report::plain;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +55,10 @@ pub(crate) enum Failure {
          table, as in `--table shop.outbox_event`"
     )]
     NoDatabase,
-    #[error("there is no event `{0}` in this outbox")]
+    #[error("{}", no_event(.0))]
     NoEvent(String),
+    #[error("{}", no_row(*.0))]
+    NoRow(i64),
     #[error("event `{event_id}` has no row for handler `{handler}`")]
     NotForHandler { event_id: String, handler: String },
     /// An id that names several rows, where one may be meant.
@@ -90,7 +93,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Relay(#[from] pillarbox_relay::RelayError),
     #[error("--metrics: {0}")]
-    Exporter(#[from] ExporterError),
+    Endpoint(#[from] pillarbox_relay::ServeError),
     #[error("could not write the result")]
     Output(#[from] std::io::Error),
     #[error("could not render the result as JSON")]
@@ -141,7 +144,8 @@ impl Failure {
             }
             cause = current.source();
         }
-        text.replace('\n', " ")
+        // Who runs the program calls no library.
+        text.replace('\n', " ").replace(refusal::MIGRATE, "run `pillarbox migrate`")
     }
 
     /// 2 for what is wrong on the command line, 1 for all else.
@@ -157,6 +161,20 @@ impl Failure {
             _ => ExitCode::FAILURE,
         }
     }
+}
+
+/// The error for an id that no event has. A number may be meant as that of a row, which logs name too.
+pub(crate) fn no_event(id: &str) -> String {
+    let meant = match id.parse::<i64>() {
+        Ok(seq) => format!("; to name a row by its number, pass `--seq {seq}`"),
+        Err(_) => String::new(),
+    };
+    format!("there is no event `{}` in this outbox{meant}", plain(id))
+}
+
+/// The error for a number that no row has.
+pub(crate) fn no_row(seq: i64) -> String {
+    format!("no row has the number {seq} in this outbox; it may have been purged or discarded")
 }
 
 /// An error about a setting that came from an option, by the name it has on the command line.

@@ -20,6 +20,7 @@ mod confirm;
 mod duration;
 mod exporter;
 mod failure;
+mod log;
 mod payload;
 mod progress;
 mod report;
@@ -30,10 +31,9 @@ mod store;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command, LogFormat};
+use args::{Cli, Command};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
-use tracing_subscriber::EnvFilter;
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
 #[global_allocator]
@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return args::refuse(&error),
     };
-    start_logging(&cli.command);
+    log::start(&cli.command);
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match cli.command {
@@ -62,22 +62,4 @@ async fn main() -> ExitCode {
         report::note(&format!("error: {}", failure.sentence()));
         failure.exit_code()
     })
-}
-
-/// Logs go to stderr, so that stdout can be piped; colours only where somebody sees them.
-fn start_logging(command: &Command) {
-    let (level, json) = match command {
-        // A server says that it has started and that it is stopping.
-        // What the clients of NATS and RabbitMQ have to say comes from the publishers, and without the bodies of messages.
-        Command::Relay(args) if args.config.is_some() => ("info,async_nats=off,lapin=off", args.log == LogFormat::Json),
-        Command::Relay(args) => ("warn", args.log == LogFormat::Json),
-        _ => ("warn", false),
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if json {
-        logs.json().flatten_event(true).init();
-    } else {
-        logs.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
-    }
 }

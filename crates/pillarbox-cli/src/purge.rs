@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox::Store;
 use pillarbox::maintain;
-use pillarbox::store::Purgeable;
+use pillarbox::store::{Purge, Purgeable};
 use serde::Serialize;
 
 use crate::args::PurgeArgs;
@@ -36,11 +36,15 @@ struct Purged {
 async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
     if let Some(age) = args.all_after {
         let pending = store.backlog().await?;
+        let (of_key, and_key) = match &args.key {
+            Some(key) => (format!(" of key `{key}`"), " and key"),
+            None => (String::new(), ""),
+        };
         confirm(
             args.yes,
             &format!(
-                "delete every event written more than {} ago, even if it was never delivered (not delivered yet, of any \
-                 age: {})",
+                "delete every event{of_key} written more than {} ago, even if it was never delivered (not delivered yet, of any \
+                 age{and_key}: {})",
                 duration::human(age),
                 counted(pending.due + pending.delayed, "event")
             ),
@@ -60,9 +64,9 @@ async fn each_batch(
     older_than: Option<Duration>,
 ) -> Result<Option<u64>, Failure> {
     let Some(older_than) = older_than else { return Ok(None) };
+    let step = Purge { key: args.key.clone(), ..Purge::new(what, older_than, args.batch.into()) };
     let counter = progress::counter("deleted");
-    let purged =
-        maintain::purge(store, what, older_than, args.batch.into(), |removed| counter.set_position(removed)).await;
+    let purged = maintain::purge(store, step, |removed| counter.set_position(removed)).await;
     counter.finish_and_clear();
     Ok(Some(purged?))
 }

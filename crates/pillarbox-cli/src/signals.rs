@@ -6,7 +6,8 @@ use tokio::time::Instant;
 /// it.
 const ONE: Duration = Duration::from_millis(500);
 
-/// What an operator, or the system, sends a process that is to stop: SIGINT (ctrl-c) and SIGTERM.
+/// The signals that stop a process: SIGINT (ctrl-c) and SIGTERM, and SIGHUP where it has no other
+/// meaning.
 #[derive(Debug)]
 pub(crate) struct Signals {
     source: Source,
@@ -17,7 +18,12 @@ pub(crate) struct Signals {
 impl Signals {
     /// From now on signals no longer end the process by themselves.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { source: Source::listen()?, last: None })
+        Ok(Self { source: Source::listen(false)?, last: None })
+    }
+
+    /// The same for a process that has no file to read again: SIGHUP, which tells that its terminal is gone, stops it in order.
+    pub(crate) fn listen_with_hangup() -> std::io::Result<Self> {
+        Ok(Self { source: Source::listen(true)?, last: None })
     }
 
     /// Waits for the next one that is not the echo of the one before.
@@ -44,26 +50,65 @@ struct Source {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: Option<tokio::signal::unix::Signal>,
+}
+
+/// The signal that asks a daemon to read its file again: SIGHUP. Without that signal on a platform, it never comes.
+#[derive(Debug)]
+pub(crate) struct Reloads {
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Reloads {
+    /// From now on the signal does not end the process.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self { hangup: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())? })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.hangup.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }
 
 #[cfg(unix)]
 impl Source {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(hangup: bool) -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let hangup = if hangup { Some(signal(SignalKind::hangup())?) } else { None };
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, hangup })
     }
 
     async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = hangup => {}
         }
     }
 }
 
 #[cfg(not(unix))]
 impl Source {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(_hangup: bool) -> std::io::Result<Self> {
         Ok(Self {})
     }
 

@@ -132,7 +132,11 @@ impl Status {
         let mut lines = vec![
             ("due", grouped(due), "waiting for a node, or in the memory of one"),
             ("oldest due", oldest, "how long it has been waiting"),
-            ("delayed", grouped(delayed), "waiting for their time: delayed, deferred, or to be tried again"),
+            (
+                "delayed",
+                grouped(delayed),
+                "waiting for their time: delayed, put off by a paused route (the relay's /status says why), or to be tried again",
+            ),
             ("dead", grouped(dead), list.as_str()),
         ];
         if self.nodes.iter().any(|node| node.mode == Mode::Partitioned.name()) {

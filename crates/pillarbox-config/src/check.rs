@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::error::ConfigError;
 use pillarbox_core::ownership::{self, NodeName};
-use pillarbox_core::retry::{ErrorFilter, ExponentialBackoff};
+use pillarbox_core::retry::{
+    ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, RetryPolicy,
+};
 use pillarbox_core::run::{
     ClaimConfig, Config, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
     ShutdownConfig, WakeUpConfig,
@@ -12,7 +15,8 @@ use pillarbox_core::run::{
 
 use crate::keys::Keys;
 use crate::modes::why_ignored;
-use crate::value::Mode;
+use crate::settings::RetrySettings;
+use crate::value::{Mode, RetryPolicyKind};
 use crate::{Error, Settings};
 
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -59,7 +63,7 @@ impl Settings {
         }
     }
 
-    fn convert(&self) -> Result<Config, pillarbox_core::error::ConfigError> {
+    fn convert(&self) -> Result<Config, ConfigError> {
         // No field is left to its default: a setting that the engine gains has to get a key here.
         let Self {
             enabled: _,
@@ -90,11 +94,15 @@ impl Settings {
                 workers: dispatch.workers,
                 hot_capacity: dispatch.hot_capacity,
                 cold_capacity: dispatch.cold_capacity,
+                payload_memory: dispatch.payload_memory.0,
                 unroutable: dispatch.unroutable.into(),
+                unroutable_dead_after: dispatch.unroutable_dead_after,
+                handler_timeout: dispatch.handler_timeout,
+                slow_after: dispatch.slow_after,
             },
             retry: RetryConfig {
                 max_attempts: retry.max_attempts,
-                policy: Arc::new(ExponentialBackoff::new(retry.base, retry.cap)?),
+                policy: retry.policy()?,
                 // What errors are is known to code only: `Setup::retry`.
                 errors: ErrorFilter::default(),
                 failing_head: retry.failing_head.into(),
@@ -116,5 +124,62 @@ impl Settings {
             wake_up: WakeUpConfig { enabled: wake_up.enabled },
             metrics: MetricsConfig { prefix: metrics.prefix.clone(), interval: metrics.interval },
         })
+    }
+}
+
+impl RetrySettings {
+    fn policy(&self) -> Result<Arc<dyn RetryPolicy>, ConfigError> {
+        let plain: Arc<dyn RetryPolicy> = match self.policy {
+            RetryPolicyKind::Exponential => {
+                let varied = ExponentialBackoff::new(self.base, self.cap)?.with_multiplier(self.multiplier)?;
+                Arc::new(if self.jitter.is_some() { varied.without_jitter() } else { varied })
+            }
+            RetryPolicyKind::Linear => Arc::new(LinearBackoff::new(self.base, self.step, self.cap)?),
+            RetryPolicyKind::Fixed => Arc::new(FixedBackoff::new(self.base)?),
+        };
+        match self.jitter {
+            Some(by) if !by.is_zero() => Ok(Arc::new(JitteredBackoff::new(plain, by)?)),
+            _ => Ok(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::clock::SystemRandom;
+
+    use super::*;
+    use crate::Loader;
+
+    type Given<'a> = &'a [(&'a str, &'a str)];
+
+    /// The first three pauses in milliseconds under these settings.
+    fn pauses(settings: Given<'_>) -> Vec<u128> {
+        let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| loader.set(*key, *value));
+        let policy = loader.load().and_then(|settings| settings.config()).expect("valid").retry.policy;
+        (1..=3).map(|failures| policy.delay(failures, &SystemRandom).as_millis()).collect()
+    }
+
+    #[test]
+    fn pauses_grow_as_the_policy_says() {
+        let exact = ("retry.jitter", "0s");
+        let table: [(Given<'_>, [u128; 3]); 5] = [
+            (&[exact], [200, 400, 800]),
+            (&[exact, ("retry.multiplier", "1.5")], [200, 300, 450]),
+            (&[exact, ("retry.multiplier", "3"), ("retry.cap", "1s")], [200, 600, 1000]),
+            (&[("retry.policy", "linear"), ("retry.step", "50ms")], [200, 250, 300]),
+            (&[("retry.policy", "fixed"), ("retry.base", "5s")], [5000, 5000, 5000]),
+        ];
+        for (settings, expected) in table {
+            assert_eq!(pauses(settings), expected, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn jitter_changes_a_pause_by_no_more_than_it_says() {
+        let settings = [("retry.policy", "fixed"), ("retry.base", "1s"), ("retry.jitter", "100ms")];
+        let seen: Vec<u128> = (0..20).flat_map(|_| pauses(&settings)).collect();
+        assert!(seen.iter().all(|pause| (900..=1100).contains(pause)), "{seen:?}");
+        assert!(seen.iter().any(|pause| pause != &seen[0]), "{seen:?}");
     }
 }

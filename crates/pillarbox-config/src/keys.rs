@@ -10,7 +10,10 @@ use crate::value::is_duration;
 /// What a value is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// A whole number.
     Number,
+    /// A number that may have a fraction.
+    Decimal,
     Switch,
     Text,
 }
@@ -48,6 +51,7 @@ impl Keys {
     /// The kind of a key; `None` if there is no such key.
     pub(crate) fn kind(&self, key: &str) -> Option<Kind> {
         Some(match self.0.get(key)? {
+            Value::Number(default) if default.is_f64() => Kind::Decimal,
             Value::Number(_) => Kind::Number,
             Value::Bool(_) => Kind::Switch,
             _ => Kind::Text,
@@ -57,6 +61,7 @@ impl Keys {
     /// How to write a value of the key.
     pub(crate) fn remedy(&self, key: &str) -> String {
         match self.0.get(key) {
+            Some(Value::Number(default)) if default.is_f64() => format!("write a number, such as {default}"),
             Some(Value::Number(default)) => format!("write a whole number, such as {default}"),
             Some(Value::Bool(_)) => "write `true` or `false`".to_owned(),
             Some(Value::String(default)) if is_duration(default) => {

@@ -54,7 +54,7 @@ pub use settings::{
     SettleSettings, ShutdownSettings, StoreSettings, WakeUpSettings,
 };
 pub use setup::Setup;
-pub use value::{DatabaseUrl, FailingHead, FailingKey, Mode, Synchronous, Unroutable};
+pub use value::{ByteSize, DatabaseUrl, FailingHead, FailingKey, Mode, RetryPolicyKind, Synchronous, Unroutable};
 
 use std::path::PathBuf;
 

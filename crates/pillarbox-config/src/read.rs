@@ -7,7 +7,7 @@ pub(crate) use environment::{PREFIX, environment};
 pub(crate) use file::{file, table};
 
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::keys::{Keys, Kind, tree};
 use crate::{Error, Origin, Settings};
@@ -25,6 +25,7 @@ impl Given {
     pub(crate) fn from_text(keys: &Keys, key: String, text: &str, origin: Origin) -> Result<Self, Error> {
         let value = match keys.kind(&key) {
             Some(Kind::Number) => text.parse::<u64>().ok().map(Value::from),
+            Some(Kind::Decimal) => text.parse::<f64>().ok().and_then(decimal),
             Some(Kind::Switch) => text.parse::<bool>().ok().map(Value::from),
             _ => Some(Value::from(text)),
         };
@@ -49,6 +50,11 @@ impl Given {
             }
         }
     }
+}
+
+/// A number that may have a fraction; `None` for one without an end, such as `inf`.
+fn decimal(number: f64) -> Option<Value> {
+    Number::from_f64(number).map(Value::Number)
 }
 
 /// What is wrong with a value, and what to write, from what its deserializer says.

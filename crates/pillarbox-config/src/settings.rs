@@ -13,13 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Setup;
 use crate::origin::Origins;
-use crate::value::{DatabaseUrl, FailingHead, FailingKey, Mode, Synchronous, Unroutable, or_never, span};
+use crate::value::{
+    ByteSize, DatabaseUrl, FailingHead, FailingKey, Mode, RetryPolicyKind, Synchronous, Unroutable, if_given, or_never,
+    span,
+};
 
 /// All settings of an outbox: where its table is, who delivers, and one struct per stage.
 ///
 /// Read it with [`load`](crate::load) or a [`Loader`](crate::Loader), or begin with the defaults; change what the program
 /// knows better; then call [`outbox`](Self::outbox).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Whether this process delivers. Default `true`. Without it, it only writes, whatever the mode.
@@ -72,6 +75,13 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// True if both say the same, wherever it was given.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let alone = |settings: &Self| Self { origins: Origins::default(), ..settings.clone() };
+        alone(self) == alone(other)
+    }
+
     /// Begins to set up an outbox with these settings.
     pub fn outbox(self) -> Setup {
         Setup::new(self)
@@ -144,35 +154,76 @@ impl Default for ClaimSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DispatchSettings {
-    /// Handlers running at once, 1 to 10,000. Default 4.
+    /// Handlers running at once, 1 to 10,000. Default 8.
     pub workers: usize,
-    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 1000.
+    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 2000.
     pub hot_capacity: usize,
-    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 1000.
+    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 4000.
     pub cold_capacity: usize,
-    /// What becomes of an event that no handler takes: `dead`, or `park 30s`. Default `dead`.
+    /// Payload in memory, of events that wait and of events that are being handled, at least `1KiB`. Default `64MiB`.
+    pub payload_memory: ByteSize,
+    /// The fate of an event that no handler takes: `park 30s`, or `dead`. Default `park 30s`.
     pub unroutable: Unroutable,
+    /// The age at which an event that no handler takes goes DEAD, or `never`. Default `1d`.
+    #[serde(with = "or_never")]
+    pub unroutable_dead_after: Option<Duration>,
+    /// The time limit of a call of a handler, or `never`. Default `5m`.
+    #[serde(with = "or_never")]
+    pub handler_timeout: Option<Duration>,
+    /// A call that runs longer is named in the log. Default `60s`.
+    #[serde(with = "span")]
+    pub slow_after: Duration,
 }
 
 impl Default for DispatchSettings {
     fn default() -> Self {
-        let DispatchConfig { workers, hot_capacity, cold_capacity, unroutable } = DispatchConfig::default();
-        Self { workers, hot_capacity, cold_capacity, unroutable: unroutable.into() }
+        let DispatchConfig {
+            workers,
+            hot_capacity,
+            cold_capacity,
+            payload_memory,
+            unroutable,
+            unroutable_dead_after,
+            handler_timeout,
+            slow_after,
+        } = DispatchConfig::default();
+        let (unroutable, payload_memory) = (unroutable.into(), ByteSize(payload_memory));
+        Self {
+            workers,
+            hot_capacity,
+            cold_capacity,
+            payload_memory,
+            unroutable,
+            unroutable_dead_after,
+            handler_timeout,
+            slow_after,
+        }
     }
 }
 
-/// Trying again: exponential, unless [`Setup::retry_policy`] says otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Trying again, unless [`Setup::retry_policy`] sets another policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrySettings {
     /// Handler calls in total before an event goes DEAD, at least 1. Default 10.
     pub max_attempts: u32,
-    /// The pause after the first failure; it doubles with each further one. Default `200ms`.
+    /// The growth of the pauses from failure to failure. Default `exponential`.
+    pub policy: RetryPolicyKind,
+    /// The pause after the first failure. Default `200ms`.
     #[serde(with = "span")]
     pub base: Duration,
-    /// The longest pause. Default `60s`.
+    /// The longest pause, before jitter. Policies `exponential` and `linear`. Default `60s`.
     #[serde(with = "span")]
     pub cap: Duration,
+    /// The factor by which each further pause is longer, 1 to 1000. Policy `exponential`. Default `2.0`.
+    pub multiplier: f64,
+    /// The time by which each further pause is longer. Policy `linear`. Default `200ms`.
+    #[serde(with = "span")]
+    pub step: Duration,
+    /// The largest random change of a pause, in both directions; `0s` for none. Default: pauses of policy `exponential` vary
+    /// by half, the others not at all.
+    #[serde(with = "if_given")]
+    pub jitter: Option<Duration>,
     /// Mode `ordered`: what becomes of the events behind one that fails. Default `retry_in_place`.
     pub failing_head: FailingHead,
     /// Mode `partitioned`: what becomes of the later events of a key when one of them fails. Default `wait`.
@@ -183,8 +234,18 @@ impl Default for RetrySettings {
     fn default() -> Self {
         // The policy is behind a trait, which shows no numbers; a test compares them.
         let RetryConfig { max_attempts, policy: _, errors: _, failing_head, failing_key } = RetryConfig::default();
-        let (base, cap) = (Duration::from_millis(200), Duration::from_secs(60));
-        Self { max_attempts, base, cap, failing_head: failing_head.into(), failing_key: failing_key.into() }
+        let base = Duration::from_millis(200);
+        Self {
+            max_attempts,
+            policy: RetryPolicyKind::default(),
+            base,
+            cap: Duration::from_secs(60),
+            multiplier: 2.0,
+            step: base,
+            jitter: None,
+            failing_head: failing_head.into(),
+            failing_key: failing_key.into(),
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use pillarbox_core::clock::{Clock, Random};
 use pillarbox_core::context::ContextProvider;
 use pillarbox_core::error::StartError;
 use pillarbox_core::handle::{
-    EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, Register, Route, on, on_all, on_batch, on_type,
+    EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Register, Route, on, on_all, on_batch,
+    on_type,
 };
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
@@ -119,17 +120,19 @@ impl Setup {
         self.handlers += 1;
         self.step(move |builder| match builder {
             // It is not called here, but if it has a name, events are written once for it.
-            Builder::WriterOnly(writer) => Builder::WriterOnly(match (registration.route(), registration.name()) {
-                (Some(route), Some(name)) => writer.handled_by(route.clone(), [name]),
-                _ => writer,
-            }),
+            Builder::WriterOnly(writer) => Builder::WriterOnly(writer.handler(registration)),
             builder => where_delivered!(builder, it => it.handler(registration)),
         })
     }
 
-    /// What runs once before an event would be given up, for handlers that have no fallback of their own.
+    /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own.
     pub fn fallback(self, fallback: impl Fallback) -> Self {
         self.step(move |builder| where_delivered!(builder, it => it.fallback(fallback)))
+    }
+
+    /// Observes events that go DEAD, for handlers that have no observer of their own.
+    pub fn on_dead(self, observer: impl OnDead) -> Self {
+        self.step(move |builder| where_delivered!(builder, it => it.on_dead(observer)))
     }
 
     /// Adds code that runs around every handler.
@@ -137,7 +140,7 @@ impl Setup {
         self.step(move |builder| where_delivered!(builder, it => it.interceptor(interceptor)))
     }
 
-    /// Takes another policy than the exponential one of `retry.base` and `retry.cap`.
+    /// Takes another policy than the one that the settings of `retry` describe.
     pub fn retry_policy(self, policy: impl RetryPolicy) -> Self {
         self.step(move |builder| where_delivered!(builder, it => it.retry_policy(policy)))
     }

@@ -54,7 +54,7 @@ fn the_document_tells_the_defaults_and_their_types() {
             }
             Value::Number(_) => {
                 assert_eq!(kind, "number", "{key}");
-                json!(default.parse::<u64>().unwrap_or_else(|error| panic!("{key}: {error}")))
+                serde_json::from_str(default).unwrap_or_else(|error| panic!("{key}: {error}"))
             }
             Value::Bool(_) => {
                 assert_eq!(kind, "`true` or `false`", "{key}");

@@ -166,6 +166,34 @@ fn values_of_another_type_or_out_of_range_are_refused() {
             "setting `retry.base` (outbox.toml, line 2) is 120s, longer than the cap of 60s; set a base no longer than the cap",
         ),
         (
+            "[retry]\nmultiplier = 0.5",
+            "setting `retry.multiplier` (outbox.toml, line 2) is 0.5; set a number from 1 to 1000",
+        ),
+        (
+            "[retry]\nmultiplier = '2'",
+            "setting `retry.multiplier` (outbox.toml, line 2) has a value of another type, string; write a number, such as 2.0",
+        ),
+        (
+            "[retry]\nmultiplier = inf",
+            "setting `retry.multiplier` (outbox.toml, line 2) is inf; write a number, such as 2.0",
+        ),
+        (
+            "[retry]\npolicy = 'fixed'\ncap = '5s'",
+            "setting `retry.cap` (outbox.toml, line 3) does not apply to `retry.policy = \"fixed\"`; remove it",
+        ),
+        (
+            "[retry]\nstep = '200ms'",
+            "setting `retry.step` (outbox.toml, line 2) does not apply to `retry.policy = \"exponential\"`; remove it",
+        ),
+        (
+            "[retry]\npolicy = 'jittered'",
+            "setting `retry.policy` (outbox.toml, line 2) is `jittered`; write one of `exponential`, `linear`, `fixed`",
+        ),
+        (
+            "[retry]\njitter = '5'",
+            "setting `retry.jitter` (outbox.toml, line 2) is \"5\", which is no duration; write a number and a unit, such as `200ms`, `15s` or `7d`",
+        ),
+        (
             "[ownership]\nnode_name = 'a b'",
             "setting `ownership.node_name` (outbox.toml, line 2) contains ' '; use up to 100 letters, digits, dots, underscores or hyphens",
         ),
@@ -238,7 +266,7 @@ fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
 fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
     let mut settings = Settings::default();
     settings.mode = Mode::Ordered;
-    settings.dispatch.workers = 8;
+    settings.dispatch.workers = 9;
     let error = settings.check().expect_err("refused").to_string();
     assert_eq!(error, "setting `dispatch.workers` does not apply to mode ordered; remove it");
 }

@@ -35,4 +35,4 @@ pub use address::{Address, Form, Scheme};
 pub use host::Host;
 pub use login::Login;
 pub use parameter::unknown_parameter;
-pub use plaintext::refuse_plaintext;
+pub use plaintext::{needs_tls, no_tls, refuse_plaintext};

@@ -18,9 +18,36 @@ pub fn refuse_plaintext(option: &'static str, tls: &str, host: &str, plaintext: 
     ))
 }
 
+/// True if one of these hosts is another machine: a connection without TLS then takes a URL that asks for it.
+///
+/// For clients that could also negotiate, as those of databases do: what a server, or somebody in front of it, can talk them out
+/// of protects nothing.
+pub fn needs_tls<'a>(hosts: impl IntoIterator<Item = &'a str>) -> bool {
+    hosts.into_iter().any(|host| !is_this_host(host))
+}
+
+/// The error of a server that offers no TLS. `plaintext` is the parameter of the URL that does without: `sslmode=disable`.
+#[must_use]
+pub fn no_tls(plaintext: &str) -> String {
+    format!("the server offers no TLS; turn it on, or write `{plaintext}` in the URL if the network is trusted")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_host_elsewhere_needs_tls() {
+        for (hosts, needed) in [
+            (&["localhost", "127.0.0.1", "::1"][..], false),
+            (&[], false),
+            (&["localhost", "db.internal"], true),
+            (&["0.0.0.0"], true),
+            (&["10.0.0.7"], true),
+        ] {
+            assert_eq!(needs_tls(hosts.iter().copied()), needed, "{hosts:?}");
+        }
+    }
 
     #[test]
     fn only_this_machine_is_reached_without_tls() {

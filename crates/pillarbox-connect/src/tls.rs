@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 /// A client that trusts the authorities in `ca_file`, or the system's, for certificates that name the very host.
@@ -66,6 +66,31 @@ pub fn certificates(option: &'static str, file: Option<&Path>) -> Result<Vec<Cer
 /// When it holds none, or one that cannot be used.
 pub fn pem(option: &'static str, file: &Path) -> Result<Vec<u8>, ConfigError> {
     read(option, file).map(|(pem, _)| pem)
+}
+
+/// The certificate of a client with those of its issuers, and its key, from the PEM files that two options name.
+///
+/// # Errors
+/// When a file cannot be read, or holds no such thing. The error shows no key.
+pub fn identity(
+    (option, certificate): (&'static str, &Path),
+    (key_option, key): (&'static str, &Path),
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ConfigError> {
+    let refuse = |option, file: &Path, problem: String| {
+        ConfigError::new(option, format!("names {}, which {problem}", file.display()), "name a PEM file")
+    };
+    let pem = |option, file: &Path| {
+        std::fs::read(file).map_err(|error| refuse(option, file, format!("cannot be read: {error}")))
+    };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem(option, certificate)?)
+        .collect::<Result<_, _>>()
+        .map_err(|error| refuse(option, certificate, format!("is malformed: {error}")))?;
+    if chain.is_empty() {
+        return Err(refuse(option, certificate, "holds no certificate".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&pem(key_option, key)?)
+        .map_err(|_| refuse(key_option, key, "holds no private key without a password".to_owned()))?;
+    Ok((chain, key))
 }
 
 fn read(option: &'static str, file: &Path) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>), ConfigError> {
@@ -155,6 +180,27 @@ mod tests {
         }
         let missing = roots("ca_file", Some(Path::new("/no/such.pem"))).expect_err("refused").to_string();
         assert!(missing.starts_with("setting `ca_file` names /no/such.pem, which cannot be read: "), "{missing}");
+    }
+
+    #[test]
+    fn an_identity_is_a_certificate_and_a_key() {
+        let pair = KeyPair::generate().expect("a key");
+        let certificate =
+            CertificateParams::new(Vec::new()).expect("parameters").self_signed(&pair).expect("a certificate");
+        let (certificate, key) = (file(&certificate.pem()), file(&pair.serialize_pem()));
+        let read = |certificate: &Path, key: &Path| {
+            identity(("sslcert", certificate), ("sslkey", key)).map(|(chain, _)| chain.len())
+        };
+        assert_eq!(read(certificate.path(), key.path()), Ok(1));
+        for (certificate, key, problem) in [
+            (key.path(), key.path(), "`sslcert` names"),
+            (certificate.path(), certificate.path(), "`sslkey` names"),
+            (Path::new("/no/such"), key.path(), "`sslcert` names /no/such, which cannot be read"),
+            (certificate.path(), Path::new("/no/such"), "`sslkey` names /no/such, which cannot be read"),
+        ] {
+            let error = read(certificate, key).expect_err("refused").to_string();
+            assert!(error.contains(problem) && !error.contains("BEGIN"), "{error}");
+        }
     }
 
     #[test]

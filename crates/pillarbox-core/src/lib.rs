@@ -21,10 +21,14 @@ pub mod publisher;
 pub mod retry;
 pub mod run;
 pub mod settle;
+#[cfg(simulated)]
+pub mod simulated;
 pub mod store;
 pub mod stores;
 pub mod write;
 
 mod claim;
 mod dispatch;
+mod hash;
+mod plants;
 mod queue;

@@ -4,17 +4,21 @@
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
 mod error;
+pub mod header;
 mod link;
 mod message;
 mod plaintext;
 mod secret;
+mod target;
 
-pub use error::{PublishError, PublishErrorKind};
+pub use error::{PublishError, PublishErrorKind, Scope};
 pub use link::{Link, Linked};
-pub use message::{Message, header};
+pub use message::Message;
 pub use plaintext::is_this_host;
 pub use secret::Secret;
+pub use target::TargetSyntax;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use async_trait::async_trait;
@@ -53,9 +57,13 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     /// Messages are sent all at once, not one after the other: the confirmations are what takes time. Messages with one key
     /// reach the broker in the order of the vector, as far as the broker keeps any.
     ///
+    /// A header that [imitates](header::imitates) one of the outbox's is not sent, and none is sent under a name that is a
+    /// [command](header::is_command) to the broker.
+    ///
     /// # Behavior
     /// - `publish_confirms_each_message`
     /// - `publish_keeps_bytes_headers_and_key`
+    /// - `publish_lets_no_header_of_an_event_pass_for_a_reserved_one`
     /// - `publish_keeps_the_order_within_a_key`
     /// - `publish_answers_for_each_message_of_a_mixed_batch`
     /// - `publish_to_a_missing_target_is_refused_for_that_message_alone`
@@ -66,6 +74,28 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     /// - `publish_waits_for_a_silent_broker_no_longer_than_its_limit`
     /// - `publish_dropped_half_way_spoils_nothing`
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt>;
+
+    /// Verifies that the broker has a place for targets that begin with `prefix`, as far as it can tell: the constant part of a
+    /// target that depends on the event. `false` if it was not asked, which is the default.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
+        let _ = prefix;
+        Ok(false)
+    }
+
+    /// The server that a target names, where targets lead to servers of their own: the scheme, host and port of a URL. Default:
+    /// `None`, since all targets are at one broker.
+    fn server(&self, target: &str) -> Option<String> {
+        let _ = target;
+        None
+    }
+
+    /// A target, or a template of one, as it may be shown to people. Default: as it is, since it is no secret.
+    fn shown<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(target)
+    }
 
     /// Closes the connection. What is published after that is [`Unavailable`](PublishErrorKind::Unavailable). Closing twice is fine.
     ///
@@ -82,12 +112,21 @@ pub struct PublisherInfo {
     pub kind: &'static str,
     /// Where the broker is, for people, and without credentials: `nats://broker:4222`.
     pub address: String,
+    /// How values of an event are written into its targets.
+    pub targets: TargetSyntax,
 }
 
 impl PublisherInfo {
     /// Describes a publisher. `address` holds no secret.
     #[must_use]
     pub fn new(kind: &'static str, address: impl Into<String>) -> Self {
-        Self { kind, address: address.into() }
+        Self { kind, address: address.into(), targets: TargetSyntax::Name }
+    }
+
+    /// The syntax of its targets. Default: names.
+    #[must_use]
+    pub fn with_targets(mut self, targets: TargetSyntax) -> Self {
+        self.targets = targets;
+        self
     }
 }

@@ -2,11 +2,19 @@
 //!
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
+mod history;
+mod lease_clock;
+pub mod operation;
+pub mod refusal;
+mod schema;
 mod shared;
 mod table;
 mod upkeep;
 mod wakeup;
 
+pub use history::{History, HistoryKeeper};
+pub use lease_clock::{Judged, LeaseClock};
+pub use schema::SchemaVersion;
 pub use table::TableName;
 pub use upkeep::{
     Backlog, Blocked, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
@@ -22,7 +30,7 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{EventId, Headers, Payload};
-use crate::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use crate::settle::{Status, Verdict};
 use crate::write::{Dialect, NewRow, Statement};
 
@@ -43,16 +51,19 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `insert_keeps_payload_bytes_as_written`
     /// - `insert_is_one_statement_for_a_batch_of_a_hundred`
     /// - `insert_names_the_owner_it_is_given`
+    /// - `insert_gives_numbers_above_those_that_a_program_made_up`
     /// - `insert_takes_an_event_once_for_each_handler`
+    /// - `insert_computes_delays_by_the_databases_clock`
     /// - `rolled_back_inserts_leave_nothing`
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
 
-    /// Creates or upgrades the tables.
+    /// Creates or upgrades the tables. Tables that are newer and [compatible](SchemaVersion) are left as they are.
     ///
     /// # Behavior
     /// - `migrate_twice_changes_nothing`
     /// - `migrate_concurrently_succeeds_everywhere`
     /// - `migrate_refuses_a_newer_schema`
+    /// - `migrate_leaves_a_newer_schema_that_is_compatible`
     async fn migrate(&self) -> Result<(), StoreError>;
 
     /// The SQL that [`migrate`](Self::migrate) runs on an empty database, for other migration tools.
@@ -61,13 +72,15 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `migration_sql_names_the_configured_table`
     fn migration_sql(&self) -> String;
 
-    /// Verifies that the tables are there and of the version this release needs.
+    /// Verifies that the tables are there, and of a version on which this release [can run](SchemaVersion).
     ///
     /// # Behavior
+    /// - `check_accepts_a_newer_schema_that_is_compatible`
     /// - `check_names_the_missing_schema`
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// Registers a node with a lease that ends `lease` from now.
+    /// Registers a node with a lease that ends `lease` from now. First clears away the nodes whose mode cannot run
+    /// beside it and whose lease has ended.
     ///
     /// # Behavior
     /// - `join_refuses_a_mode_that_cannot_coexist`
@@ -75,7 +88,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError>;
 
     /// Tries to become the one owner of all partitions. First clears away every node whose lease has ended, which frees
-    /// what it owned, in one transaction.
+    /// what it owned, in one transaction. Here and in the other methods a [`LeaseClock`] of the store's judges which leases have ended.
     ///
     /// # Behavior
     /// - `acquire_makes_the_first_node_owner`
@@ -90,7 +103,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// Shares the partitions out among the nodes, in one transaction in which no node can join, leave or share.
     ///
     /// First it clears away every node whose lease has ended, which frees what it owned. Of the partitions that `node` owns,
-    /// those in `give` become free. Then `node` takes those that are free of its
+    /// those in `give` become free, if `node` still owns them under the epoch that `give` names. Then `node` takes those that
+    /// are free of its
     /// [target](crate::ownership::spread::target), which follows from the living nodes of its table in the order in which
     /// they joined. Where nothing is to be given, taken or cleared away, it only reads.
     ///
@@ -98,17 +112,30 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `share_spreads_the_partitions_evenly`
     /// - `share_takes_what_is_free_and_leaves_the_rest`
     /// - `share_gives_only_what_the_node_owns`
+    /// - `share_gives_nothing_under_an_old_epoch`
     /// - `share_concurrently_gives_each_partition_one_owner`
     /// - `share_tells_of_an_owner_that_died`
     /// - `share_by_a_node_that_was_cleared_is_lost`
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError>;
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError>;
 
-    /// Moves the end of a node's lease to `lease` from now, if it has not ended yet.
+    /// Moves the end of a node's lease to `lease` from now, as long as the node is registered: a lease that has ended goes on if nobody
+    /// has cleared its node away. `last` is what the last confirmed renewal
+    /// left in the node's row, if there was one: an older state is refused, since the database has gone back then.
+    ///
+    /// It never waits for another call of this store: what waits for a lock must not cost the node its lease.
     ///
     /// # Behavior
     /// - `renew_extends_a_living_lease`
-    /// - `renew_refuses_an_expired_or_cleared_node`
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError>;
+    /// - `renew_waits_for_no_other_call`
+    /// - `renew_revives_a_node_that_nobody_cleared_away`
+    /// - `renew_refuses_a_cleared_node`
+    /// - `renew_tells_of_a_database_that_went_back`
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError>;
+
+    /// The history of the database as the store's connections have seen it until now. The default is a database that has only one.
+    fn history(&self) -> History {
+        History::default()
+    }
 
     /// Unregisters a node and frees the partitions it owned, at once. Leaving twice is not an error. Rows that name it in
     /// `locked_by` are given back before, by [`release`](Self::release); those that are not wait for a thorough
@@ -119,11 +146,22 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `leave_twice_is_fine`
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
 
+    /// Clears away a node whose lease was not renewed since it was `seen`, in one transaction in which no node can join, leave or
+    /// share; whether the lease has ended by the database's clock does not matter. What it owned becomes free, as of a node that
+    /// died. True if it was cleared away.
+    ///
+    /// # Behavior
+    /// - `evict_clears_away_a_node_that_did_not_renew`
+    /// - `evict_spares_a_node_that_renewed`
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError>;
+
     /// Reads pending rows that are due.
     ///
-    /// Two kinds of rows are due: those without a due time, oldest `seq` first and only above [`Fetch::above`]; and those
-    /// whose due time has passed, oldest due time first. When both abound each kind gets at least a third of
-    /// [`Fetch::limit`].
+    /// A row has a due time if `available_at` is set, except a NEW one whose `available_at` is not after its `created_at`: writers
+    /// that stamp both by a clock of their own mean no delay. Two kinds of rows are due: those without a due time, oldest `seq` first and only above [`Fetch::above`]; and those
+    /// whose due time has passed, oldest due time first. When both abound, rows with a due time get a third of
+    /// [`Fetch::limit`], rounded up, and the others the rest: a storm of retries leaves most of the room to new events. Of
+    /// each kind, reading stops with the row that brings its payloads to [`Fetch::max_bytes`].
     ///
     /// # Behavior
     /// - `fetch_returns_committed_rows_only`
@@ -135,10 +173,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_waits_for_the_due_time`
     /// - `fetch_serves_both_kinds_under_load`
     /// - `fetch_reports_the_next_due_time`
+    /// - `fetch_delays_no_row_that_is_due_when_it_is_created`
     /// - `fetch_leaves_out_done_and_dead_rows`
     /// - `fetch_reads_a_row_of_three_columns`
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
+    /// - `fetch_takes_no_event_from_a_row_without_one_payload`
     /// - `fetch_leaves_out_event_types`
+    /// - `fetch_stops_at_the_limit_of_bytes`
     ///
     /// With a [`Fetch::scope`]:
     /// - `fetch_in_a_scope_returns_its_partitions_and_rows_without_one`
@@ -147,6 +188,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_in_a_scope_leaves_out_keys_or_reads_some_alone`
     /// - `fetch_in_a_scope_counts_interventions`
     /// - `fetch_in_a_scope_says_whether_there_are_heads`
+    /// - `fetch_in_a_scope_tells_the_state_of_the_nodes_row`
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
     /// Takes pending rows that are due for `node`, which from now on holds them, and returns them: those that nobody
@@ -162,11 +204,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `claim_concurrently_takes_each_row_once`
     /// - `claim_returns_rows_in_seq_order_and_within_the_limit`
     /// - `claim_waits_for_the_due_time_and_reports_the_next`
+    /// - `claim_serves_both_kinds_under_load`
     /// - `claim_takes_back_what_the_node_forgot`
     /// - `claim_tells_of_a_holder_that_died`
     /// - `claim_by_an_unregistered_node_takes_nothing`
     /// - `claim_hands_over_an_undecodable_row_beside_the_others`
     /// - `claim_leaves_out_event_types`
+    /// - `claim_stops_at_the_limit_of_bytes`
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
     /// Gives up rows that `node` holds, so that any node may deliver them: `locked_by` is NULL again, whether an attempt
@@ -174,7 +218,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     ///
     /// # Behavior
     /// - `release_frees_what_the_node_holds_and_nothing_else`
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError>;
+    /// - `release_leaves_another_event_with_the_same_seq_alone`
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError>;
 
     /// Clears away the nodes whose lease has ended, and frees what rows say they are held by a node that is not
     /// registered, all in one transaction in which no node can join. A freed row says `?` in `locked_by`, or `!` if an
@@ -186,6 +231,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `reclaim_frees_the_rows_of_a_dead_node_at_once`
     /// - `reclaim_leaves_the_rows_of_living_nodes_alone`
+    /// - `reclaim_leaves_a_row_that_was_claimed_meanwhile`
     /// - `reclaim_finds_rows_of_nodes_long_gone_when_thorough`
     /// - `reclaim_says_whether_the_node_is_registered_and_when_to_look_again`
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError>;
@@ -195,20 +241,42 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     ///
     /// # Behavior
     /// - `stamp_sets_missing_partitions_only`
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError>;
+    /// - `stamp_leaves_another_event_with_the_same_seq_alone`
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError>;
 
-    /// Takes the due time from NEW rows among `seqs`, whose time has come: from now on they stand where their `seq` puts
-    /// them.
+    /// Takes the due time from pending rows among `rows` whose time has come: from now on they stand where their `seq` puts
+    /// them. Their state stays.
     ///
     /// # Behavior
     /// - `ripen_puts_due_rows_in_their_place`
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError>;
+    /// - `ripen_leaves_another_event_with_the_same_seq_alone`
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError>;
+
+    /// The rows that stand at these places, whatever their state; none for a place without a row. In no order.
+    ///
+    /// # Behavior
+    /// - `identify_names_the_rows_that_are_there`
+    /// - `identify_leaves_out_what_is_not_committed`
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError>;
+
+    /// The query of [`identify`](Self::identify), for an adapter to run in the transaction that wrote the rows. It has no values
+    /// to bind, so that it can share a round trip with a `COMMIT`. `None` without SQL.
+    ///
+    /// # Behavior
+    /// - `identify_sql_finds_what_the_transaction_has_written`
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String>;
 
     /// How far the table has been written, and by whom rows below that may still be committed.
     ///
     /// # Behavior
     /// - `writers_knows_who_may_still_commit`
     async fn writers(&self) -> Result<Writers, StoreError>;
+
+    /// The database's time: the clock that `created_at` and due times are read by.
+    ///
+    /// # Behavior
+    /// - `now_is_the_clock_of_created_at`
+    async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above `expected_attempts`, an earlier attempt
@@ -218,11 +286,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `begin_attempt_marks_the_row_and_counts_the_crashed_one`
     /// - `begin_attempt_is_refused_as_a_settle_is`
+    /// - `begin_attempt_refuses_another_event_with_the_same_seq`
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError>;
 
     /// Records verdicts, in one transaction, and returns the `seq` of those that changed nothing: the row is gone or
-    /// terminal, has other attempts than expected, or is not `node`'s as `fence` sees it; a node that is not registered
-    /// owns nothing, whatever rows say. The answer is in no order.
+    /// terminal, is of another event or handler, has other attempts than expected, or is not `node`'s as `fence` sees it; a
+    /// node that is not registered owns nothing, whatever rows say. The answer is in no order.
     ///
     /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::settle::Change).
     ///
@@ -230,12 +299,15 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_done_is_terminal_and_clears_the_error`
     /// - `settle_retry_sets_attempts_error_and_due_time`
     /// - `settle_dead_keeps_the_error_and_the_attempts`
+    /// - `settle_rescued_is_done_and_keeps_the_error`
     /// - `settle_hold_leaves_the_row_where_it_is`
     /// - `settle_refuses_a_node_that_is_not_the_owner`
     /// - `settle_refuses_a_row_that_another_node_holds`
     /// - `settle_refuses_a_row_of_a_partition_that_is_not_owned`
     /// - `settle_refuses_terminal_rows`
     /// - `settle_refuses_unexpected_attempts`
+    /// - `settle_refuses_another_event_with_the_same_seq`
+    /// - `settle_refuses_another_handler_of_the_same_event`
     /// - `settle_twice_counts_once`
     /// - `settle_never_inserts`
     /// - `settle_stores_any_error_text`
@@ -255,14 +327,31 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Closes the store's connections. Calls after it fail; calling it twice is fine.
+    ///
+    /// # Behavior
+    /// - `close_makes_every_call_fail_with_the_name_of_its_operation`
     async fn close(&self);
+}
+
+/// Identifies a row for good: its place, and the event and the handler that it is for.
+///
+/// The place alone does not. A database that fails over to a replica that lags, or is restored from a backup, loses its last
+/// rows, and its sequence gives their numbers to the events that are written next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RowId {
+    /// Its place in the order of the table.
+    pub seq: i64,
+    /// Column `event_id`.
+    pub event_id: EventId,
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
 }
 
 /// An attempt that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BegunAttempt {
-    /// Which row.
-    pub seq: i64,
+    /// The row.
+    pub row: RowId,
     /// The attempts the row must hold.
     pub expected_attempts: u32,
     /// The attempts it is to hold: one more if an earlier one was found to have crashed.
@@ -300,10 +389,21 @@ pub struct Fetch {
     pub exclude: Vec<i64>,
     /// How many rows to return at most; above zero.
     pub limit: usize,
+    /// Payload bytes; above zero. Of the rows without a due time, and of those with one, the row that reaches it is the last: so the
+    /// first row always comes, however large it is.
+    pub max_bytes: usize,
     /// Only rows that a node that owns groups of keys may deliver now; `None` for any row. [`Store::claim`] knows no scope.
     pub scope: Option<Scope>,
     /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
     pub without_types: Vec<Box<str>>,
+}
+
+impl Fetch {
+    /// Reads up to `limit` rows of any kind, from the lowest pending one, whatever their size.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { above: 0, exclude: Vec::new(), limit, max_bytes: usize::MAX, scope: None, without_types: Vec::new() }
+    }
 }
 
 /// Which of the pending rows a node that owns groups of keys may deliver now.
@@ -317,6 +417,8 @@ pub struct Scope {
     pub without: Vec<OrderKey>,
     /// Rows of these keys only; if there are none, of any.
     pub only: Vec<OrderKey>,
+    /// The node that reads.
+    pub node: Option<NodeId>,
 }
 
 /// What makes the later rows of a key wait. A row's key is its ordering key, or where that is missing its aggregate id; rows
@@ -348,6 +450,8 @@ pub struct Writers {
     /// The transactions that may still commit rows at or below it, each by one name or several, none of which is another's
     /// while it is remembered; `None` where the database does not tell.
     pub open: Option<Vec<String>>,
+    /// Those of `open` that are names of prepared transactions, which may have gone by another name before they were prepared.
+    pub prepared: Vec<String>,
 }
 
 /// What a fetch found.
@@ -355,8 +459,10 @@ pub struct Writers {
 pub struct Fetched {
     /// The rows: those without a due time ascending by `seq`, and those with one ascending by due time.
     pub rows: Vec<FetchedRow>,
+    /// True if reading stopped at [`Fetch::max_bytes`]: there may be more rows, though fewer than the limit were returned.
+    pub cut: bool,
     /// How long until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
-    /// were returned; `None` otherwise, and when no row waits for a time.
+    /// were returned and none was cut off; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
     /// How often operators have replayed, discarded or purged DEAD rows, which may have made the rows behind them due: at
     /// least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
@@ -364,6 +470,9 @@ pub struct Fetched {
     /// Whether any row of the table was RETRY or DEAD when the rows were read, or after. If the scope asks about
     /// [`Heads`]; otherwise false.
     pub heads: bool,
+    /// What the row of the reading node held when the rows were read, or after. If the scope names one and it is registered;
+    /// otherwise `None`.
+    pub lease: Option<LeaseMark>,
 }
 
 /// A row that was read, or could not be.
@@ -385,6 +494,24 @@ impl FetchedRow {
         }
     }
 
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        match self {
+            Self::Row(row) => row.id(),
+            Self::Broken(row) => row.id(),
+        }
+    }
+
+    /// The size of its payload; zero of a row that makes no event.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Row(row) => row.payload.as_bytes().len(),
+            Self::Broken(_) => 0,
+        }
+    }
+
     /// Whether the row has a due time.
     #[must_use]
     pub fn is_timed(&self) -> bool {
@@ -400,6 +527,10 @@ impl FetchedRow {
 pub struct BrokenRow {
     /// Its place in the order of the table.
     pub seq: i64,
+    /// Column `event_id`, as it is.
+    pub event_id: EventId,
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
     /// Failed handler calls so far.
     pub attempts: u32,
     /// Whether it has a due time.
@@ -410,6 +541,14 @@ pub struct BrokenRow {
     pub key: Option<OrderKey>,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl BrokenRow {
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+    }
 }
 
 /// An event in the table, or on the hot path the same event from memory.
@@ -476,6 +615,12 @@ impl Row {
             occurred_at: event.occurred_at(),
             created_at,
         }
+    }
+
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
     }
 
     /// What it is ordered by; `None` if it has no key, and so no order.

@@ -105,7 +105,7 @@ async fn write(outbox: &Outbox, store: &MemoryStore, events: Vec<EnvelopeBuilder
     let written = outbox.write_all(&mut tx, events).await.expect("writes");
     tx.commit();
     if reported {
-        outbox.committed(written);
+        outbox.notify_committed(written);
     }
 }
 
@@ -147,7 +147,7 @@ fn ann() -> Option<String> {
     Some("ann".to_owned())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_context_reaches_the_handler_hot_cold_and_at_every_retry() {
     for (reported, path) in [(true, Path::Hot), (false, Path::Cold)] {
         let (store, seen) = (MemoryStore::new(), Seen::default());

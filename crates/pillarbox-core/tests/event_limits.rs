@@ -75,7 +75,9 @@ fn delay_rules() {
     assert!(!equal.is_delayed());
     let delayed = base().deliver_after(second).build().expect("valid");
     assert!(delayed.is_delayed());
-    assert_eq!(delayed.available_at(), at(11_000_000));
+    assert_eq!((delayed.deliver_after(), delayed.available_at()), (Some(second), None));
+    let later = base().available_at(at(11_000_000)).build().expect("valid");
+    assert_eq!((later.deliver_after(), later.available_at()), (None, Some(at(11_000_000))));
 }
 
 #[test]

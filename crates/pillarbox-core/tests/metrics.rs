@@ -61,7 +61,7 @@ async fn write(outbox: &Outbox, store: &MemoryStore, event_type: &str, payloads:
     let event = |payload: &&str| Envelope::json(event_type, format!("{payload:?}")).expect("valid");
     let written = outbox.write_all(&mut tx, payloads.iter().map(event)).await.expect("writes");
     tx.commit();
-    outbox.committed(written);
+    outbox.notify_committed(written);
 }
 
 #[derive(Debug, PartialEq)]
@@ -135,10 +135,11 @@ async fn every_counter_counts_exactly_what_happened() {
             let text: String = delivery.parse().expect("text");
             match text.as_str() {
                 "fails once" if delivery.attempt() == 1 => Err(HandlerError::retryable("the first time")),
-                "is deferred" if delivery.path() == Path::Hot => Ok(Outcome::RetryAfter(Duration::from_secs(1))),
+                "is deferred" if delivery.path() == Path::Hot => Ok(Outcome::Defer(Duration::from_secs(1))),
                 "is given up" => Ok(Outcome::Dead("on purpose".to_owned())),
                 "is settled by another" => {
-                    let verdict = Verdict { seq: delivery.seq(), expected_attempts: 0, change: Change::Done };
+                    let rows = store.identify(&[delivery.seq()]).await.expect("identifies");
+                    let verdict = Verdict { row: rows[0].clone(), expected_attempts: 0, change: Change::Done };
                     store.settle(delivery.node(), Fence::Table, &[verdict]).await.expect("settles");
                     Ok(Outcome::Done)
                 }
@@ -147,10 +148,10 @@ async fn every_counter_counts_exactly_what_happened() {
         }
     };
     let hour = Duration::from_secs(3600);
-    let outbox = outbox(&store, &clock).hot_capacity(2).purge_done_after(hour).handle_type("known", handler.clone());
+    let outbox = outbox(&store, &clock).hot_capacity(3).purge_done_after(hour).handle_type("known", handler.clone());
     let outbox = start(outbox.handle_all(handler)).await;
 
-    // Two fit the hot queue, two are left to the table.
+    // Of a hot queue of three, one of two handlers has two; the others are left to the table.
     write(&outbox, &store, "known", &["a", "b", "c", "d"]).await;
     sleep(Duration::from_secs(1)).await;
     for payload in ["fails once", "is deferred", "is given up", "is settled by another"] {
@@ -160,7 +161,7 @@ async fn every_counter_counts_exactly_what_happened() {
     let mut tx = store.begin();
     let written = outbox.write(&mut tx, delayed(&clock, Duration::from_secs(1))).await.expect("writes");
     tx.commit();
-    outbox.committed(written);
+    outbox.notify_committed(written);
     sleep(3 * hour).await;
 
     let metrics = read(&snapshotter);
@@ -170,6 +171,7 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.dispatch.dead", 1),
         ("pillarbox.dispatch.deferred", 1),
         ("pillarbox.dispatch.failure", 1),
+        ("pillarbox.dispatch.rescued", 0),
         ("pillarbox.dispatch.success", 4 + 2 + 1),
         ("pillarbox.enqueue.cold", 2 + 2 + 1),
         ("pillarbox.enqueue.hot", 2 + 4),
@@ -188,6 +190,9 @@ async fn every_counter_counts_exactly_what_happened() {
     assert_eq!([stats.retried, stats.deferred, stats.dead, stats.refused, stats.purged], [1, 1, 1, 1, 8]);
 
     let expected = [
+        ("pillarbox.handler.abandoned", 0.0),
+        ("pillarbox.handler.busy", 0.0),
+        ("pillarbox.handler.oldest", 0.0),
         ("pillarbox.held", 0.0),
         ("pillarbox.lag.oldest", 0.0),
         ("pillarbox.nodes.live", 1.0),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use pillarbox_core::handle::{Delivery, Failure, on_all, on_any, on_batch, on_type};
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{Delivery, Failure, Outcome, Unroutable, on_all, on_any, on_batch, on_type};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::run::{FailingHead, Outbox, SingleNode};
+use pillarbox_core::run::{Config, FailingHead, FailingKey, Outbox, SingleNode};
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_core::stores::memory::MemoryStore;
 
@@ -52,6 +53,35 @@ async fn an_event_has_one_handler_or_several_with_names() {
     assert!(writer.is_err_and(|error| error.to_string().contains("`mailer`")));
 }
 
+#[tokio::test]
+async fn a_named_handler_gets_the_events_that_it_accepts_in_every_mode() {
+    let handlers = || {
+        let partner = on_type("placed", handler).named("partner").accepts(|event| event.tenant_id() == Some("partner"));
+        [on_type("placed", handler).named("ledger"), partner]
+    };
+    let single = |store| handlers().into_iter().fold(Outbox::single_node(store), |outbox, one| outbox.handler(one));
+    let writer = |store| handlers().into_iter().fold(Outbox::writer_only(store), |outbox, one| outbox.handler(one));
+    for case in ["delivering", "switched off", "writer_only"] {
+        let store = MemoryStore::new();
+        let outbox = match case {
+            "delivering" => single(store.clone()).start().await,
+            "switched off" => single(store.clone()).enabled(false).start().await,
+            _ => writer(store.clone()).start().await,
+        };
+        let outbox = outbox.expect("starts");
+        let mut tx = outbox.begin(&store).await.expect("begins");
+        for tenant in ["partner", "somebody else"] {
+            let event = Envelope::builder("placed").tenant_id(tenant).payload_json("{}").build().expect("valid");
+            let written = outbox.write(&mut tx, event).await.expect("writes");
+            assert_eq!(written.len(), 1, "{case}: an event counts once");
+        }
+        tx.commit().await.expect("commits");
+        outbox.shutdown().await;
+        let counts = store.counts().await.expect("counts");
+        assert_eq!(counts.new + counts.done, 3, "{case}: two rows for the ledger, one for the partner");
+    }
+}
+
 /// A row for a handler is a mistake where that is missing, except for who passes on whatever there is.
 #[tokio::test]
 async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
@@ -61,7 +91,8 @@ async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
             store.inspect().insert_three_columns(id, "placed", "{}").expect("inserts");
         }
         assert!(store.inspect().set_handler(1, "mailer"));
-        let outbox = Outbox::single_node(store.reopen()).handler(registration).start().await.expect("starts");
+        let outbox = Outbox::single_node(store.reopen()).handler(registration).unroutable(Unroutable::Dead);
+        let outbox = outbox.start().await.expect("starts");
         while store.counts().await.expect("counts").pending() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -69,6 +100,14 @@ async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
         let counts = store.counts().await.expect("counts");
         assert_eq!((counts.dead, counts.done), (dead, 2 - dead));
     }
+}
+
+#[tokio::test]
+async fn a_handler_without_a_name_cannot_refuse_rows() {
+    let problem = refused(|outbox| outbox.handler(on_type("placed", handler).accepts(|_| true))).await;
+    assert!(problem.contains("has no name") && problem.contains("name the handler"), "{problem}");
+    let named = on_type("placed", handler).accepts(|_| true).named("mailer");
+    assert_eq!(refused(|outbox| outbox.handler(named)).await, "");
 }
 
 #[tokio::test]
@@ -119,11 +158,45 @@ async fn what_a_handler_leaves_open_is_as_the_outbox_has_it() {
         .handler(handler)
         .fallback(move |_: Delivery, failure: Failure| {
             let told = told.send(failure);
-            async move { told.map_err(|_| "nobody listens") }
+            async move { told.map(|()| Outcome::Done).map_err(|_| "nobody listens") }
         })
         .retry(Retry::fixed(Duration::from_millis(1)).max_retries(99));
     let outbox = outbox.start().await.expect("starts");
     let failure = failures.recv().await.expect("the fallback runs");
     assert_eq!((failure.failures(), failure.is_exhausted()), (3, true));
     outbox.shutdown().await;
+}
+
+/// A builder takes a whole `Config`, in which every mode finds every setting.
+#[tokio::test]
+async fn a_changed_setting_that_the_mode_lacks_keeps_the_outbox_from_starting() {
+    let mut workers = Config::default();
+    workers.dispatch.workers = 4;
+    let mut key = Config::default();
+    key.retry.failing_key = FailingKey::Continue;
+    let mut standby = Config::default();
+    standby.ownership.standby_interval = Duration::from_millis(20);
+    let store = MemoryStore::new;
+    let table = [
+        ("dispatch.workers", "ordered", Outbox::ordered(store()).config(workers).handle_all(handler).start().await),
+        (
+            "retry.failing_key",
+            "single_node",
+            Outbox::single_node(store()).config(key).handle_all(handler).start().await,
+        ),
+        (
+            "ownership.standby_interval",
+            "multi_node",
+            Outbox::multi_node(store()).config(standby.clone()).handle_all(handler).start().await,
+        ),
+        (
+            "ownership.standby_interval",
+            "partitioned",
+            Outbox::partitioned(store()).config(standby).handle_all(handler).start().await,
+        ),
+    ];
+    for (field, mode, started) in table {
+        let error = started.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, format!("setting `{field}` does not apply to mode {mode}; leave it at its default"));
+    }
 }

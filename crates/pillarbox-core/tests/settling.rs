@@ -23,7 +23,7 @@ async fn write(outbox: &Outbox, store: &MemoryStore, events: usize) {
     let events = (0..events).map(|_| Envelope::json("test.told", "{}").expect("valid"));
     let written = outbox.write_all(&mut tx, events).await.expect("writes");
     tx.commit();
-    outbox.committed(written);
+    outbox.notify_committed(written);
     turn().await;
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::io;
-use std::sync::{Arc, Mutex};
+mod log;
+
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
@@ -13,26 +13,7 @@ use pillarbox_core::stores::memory::MemoryStore;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// What was logged.
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
-    }
-}
+use log::Log;
 
 async fn deliver_one(log: &Log, level: &str) -> String {
     let writer = log.clone();
@@ -51,7 +32,7 @@ async fn deliver_one(log: &Log, level: &str) -> String {
         Envelope::builder("order.placed").id("the-id").payload_json("\"the secret\"").header("h", "hidden").build();
     let written = outbox.write(&mut tx, event.expect("valid")).await.expect("writes");
     tx.commit();
-    outbox.committed(written);
+    outbox.notify_committed(written);
     let settled = async {
         while outbox.stats().done == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;

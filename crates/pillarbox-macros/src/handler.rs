@@ -11,7 +11,7 @@ use crate::name;
 use crate::suggest;
 
 /// Everything that can stand in `#[handler(…)]`.
-const SETTINGS: [&str; 7] = ["event", "aggregate", "name", "batch", "retry", "fallback", "crate"];
+const SETTINGS: [&str; 9] = ["event", "aggregate", "name", "batch", "retry", "timeout", "fallback", "on_dead", "crate"];
 
 /// What a `#[handler(…)]` attribute says.
 #[derive(Default)]
@@ -21,7 +21,9 @@ pub(crate) struct Settings {
     name: Option<LitStr>,
     batch: Option<Expr>,
     retry: Option<Expr>,
+    timeout: Option<Expr>,
     fallback: Option<Expr>,
+    on_dead: Option<Expr>,
     krate: Option<Path>,
 }
 
@@ -67,7 +69,9 @@ impl Settings {
             "name" => self.name = Some(name::handler(list)?),
             "batch" => self.batch = Some(list.parse()?),
             "retry" => self.retry = Some(list.parse()?),
+            "timeout" => self.timeout = Some(list.parse()?),
             "fallback" => self.fallback = Some(list.parse()?),
+            "on_dead" => self.on_dead = Some(list.parse()?),
             _ => self.krate = Some(list.call(Path::parse_mod_style)?),
         }
         Ok(())
@@ -107,7 +111,9 @@ impl Settings {
         let name = self.name.as_ref().map(|name| quote! { .named(#name) });
         let retry = self.retry.as_ref().map(|retry| quote! { .retry(#retry) });
         let fallback = self.fallback.as_ref().map(|fallback| quote! { .fallback(#fallback) });
-        quote! { #on #name #retry #fallback }
+        let on_dead = self.on_dead.as_ref().map(|observer| quote! { .on_dead(#observer) });
+        let timeout = self.timeout.as_ref().map(|timeout| quote! { .timeout(#timeout) });
+        quote! { #on #name #retry #timeout #fallback #on_dead }
     }
 }
 

@@ -70,7 +70,7 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// Makes an async function a handler that an outbox can be given with all that belongs to it: `outbox.handler(send_receipt)`.
 ///
 /// ```text
-/// #[handler(name = "mailer", retry = Retry::fixed(Duration::from_secs(5)).max_retries(3), fallback = tell_support)]
+/// #[handler(name = "mailer", retry = Retry::fixed(Duration::from_secs(5)).max_retries(3), on_dead = tell_support)]
 /// async fn send_receipt(event: OrderPlaced, delivery: Delivery) -> Result<(), MailError> { … }
 ///
 /// #[handler(event = "order.cancelled", aggregate = "order")]
@@ -84,7 +84,9 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// | `name` | string, at most 128 characters | the name of one of several handlers of the same events; the same in every release |
 /// | `batch` | number from 1 to 10,000 | takes up to so many events at once; for a function of `(Vec<Delivery>)` |
 /// | `retry` | expression, a `Retry` | how its failures are met; default: as the outbox has it |
-/// | `fallback` | expression, a `Fallback` | what runs once before an event is given up; default: as the outbox has it |
+/// | `timeout` | expression, a `Duration` or `None` | how long a call may take; default: as the outbox has it, 5 minutes |
+/// | `fallback` | expression, a `Fallback` | decides about an event once the function has failed for good; default: as the outbox has it |
+/// | `on_dead` | expression, an `OnDead` | observes events that go DEAD; default: as the outbox has it |
 /// | `crate` | path | where `pillarbox` is found if not under that name |
 ///
 /// Expressions are evaluated when the handler is registered.

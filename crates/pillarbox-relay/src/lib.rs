@@ -13,9 +13,12 @@
 mod file;
 mod preview;
 mod relay;
+mod report;
+mod run;
 mod serve;
 
-pub use file::{FileError, RelayFile, ServerSettings, publisher_at};
+pub use file::{FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
-pub use relay::{Relay, RelayError};
-pub use serve::{ServeError, prometheus};
+pub use relay::{Checked, Relay, RelayError};
+pub use report::{SourceHealth, SourceReport};
+pub use serve::{Endpoint, Reports, ServeError, Serving};

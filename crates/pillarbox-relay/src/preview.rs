@@ -96,7 +96,7 @@ struct Pages {
 
 impl Pages {
     fn new(left: usize, max_timed: usize) -> Self {
-        let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 0, scope: None, without_types: Vec::new() };
+        let fetch = Fetch::new(0);
         Self { fetch, left, max_timed, ended: false, more: false }
     }
 

@@ -61,6 +61,9 @@ async fn a_relay_tells_how_it_is_by_the_documented_paths_and_names() {
         let (_, body) = status.split_once("\r\n\r\n").expect("a body");
         let status: serde_json::Value = serde_json::from_str(body).expect("JSON");
         assert_eq!(status["sources"][0]["source"], "shop");
+        assert_eq!(status["sources"][0]["problems"], serde_json::json!([]));
+        assert_eq!(status["sources"][0]["busy_workers"], 0);
+        assert!(status["sources"][0]["oldest_call_seconds"].is_null());
         assert_eq!(status["sources"][0]["routes"][0]["route"], "noise");
         assert_eq!(status["sources"][0]["routes"][0]["state"], "open");
         let metrics = get(&address, "/metrics").await.expect("answers");

@@ -32,7 +32,21 @@ fn a_value_of_another_type_is_told_by_line_section_and_key() {
         ("breaker.failures = 1.5\n", "`breaker.failures`: expected a whole number, found a number with a fraction"),
         ("[route.breaker]\npause = \"soon\"\n", "line 8: [[route]] number 1: `breaker.pause`: \"soon\" is no duration"),
         ("[relay]\nbatch = true\n", "line 8: [relay]: `batch`: expected a whole number, found true or false"),
-        ("[relay]\nlisten = \"here\"\n", "line 8: [relay]: `listen`: "),
+        (
+            "[relay]\nlisten = \"here\"\n",
+            "line 8: [relay]: `listen`: is no address with a port; write `127.0.0.1:9464`",
+        ),
+        (
+            "[relay]\nlisten = \"9187\"\n",
+            "`listen`: is no address with a port; write `127.0.0.1:9187` for this host only",
+        ),
+        ("[relay]\nlisten = \"127.0.0.1:0\"\n", "`listen`: is no address with a port"),
+        ("[relay]\nlisten = 9464\n", "`listen`: expected text in quotes, found a whole number"),
+        (
+            "[relay]\nlisden = \"127.0.0.1:9464\"\n",
+            "expected one of `listen`, `on_unavailable`, `batch`, `unrouted`; did you mean `listen`?",
+        ),
+        ("[relai]\n", "unknown section `relai`; did you mean `relay`? there are [relay]"),
         (
             "[[source]]\nname = \"main\"\nstore.url = \"sqlite://a.db\"\n[source.dispatch]\nworkers = \"4\"\n",
             "line 11) has a value of another type, string; write a whole number",
@@ -59,7 +73,7 @@ fn what_cannot_work_is_refused() {
         ("with_headers = {}\n".to_owned(), "`with_headers`: it is empty"),
         (
             all_of_orders.to_owned() + &route("placed", "types = [\"order.placed\"]\n"),
-            "line 8: route `placed`: setting `types` cannot be reached: route `all` before it takes all that it would",
+            "line 8: route `placed`: it gets no event: route `all` before it takes all that it asks for",
         ),
         (named("SHOP"), "the variables of sources `shop` and `SHOP` all begin with `PILLARBOX_SHOP_`; rename one"),
         (

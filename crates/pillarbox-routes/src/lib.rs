@@ -16,7 +16,7 @@ mod route;
 mod select;
 mod shape;
 
-pub use forward::{Destination, Forwarder, RouteStatus, Way};
+pub use forward::{Destination, Forwarder, RouteStatus, TargetStatus, Way};
 pub use guard::Breaker;
 pub use route::{CheckError, Route, RouteError, Routes, Unrouted};
 pub use select::Pattern;

@@ -13,6 +13,7 @@ pub(crate) struct Meters {
     pub(crate) deferred: Counter,
     pub(crate) dropped: Counter,
     pub(crate) paused: Gauge,
+    pub(crate) paused_targets: Gauge,
     pub(crate) duration: Histogram,
     pub(crate) messages: Histogram,
 }
@@ -43,16 +44,34 @@ impl Meters {
             Unit::Count,
             "1 from when the route is paused until it goes on, else 0."
         );
+        let paused_targets = format!("{prefix}.route.targets.paused");
+        metrics::describe_gauge!(
+            paused_targets.clone(),
+            Unit::Count,
+            "Targets and servers that are paused by themselves, where the target depends on the event."
+        );
         let meters = Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),
             deferred: counter("deferred", "Events put off, without an attempt, since the destination takes nothing."),
             dropped: counter("dropped", "Events that were done without being sent."),
             paused: metrics::gauge!(paused, labels()),
+            paused_targets: metrics::gauge!(paused_targets, labels()),
             duration: histogram("publish.duration", Unit::Seconds, "From sending a batch to its last confirmation."),
             messages: histogram("publish.messages", Unit::Count, "Messages sent by one call."),
         };
-        meters.paused.set(0.0);
+        meters.rest();
         meters
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "there are at most a thousand")]
+    pub(crate) fn count_paused(&self, targets: usize) {
+        self.paused_targets.set(targets as f64);
+    }
+
+    /// Nothing is paused: the route is new, or is no more.
+    pub(crate) fn rest(&self) {
+        self.paused.set(0.0);
+        self.paused_targets.set(0.0);
     }
 }

@@ -150,6 +150,32 @@ async fn a_raw_message_is_the_payload_and_says_which_event_it_is() {
 }
 
 #[tokio::test]
+async fn an_event_cannot_give_what_the_outbox_gives_in_any_case() {
+    let names = ["Event-ID", "TENANT-ID", "CE-Id", "Ce-Subject", "ce-datacontenttype", "From", "X-Secret"];
+    let own = [("Region", "1"), ("region", "2"), ("ce-dataschema", "3")];
+    let forged = || names.into_iter().map(|name| (name, "forged")).chain(own).collect::<Headers>();
+    // Without tenant and aggregate: what a message lacks is not the event's to add.
+    let event = || Envelope::builder("note").headers(forged()).payload_json("{}").build().expect("valid");
+    for (format, kept) in [
+        (Format::Raw, &["CE-Id", "Ce-Subject", "Region", "ce-datacontenttype", "ce-dataschema", "region"][..]),
+        (Format::CloudeventsBinary, &["Region", "ce-dataschema", "region"]),
+        (Format::CloudeventsStructured, &["Region", "ce-dataschema", "region"]),
+    ] {
+        let publisher = MemoryPublisher::new();
+        let route = Route::to(Arc::new(publisher.clone()), "x").format(format);
+        let route = route.with_header("from", "the route").without_headers(["x-SECRET*"]);
+        run(vec![event()], Routes::new().route(route)).await;
+        let [message] = &publisher.published()[..] else { panic!("one message") };
+        let foreign = headers(message)
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| names.iter().any(|forged| forged == name) || own.iter().any(|(own, _)| own == name));
+        assert_eq!(foreign.collect::<Vec<_>>(), kept, "{format:?}");
+        assert_eq!(message.header("from"), Some("the route"));
+    }
+}
+
+#[tokio::test]
 async fn a_cloud_event_has_its_attributes_as_headers_or_around_its_data() {
     let publisher = MemoryPublisher::new();
     let to = |target| Route::to(Arc::new(publisher.clone()), target).source("/shop").without_headers(["*"]);
@@ -283,20 +309,17 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
         (Routes::new().route(to("{evnt}")), "`{evnt}`, which does not exist"),
         (Routes::new().route(to("x").key("{")), "setting `key` has a `{` that is not closed"),
         (Routes::new().route(to("x").named("a").types(["t"])).route(to("y").named("a")), "the name of two routes"),
-        (
-            Routes::new().route(to("x")).route(to("y").types(["t"])),
-            "`route-2`: setting `types` cannot be reached: route `route-1`",
-        ),
+        (Routes::new().route(to("x")).route(to("y").types(["t"])), "`route-2`: it gets no event: route `route-1`"),
         (
             Routes::new().route(to("x").types(["order.*"])).route(to("y").types(["order.placed"]).tenants(["acme"])),
-            "`route-2`: setting `types` cannot be reached: route `route-1` before it takes all that it would",
+            "`route-2`: it gets no event: route `route-1` before it takes all that it asks for",
         ),
         (
             Routes::new()
                 .route(to("x").types(["a.*"]).header("h", "v*"))
                 .route(to("x").types(["b"]))
                 .route(to("y").types(["b", "a.b"]).header("h", "v1")),
-            "`route-3`: setting `types` cannot be reached: route `route-2` or route `route-1` before it",
+            "`route-3`: it gets no event: route `route-2` or route `route-1` before it",
         ),
         (Routes::new().otherwise(to("x").types(["t"])), "`default`: setting `otherwise` asks for certain events"),
         (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
@@ -306,7 +329,10 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
             Routes::new().route(to("x").format(Format::CloudeventsBinary).with_header("ce-id", "y")),
             "`with_headers` names `ce-id`",
         ),
-        (Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })), "setting `breaker`"),
+        (
+            Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })),
+            "setting `breaker.failures` is 0; set 1 or more",
+        ),
     ] {
         let error = refused(routes);
         assert!(error.contains(expected), "{error}");

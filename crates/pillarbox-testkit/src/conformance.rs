@@ -16,10 +16,14 @@ mod acquire;
 mod begin_attempt;
 mod claim;
 mod claim_together;
+mod close;
+mod evict;
 mod fetch;
 mod fetch_due;
 mod fetch_in_a_scope;
+mod identify;
 mod insert;
+mod insert_numbers;
 mod insert_owned;
 mod join;
 mod leave;
@@ -67,6 +71,7 @@ macro_rules! behaviors {
             vec![$($(Case {
                 name: stringify!($name),
                 kind: "store",
+                one_thread: false,
                 migrated: behaviors!(@ $tables),
                 lacking: if true $(&& H::CAPABILITIES.$capability)? { &[] } else { &[$(stringify!($capability))?] },
                 test: |harness| Box::pin($module::$name(harness)),
@@ -82,7 +87,11 @@ behaviors! {
         insert_keeps_payload_bytes_as_written,
         insert_is_one_statement_for_a_batch_of_a_hundred needs sql,
         insert_takes_an_event_once_for_each_handler,
+        insert_computes_delays_by_the_databases_clock,
         rolled_back_inserts_leave_nothing,
+    }
+    insert_numbers on migrated tables {
+        insert_gives_numbers_above_those_that_a_program_made_up needs sql,
     }
     insert_owned on migrated tables {
         insert_names_the_owner_it_is_given,
@@ -91,8 +100,10 @@ behaviors! {
         migrate_twice_changes_nothing,
         migrate_concurrently_succeeds_everywhere,
         migrate_refuses_a_newer_schema needs sql,
+        migrate_leaves_a_newer_schema_that_is_compatible needs sql,
         migration_sql_names_the_configured_table needs sql,
         check_names_the_missing_schema needs sql,
+        check_accepts_a_newer_schema_that_is_compatible needs sql,
     }
     join on migrated tables {
         join_refuses_a_mode_that_cannot_coexist,
@@ -111,6 +122,7 @@ behaviors! {
         share_spreads_the_partitions_evenly,
         share_takes_what_is_free_and_leaves_the_rest,
         share_gives_only_what_the_node_owns,
+        share_gives_nothing_under_an_old_epoch,
         share_tells_of_an_owner_that_died,
         share_by_a_node_that_was_cleared_is_lost,
     }
@@ -119,7 +131,14 @@ behaviors! {
     }
     renew on migrated tables {
         renew_extends_a_living_lease,
-        renew_refuses_an_expired_or_cleared_node,
+        renew_waits_for_no_other_call needs row_locks,
+        renew_revives_a_node_that_nobody_cleared_away,
+        renew_refuses_a_cleared_node,
+        renew_tells_of_a_database_that_went_back,
+    }
+    evict on migrated tables {
+        evict_clears_away_a_node_that_did_not_renew,
+        evict_spares_a_node_that_renewed,
     }
     leave on migrated tables {
         leave_frees_ownership_at_once,
@@ -131,16 +150,19 @@ behaviors! {
         fetch_starts_above_the_given_seq,
         fetch_leaves_out_excluded_rows,
         fetch_leaves_out_event_types,
+        fetch_stops_at_the_limit_of_bytes,
         fetch_never_exceeds_the_limit,
         fetch_finds_a_late_commit_below_later_rows needs concurrent_writers,
         fetch_leaves_out_done_and_dead_rows,
         fetch_reads_a_row_of_three_columns,
         fetch_hands_over_an_undecodable_row_beside_the_others,
+        fetch_takes_no_event_from_a_row_without_one_payload needs sql,
     }
     fetch_due on migrated tables {
         fetch_waits_for_the_due_time,
         fetch_serves_both_kinds_under_load,
         fetch_reports_the_next_due_time,
+        fetch_delays_no_row_that_is_due_when_it_is_created needs sql,
     }
     fetch_in_a_scope on migrated tables {
         fetch_in_a_scope_returns_its_partitions_and_rows_without_one,
@@ -149,12 +171,15 @@ behaviors! {
         fetch_in_a_scope_leaves_out_keys_or_reads_some_alone,
         fetch_in_a_scope_counts_interventions,
         fetch_in_a_scope_says_whether_there_are_heads,
+        fetch_in_a_scope_tells_the_state_of_the_nodes_row,
     }
     claim on migrated tables {
         claim_takes_each_row_for_one_node,
         claim_returns_rows_in_seq_order_and_within_the_limit,
         claim_waits_for_the_due_time_and_reports_the_next,
+        claim_serves_both_kinds_under_load,
         claim_leaves_out_event_types,
+        claim_stops_at_the_limit_of_bytes,
         claim_takes_back_what_the_node_forgot,
         claim_tells_of_a_holder_that_died,
         claim_by_an_unregistered_node_takes_nothing,
@@ -165,28 +190,43 @@ behaviors! {
     }
     release on migrated tables {
         release_frees_what_the_node_holds_and_nothing_else,
+        release_leaves_another_event_with_the_same_seq_alone,
     }
     reclaim on migrated tables {
         reclaim_frees_the_rows_of_a_dead_node_at_once,
         reclaim_leaves_the_rows_of_living_nodes_alone,
+        reclaim_leaves_a_row_that_was_claimed_meanwhile needs row_locks,
         reclaim_finds_rows_of_nodes_long_gone_when_thorough,
         reclaim_says_whether_the_node_is_registered_and_when_to_look_again,
     }
+    identify on migrated tables {
+        identify_names_the_rows_that_are_there,
+        identify_leaves_out_what_is_not_committed,
+        identify_sql_finds_what_the_transaction_has_written,
+    }
     stamp on migrated tables {
         stamp_sets_missing_partitions_only,
+        stamp_leaves_another_event_with_the_same_seq_alone,
         ripen_puts_due_rows_in_their_place,
+        ripen_leaves_another_event_with_the_same_seq_alone,
     }
     writers on migrated tables {
         writers_knows_who_may_still_commit,
+        now_is_the_clock_of_created_at,
+    }
+    close on migrated tables {
+        close_makes_every_call_fail_with_the_name_of_its_operation,
     }
     begin_attempt on migrated tables {
         begin_attempt_marks_the_row_and_counts_the_crashed_one,
         begin_attempt_is_refused_as_a_settle_is,
+        begin_attempt_refuses_another_event_with_the_same_seq,
     }
     settle on migrated tables {
         settle_done_is_terminal_and_clears_the_error,
         settle_retry_sets_attempts_error_and_due_time,
         settle_dead_keeps_the_error_and_the_attempts,
+        settle_rescued_is_done_and_keeps_the_error,
         settle_hold_leaves_the_row_where_it_is,
         settle_stores_any_error_text,
         settle_keeps_payload_bytes,
@@ -197,6 +237,8 @@ behaviors! {
         settle_refuses_a_row_that_another_node_holds,
         settle_refuses_terminal_rows,
         settle_refuses_unexpected_attempts,
+        settle_refuses_another_event_with_the_same_seq,
+        settle_refuses_another_handler_of_the_same_event,
         settle_twice_counts_once,
         settle_never_inserts,
     }
@@ -225,6 +267,7 @@ behaviors! {
     record on migrated tables {
         records_show_every_column_as_stored,
         records_come_one_for_each_handler,
+        record_finds_a_row_by_its_seq,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,
@@ -237,6 +280,8 @@ behaviors! {
     }
     purge on migrated tables {
         purge_deletes_ended_rows_older_than_asked,
+        purge_takes_the_creation_where_no_end_is_recorded needs sql,
+        purge_of_a_key_keeps_the_rows_of_others,
         purge_keeps_pending_rows_and_other_states,
         purge_goes_on_where_it_stopped_and_says_when_it_is_over,
         purge_of_everything_stops_while_a_node_lives,

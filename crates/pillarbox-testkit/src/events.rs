@@ -1,10 +1,11 @@
 use pillarbox_core::error::BoxError;
-use pillarbox_core::event::{Envelope, InvalidEvent};
-use pillarbox_core::ownership::{Fence, NodeId};
+use pillarbox_core::event::{Envelope, EventId, InvalidEvent};
+use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, Scope, Store};
+use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, RowId, Scope, Store};
 
-use crate::{Columns, Harness};
+use crate::rows::rows_at;
+use crate::{Columns, Harness, nodes};
 
 /// An event whose payload is of no interest.
 pub(crate) fn event() -> Result<Envelope, InvalidEvent> {
@@ -42,7 +43,7 @@ pub(crate) fn all() -> Fetch {
 
 /// The first `limit` rows that are due.
 pub(crate) fn some(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
+    Fetch::new(limit)
 }
 
 /// The `seq` of each row, in their order.
@@ -55,14 +56,44 @@ pub(crate) async fn claimed(store: &dyn Store, node: &NodeId, fetch: &Fetch) -> 
     Ok(seqs_of(&store.claim(node, fetch).await?))
 }
 
+/// A verdict on whatever row stands at a place.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) seq: i64,
+    pub(crate) expected_attempts: u32,
+    pub(crate) change: Change,
+}
+
 /// What becomes of one row.
-pub(crate) fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Verdict {
-    Verdict { seq, expected_attempts, change }
+pub(crate) fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Draft {
+    Draft { seq, expected_attempts, change }
+}
+
+/// Settles the rows that stand there now.
+pub(crate) async fn settle(
+    store: &dyn Store,
+    node: &NodeId,
+    fence: Fence,
+    drafts: &[Draft],
+) -> Result<Vec<i64>, BoxError> {
+    let seqs: Vec<i64> = drafts.iter().map(|draft| draft.seq).collect();
+    let rows = rows_at(store, &seqs).await?;
+    let verdict = |(draft, row): (&Draft, RowId)| Verdict {
+        row,
+        expected_attempts: draft.expected_attempts,
+        change: draft.change.clone(),
+    };
+    Ok(store.settle(node, fence, &drafts.iter().zip(rows).map(verdict).collect::<Vec<_>>()).await?)
 }
 
 /// The first attempt on a row, announced with nothing to say about an earlier one.
-pub(crate) fn first_attempt(seq: i64) -> BegunAttempt {
-    BegunAttempt { seq, expected_attempts: 0, attempts: 0, error: None }
+pub(crate) async fn first_attempt(store: &dyn Store, seq: i64) -> Result<BegunAttempt, BoxError> {
+    Ok(BegunAttempt { row: row_at(store, seq).await?, expected_attempts: 0, attempts: 0, error: None })
+}
+
+/// The row at a place.
+pub(crate) async fn row_at(store: &dyn Store, seq: i64) -> Result<RowId, BoxError> {
+    Ok(rows_at(store, &[seq]).await?.remove(0))
 }
 
 /// The owner of the table records the same change in rows that no attempt has failed on yet; fails if a verdict was
@@ -73,7 +104,7 @@ pub(crate) async fn settle_all(
     seqs: &[i64],
     change: &Change,
 ) -> Result<(), BoxError> {
-    settle(store, node, Fence::Table, seqs, change).await
+    settle_as(store, node, Fence::Table, seqs, change).await
 }
 
 /// The same by the node that holds the rows.
@@ -83,18 +114,24 @@ pub(crate) async fn settle_held(
     seqs: &[i64],
     change: &Change,
 ) -> Result<(), BoxError> {
-    settle(store, node, Fence::Row, seqs, change).await
+    settle_as(store, node, Fence::Row, seqs, change).await
 }
 
-async fn settle(store: &dyn Store, node: &NodeId, fence: Fence, seqs: &[i64], change: &Change) -> Result<(), BoxError> {
+async fn settle_as(
+    store: &dyn Store,
+    node: &NodeId,
+    fence: Fence,
+    seqs: &[i64],
+    change: &Change,
+) -> Result<(), BoxError> {
     let verdicts: Vec<_> = seqs.iter().map(|seq| verdict(*seq, 0, change.clone())).collect();
-    let refused = store.settle(node, fence, &verdicts).await?;
+    let refused = settle(store, node, fence, &verdicts).await?;
     if refused.is_empty() { Ok(()) } else { Err(format!("the verdicts on {refused:?} were refused").into()) }
 }
 
 /// The owner of the table settles; returns the refused in ascending order, since a store may return them in any.
-pub(crate) async fn refused(store: &dyn Store, node: &NodeId, verdicts: &[Verdict]) -> Result<Vec<i64>, BoxError> {
-    let mut refused = store.settle(node, Fence::Table, verdicts).await?;
+pub(crate) async fn refused(store: &dyn Store, node: &NodeId, verdicts: &[Draft]) -> Result<Vec<i64>, BoxError> {
+    let mut refused = settle(store, node, Fence::Table, verdicts).await?;
     refused.sort_unstable();
     Ok(refused)
 }
@@ -136,7 +173,7 @@ pub(crate) fn keyed_each(keys: &[&str]) -> Result<Vec<Envelope>, InvalidEvent> {
 
 /// All rows of all partitions, behind no head.
 pub(crate) fn everything() -> Scope {
-    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: Vec::new() }
+    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: Vec::new(), node: None }
 }
 
 /// Everything that is due in a scope.
@@ -147,4 +184,27 @@ pub(crate) fn within(scope: Scope) -> Fetch {
 /// The key of rows for one handler, or for the only one.
 pub(crate) fn order_key(handler: Option<&str>, key: &str) -> OrderKey {
     OrderKey { handler: handler.map(Box::from), key: key.into() }
+}
+
+/// Rows that could stand in the place of this one: of another event, and of the same event for a handler.
+pub(crate) fn others_in_the_place_of(row: &RowId) -> [RowId; 2] {
+    let another = EventId::from_stored("another event");
+    [RowId { event_id: another, ..row.clone() }, RowId { handler: Some("another".into()), ..row.clone() }]
+}
+
+/// A node to which all rows belong that are there, as this fence sees it.
+pub(crate) async fn entitled(store: &dyn Store, fence: Fence) -> Result<NodeId, BoxError> {
+    match fence {
+        Fence::Table => nodes::owner(store).await,
+        Fence::Partition => {
+            let node = nodes::sharer(store).await?;
+            nodes::share(store, &node, Partitions::NONE).await?;
+            Ok(node)
+        }
+        Fence::Row => {
+            let node = nodes::peer(store).await?;
+            claimed(store, &node, &all()).await?;
+            Ok(node)
+        }
+    }
 }

@@ -1,13 +1,15 @@
+use pillarbox_core::store::operation;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
-    Purged, Record, Store, StoreInfo, Upkeep, WakeUps, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, NodeStatus,
+    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{NewRow, Statement};
 use tokio::sync::watch;
@@ -29,6 +31,8 @@ pub enum Fault {
     Unreachable,
     /// The same without the moment, as from a pool that knows that it has no connection: the call never waits.
     Refused,
+    /// Another transaction holds what the call has to lock, for longer than the database waits.
+    Locked,
     /// The call does all it should, and the connection breaks before its answer arrives.
     LostAnswer,
     /// The database does not answer any more.
@@ -45,14 +49,23 @@ pub enum Operation {
     Leave,
     Fetch,
     Settle,
+    /// What operators ask of the table, without changing it.
+    Inspect,
+    /// What operators change: replay, discard, purge.
+    Change,
 }
 
-const OPERATIONS: usize = 6;
+const OPERATIONS: usize = 8;
+
+/// How long a store waits for an answer.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 struct Faults {
     current: Mutex<[Fault; OPERATIONS]>,
     refused_row: Mutex<Option<i64>>,
+    /// Payload bytes in a second that the way from the database takes, if it is slow.
+    bytes_per_second: Mutex<Option<usize>>,
     /// How many calls of each there were.
     calls: Mutex<[usize; OPERATIONS]>,
     /// How many calls of each have met a fault.
@@ -81,10 +94,36 @@ impl<S: Store> FaultyStore<S> {
         *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner) = seq;
     }
 
+    /// From now on payloads take as long as a line of so many bytes a second makes them take; a call that takes 30 s is given up.
+    pub fn slow_line(&self, bytes_per_second: Option<usize>) {
+        *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner) = bytes_per_second;
+    }
+
+    /// Brings what was fetched over the line.
+    async fn bring(&self, fetched: Fetched) -> Result<Fetched, StoreError> {
+        let rate = *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rate) = rate {
+            let bytes: usize = fetched.rows.iter().map(FetchedRow::payload_bytes).sum();
+            let takes = Duration::from_secs_f64(bytes as f64 / rate as f64);
+            tokio::time::sleep(takes.min(TIME_LIMIT)).await;
+            if takes > TIME_LIMIT {
+                let message = "there was no answer within 30 s";
+                return Err(StoreError::new(StoreErrorKind::Unavailable, "fetch events", message));
+            }
+        }
+        Ok(fetched)
+    }
+
     /// How many calls of `operation` there were since the store was made, with a fault or without.
     #[must_use]
     pub fn calls(&self, operation: Operation) -> usize {
         self.faults.calls.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize]
+    }
+
+    /// How many calls of `operation` have met a fault since the store was made.
+    #[must_use]
+    pub fn faults(&self, operation: Operation) -> usize {
+        self.faults.met.borrow()[operation as usize]
     }
 
     /// Waits until so many calls of `operation` have met a fault since the store was made.
@@ -112,6 +151,9 @@ impl<S: Store> FaultyStore<S> {
         match fault {
             Fault::Silence => std::future::pending().await,
             Fault::Unreachable => tokio::time::sleep(Duration::from_millis(1)).await,
+            Fault::Locked => {
+                return Err(StoreError::new(StoreErrorKind::Contention, name, "the test holds the lock"));
+            }
             Fault::Refused | Fault::LostAnswer | Fault::None => {}
         }
         Err(StoreError::new(StoreErrorKind::Unavailable, name, "the test cut the connection"))
@@ -136,53 +178,74 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.check().await
     }
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        self.call(Operation::Join, "join", self.inner.join(node, mode, lease)).await
+        self.call(Operation::Join, operation::JOIN, self.inner.join(node, mode, lease)).await
     }
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        self.call(Operation::Acquire, "acquire ownership", self.inner.acquire(node)).await
+        self.call(Operation::Acquire, operation::ACQUIRE, self.inner.acquire(node)).await
     }
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
-        self.call(Operation::Acquire, "share the partitions out", self.inner.share(node, give)).await
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
+        self.call(Operation::Acquire, operation::SHARE, self.inner.share(node, give)).await
     }
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        self.call(Operation::Renew, "renew the lease", self.inner.renew(node, lease)).await
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
+        self.call(Operation::Renew, operation::RENEW, self.inner.renew(node, lease, last)).await
+    }
+    fn history(&self) -> History {
+        self.inner.history()
     }
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        self.call(Operation::Leave, "leave", self.inner.leave(node)).await
+        self.call(Operation::Leave, operation::LEAVE, self.inner.leave(node)).await
+    }
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
+        self.call(Operation::Acquire, operation::EVICT, self.inner.evict(seen)).await
     }
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.call(Operation::Fetch, "fetch events", self.inner.fetch(fetch)).await
+        let fetching = async { self.bring(self.inner.fetch(fetch).await?).await };
+        self.call(Operation::Fetch, operation::FETCH, fetching).await
     }
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         let settle = async {
             let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
-            if verdicts.iter().any(|verdict| Some(verdict.seq) == refused) {
-                return Err(StoreError::new(StoreErrorKind::Unexpected, "settle events", "the test's trigger says no"));
+            if verdicts.iter().any(|verdict| Some(verdict.row.seq) == refused) {
+                return Err(StoreError::new(
+                    StoreErrorKind::Unexpected,
+                    operation::SETTLE,
+                    "the test's trigger says no",
+                ));
             }
             self.inner.settle(node, fence, verdicts).await
         };
-        self.call(Operation::Settle, "settle events", settle).await
+        self.call(Operation::Settle, operation::SETTLE, settle).await
     }
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.call(Operation::Fetch, "claim events", self.inner.claim(node, fetch)).await
+        let claiming = async { self.bring(self.inner.claim(node, fetch).await?).await };
+        self.call(Operation::Fetch, operation::CLAIM, claiming).await
     }
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
-        self.call(Operation::Leave, "release events", self.inner.release(node, seqs)).await
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
+        self.call(Operation::Leave, operation::RELEASE, self.inner.release(node, rows)).await
     }
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        self.call(Operation::Acquire, "reclaim events", self.inner.reclaim(node, thorough)).await
+        self.call(Operation::Acquire, operation::RECLAIM, self.inner.reclaim(node, thorough)).await
     }
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
-        self.call(Operation::Settle, "stamp events", self.inner.stamp(rows)).await
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, operation::STAMP, self.inner.stamp(rows)).await
     }
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
-        self.call(Operation::Settle, "take due times away", self.inner.ripen(seqs)).await
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, operation::RIPEN, self.inner.ripen(rows)).await
+    }
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
+        self.inner.identify_sql(seqs)
+    }
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
+        self.call(Operation::Fetch, operation::IDENTIFY, self.inner.identify(seqs)).await
     }
     async fn writers(&self) -> Result<Writers, StoreError> {
-        self.call(Operation::Fetch, "ask who writes", self.inner.writers()).await
+        self.call(Operation::Fetch, operation::WRITERS, self.inner.writers()).await
+    }
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.call(Operation::Fetch, operation::NOW, self.inner.now()).await
     }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        self.call(Operation::Settle, "announce an attempt", self.inner.begin_attempt(node, fence, attempt)).await
+        self.call(Operation::Settle, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt)).await
     }
     fn settles_in_parallel(&self) -> bool {
         self.inner.settles_in_parallel()
@@ -196,40 +259,42 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// What operators ask is not made to fail.
 #[async_trait]
 impl<S: Store> Upkeep for FaultyStore<S> {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        self.inner.counts().await
+        self.call(Operation::Inspect, operation::COUNTS, self.inner.counts()).await
     }
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.inner.backlog().await
+        self.call(Operation::Inspect, operation::BACKLOG, self.inner.backlog()).await
     }
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        self.inner.nodes().await
+        self.call(Operation::Inspect, operation::NODES, self.inner.nodes()).await
     }
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        self.inner.partitions().await
+        self.call(Operation::Inspect, operation::PARTITIONS, self.inner.partitions()).await
     }
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        self.inner.blocked(above, limit).await
+        self.call(Operation::Inspect, operation::BLOCKED, self.inner.blocked(above, limit)).await
     }
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
-        self.inner.records(event_id).await
+        self.call(Operation::Inspect, operation::RECORDS, self.inner.records(event_id)).await
+    }
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
+        self.call(Operation::Inspect, operation::RECORDS, self.inner.record(seq)).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
-        self.inner.dead(filter, above, limit).await
+        self.call(Operation::Inspect, operation::DEAD, self.inner.dead(filter, above, limit)).await
     }
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
-        self.inner.count_dead(filter).await
+        self.call(Operation::Inspect, operation::COUNT_DEAD, self.inner.count_dead(filter)).await
     }
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.inner.replay(seqs).await
+        self.call(Operation::Change, operation::REPLAY, self.inner.replay(seqs)).await
     }
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.inner.discard(seqs).await
+        self.call(Operation::Change, operation::DISCARD, self.inner.discard(seqs)).await
     }
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        self.inner.purge(purge).await
+        self.call(Operation::Change, operation::PURGE, self.inner.purge(purge)).await
     }
 }

@@ -1,10 +1,13 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::{Store, TableName};
 use pillarbox_core::write::{Begin, Connection, Dialect, Finish, insert};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// What a backend can do beyond the port. What it cannot do shows up as an ignored test, never as a missing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,18 +18,24 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
     /// Processes can wake each other through it: [`Store::wake_ups`] returns something.
     pub wake_ups: bool,
+    /// A transaction waits for the rows that another one has changed, and for nothing else of it.
+    pub row_locks: bool,
 }
+
+/// What a backend's transactions dereference to.
+pub type InnerOf<H> = <<H as Harness>::Transaction as Finish<<H as Harness>::Marker>>::Inner;
 
 /// How the suite reaches one backend. One value is one database of its own: fresh, shared with no other test.
 ///
-/// A backend with SQL implements [`execute`](Self::execute), [`query`](Self::query), [`sql_time`](Self::sql_time) and
+/// A backend with SQL implements [`execute`](Self::execute), [`execute_in`](Self::execute_in), [`query`](Self::query),
+/// [`sql_time`](Self::sql_time) and
 /// [`sql_hex`](Self::sql_hex); the actions below them follow, once [`quote`](Self::quote) and
 /// [`sql_text`](Self::sql_text) fit its SQL. Any other implements those actions instead.
 pub trait Harness: Sized + Send + Sync + 'static {
     /// The adapter's marker, as in [`Connection`].
     type Marker: 'static;
     /// A transaction on the harness's own connection, as a user's code has.
-    type Transaction: Connection<Self::Marker> + Finish<Self::Marker> + 'static;
+    type Transaction: Connection<Self::Marker> + Finish<Self::Marker, Inner: Connection<Self::Marker> + Sized> + 'static;
     /// Where those are begun, such as `&Pool`.
     type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction>;
 
@@ -58,6 +67,29 @@ pub trait Harness: Sized + Send + Sync + 'static {
         std::future::ready(Err(no_sql(sql)))
     }
 
+    /// Runs an SQL statement in a user's transaction.
+    fn execute_in(_transaction: &mut InnerOf<Self>, sql: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        std::future::ready(Err(no_sql(sql)))
+    }
+
+    /// Sets a savepoint in a user's transaction.
+    fn savepoint(transaction: &mut InnerOf<Self>, name: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("SAVEPOINT {name}");
+        async move { Self::execute_in(transaction, &sql).await }
+    }
+
+    /// Rolls a user's transaction back to a savepoint.
+    fn rollback_to(transaction: &mut InnerOf<Self>, name: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("ROLLBACK TO SAVEPOINT {name}");
+        async move { Self::execute_in(transaction, &sql).await }
+    }
+
+    /// Releases a savepoint of a user's transaction.
+    fn release(transaction: &mut InnerOf<Self>, name: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("RELEASE SAVEPOINT {name}");
+        async move { Self::execute_in(transaction, &sql).await }
+    }
+
     /// SQL for the time this many seconds from now, in the type of `expires_at` and `available_at`.
     fn sql_time(_seconds: i64) -> String {
         String::new()
@@ -76,6 +108,16 @@ pub trait Harness: Sized + Send + Sync + 'static {
     /// An identifier, quoted for SQL.
     fn quote(identifier: &str) -> String {
         format!("\"{identifier}\"")
+    }
+
+    /// Runs SQL in a transaction on a connection of its own, which stays open until it is released. With row locks only.
+    fn hold(&self, sql: &str) -> impl Future<Output = Result<Held, BoxError>> + Send {
+        std::future::ready(Err(no_sql(sql)))
+    }
+
+    /// How many statements on the outbox's tables wait for a lock at this moment. With row locks only.
+    fn waiting(&self) -> impl Future<Output = Result<usize, BoxError>> + Send {
+        std::future::ready(Err(no_sql("who waits for a lock")))
     }
 
     /// Begins a user's transaction.
@@ -159,10 +201,13 @@ pub trait Harness: Sized + Send + Sync + 'static {
 
     /// Moves the due time of a row that has one into the past.
     fn make_due(&self, event_id: &str) -> impl Future<Output = Result<(), BoxError>> + Send {
+        // Created before, or the due time would be no delay.
         let sql = format!(
-            "UPDATE {} SET available_at = {} WHERE event_id = '{event_id}' AND available_at IS NOT NULL",
+            "UPDATE {} SET available_at = {}, created_at = CASE WHEN created_at < {before} THEN created_at ELSE {before} END
+             WHERE event_id = '{event_id}' AND available_at IS NOT NULL",
             self.table("event"),
-            Self::sql_time(-1)
+            Self::sql_time(-1),
+            before = Self::sql_time(-2)
         );
         async move { self.execute(&sql).await }
     }
@@ -180,9 +225,14 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
-    /// Claims that the tables were migrated by a much later release.
-    fn set_newer_schema(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
-        let sql = format!("UPDATE {} SET version = version + 1000", self.table("migration"));
+    /// Records that a later release has migrated the tables, on which releases of the present version can run or cannot.
+    fn set_newer_schema(&self, compatible: bool) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let from = if compatible { "max(version)" } else { "max(version) + 1000" };
+        let table = self.table("migration");
+        let sql = format!(
+            "INSERT INTO {table} (version, applied_at, compatible_from)
+             SELECT max(version) + 1000, max(applied_at), {from} FROM {table}"
+        );
         async move { self.execute(&sql).await }
     }
 
@@ -204,6 +254,40 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Goes back to when the table was empty and the nodes had just joined, as a database does that is restored from a backup
+    /// under them: the rows are lost, their numbers are given again, and the leases end earlier than their nodes know.
+    fn go_back(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let (event, node, soon) = (self.table("event"), self.table("node"), Self::sql_time(2));
+        let dialect = self.store().info().dialect;
+        let first = if dialect == Dialect::POSTGRES {
+            format!("ALTER TABLE {event} ALTER COLUMN seq RESTART WITH 1")
+        } else if dialect == Dialect::MYSQL {
+            format!("ALTER TABLE {event} AUTO_INCREMENT = 1")
+        } else {
+            format!("DELETE FROM sqlite_sequence WHERE name = '{}'", event.trim_matches('"'))
+        };
+        let sql = format!("DELETE FROM {event}; UPDATE {node} SET expires_at = {soon}; {first}");
+        async move { self.execute(&sql).await }
+    }
+
+    /// Sets the database's clock back, as it looks from the leases: each ends so many seconds from now. What renews goes on.
+    fn set_clock_back(&self, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("UPDATE {} SET expires_at = {}", self.table("node"), Self::sql_time(seconds));
+        async move { self.execute(&sql).await }
+    }
+
+    /// Sets the database's clock forward, as this process sees it: all of the process stands still meanwhile, and its monotonic clock
+    /// with it. Needs a runtime of one thread.
+    fn set_clock_forward(&self, by: Duration) -> impl Future<Output = Result<(), BoxError>> + Send {
+        async move {
+            tokio::time::pause();
+            #[expect(clippy::disallowed_methods, reason = "the one thread of the runtime has to stand still")]
+            std::thread::sleep(by);
+            tokio::time::resume();
+            Ok(())
+        }
+    }
+
     /// Removes a node from the register and leaves everything else, so that its rows name a node that nobody knows.
     fn forget(&self, node: &NodeId) -> impl Future<Output = Result<(), BoxError>> + Send {
         let sql = format!("DELETE FROM {} WHERE node_id = '{node}'", self.table("node"));
@@ -219,6 +303,50 @@ pub trait Harness: Sized + Send + Sync + 'static {
             Some(schema) => format!("{}.{}", Self::quote(schema), Self::quote(&table)),
             None => Self::quote(&table),
         }
+    }
+}
+
+/// A transaction that is open. Dropping it rolls it back.
+#[derive(Debug)]
+pub struct Held {
+    commit: oneshot::Sender<()>,
+    ended: JoinHandle<Result<(), String>>,
+}
+
+impl Held {
+    /// A transaction that is begun by `begin`, and committed by what that returns.
+    ///
+    /// # Errors
+    /// When it cannot be begun.
+    pub async fn begin<C>(begin: impl Future<Output = Result<C, BoxError>> + Send + 'static) -> Result<Self, BoxError>
+    where
+        C: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let (began, told) = oneshot::channel();
+        let (commit, committing) = oneshot::channel();
+        #[expect(clippy::disallowed_methods, reason = "the transaction is the test's, not the outbox's")]
+        let ended = tokio::spawn(async move {
+            let end = begin.await.map_err(|error| error.to_string())?;
+            // Whoever does not wait for it any more has dropped it.
+            let _ = began.send(());
+            match committing.await {
+                Ok(()) => end.await.map_err(|error| error.to_string()),
+                Err(_dropped) => Ok(()),
+            }
+        });
+        match told.await {
+            Ok(()) => Ok(Self { commit, ended }),
+            Err(_ended) => Err(ended.await?.err().unwrap_or_else(|| "it ended at once".to_owned()).into()),
+        }
+    }
+
+    /// Commits it.
+    ///
+    /// # Errors
+    /// When it cannot be committed.
+    pub async fn release(self) -> Result<(), BoxError> {
+        self.commit.send(()).map_err(|()| "the transaction has ended already")?;
+        Ok(self.ended.await??)
     }
 }
 

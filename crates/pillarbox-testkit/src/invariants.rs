@@ -9,6 +9,7 @@ pub use order::i3_events_of_a_key_are_handled_one_at_a_time_and_in_order;
 use std::collections::BTreeMap;
 
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::limits::PAYLOAD_BYTES;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::observe::Stats;
 use pillarbox_core::run::Config;
@@ -159,12 +160,17 @@ pub fn i7_memory_is_bounded(stats: &Stats, config: &Config) -> Result<(), Violat
     // Both queues, what the workers hold, one fetch on its way into the cold queue, and the verdicts: two batches that
     // wait and one that is being recorded.
     let most = dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
-    let fits =
-        stats.held <= most && stats.hot_depth <= dispatch.hot_capacity && stats.cold_depth <= dispatch.cold_capacity;
+    // One event gets through, however large it is: one of each kind of rows, and one from memory.
+    let most_bytes = dispatch.payload_memory + 3 * PAYLOAD_BYTES;
+    let fits = stats.payload_bytes <= most_bytes
+        && stats.held <= most
+        && stats.hot_depth <= dispatch.hot_capacity
+        && stats.cold_depth <= dispatch.cold_capacity;
     if fits {
         return Ok(());
     }
-    let what = format!("{} events are held, {} hot and {} cold", stats.held, stats.hot_depth, stats.cold_depth);
+    let Stats { held, hot_depth, cold_depth, payload_bytes, .. } = stats;
+    let what = format!("{held} events are held, {hot_depth} hot and {cold_depth} cold, and {payload_bytes} bytes");
     Err(Violation { invariant: "I7 (memory is bounded by configured capacities)", what })
 }
 

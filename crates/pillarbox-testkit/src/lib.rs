@@ -12,12 +12,15 @@
 //!   engine keeps its promises on it. A backend writes a [`Harness`] and no test; [`MemoryHarness`] is an example.
 //! - [`publishers`] does the same for publishers: a [`PublisherHarness`](publishers::PublisherHarness), a proxy that cuts
 //!   connections, a broker of the test's own that can be killed. [`MemoryPublisher`] is a publisher without a broker.
+//! - [`FailoverDrill`] is an outbox in each mode, under which a test takes the database back to an earlier state.
 //! - [`FaultyStore`] is a store whose database fails when told to.
+//! - [`rows_at`] and [`done_at`] name rows by their places alone.
 //! - [`invariants`] names what must hold whatever happens.
 
 pub mod conformance;
 mod drop_after;
 mod events;
+mod failover_drill;
 mod fake_clock;
 mod faulty;
 mod harness;
@@ -28,15 +31,18 @@ mod payloads;
 pub mod publishers;
 mod recorder;
 mod recording_hook;
+mod rows;
 mod run;
 mod scenarios;
 mod test_outbox;
 
+pub use failover_drill::FailoverDrill;
 pub use fake_clock::FakeClock;
 pub use faulty::{Fault, FaultyStore, Operation};
-pub use harness::{Capabilities, Columns, Harness};
+pub use harness::{Capabilities, Columns, Harness, Held, InnerOf};
 pub use memory::MemoryHarness;
 pub use publishers::{Answer, MemoryPublisher};
 pub use recorder::{Call, Ending, Recorder};
 pub use recording_hook::RecordingHook;
+pub use rows::{done_at, rows_at};
 pub use test_outbox::{TestOutbox, wait_until_idle};

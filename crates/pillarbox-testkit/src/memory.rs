@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use pillarbox_core::clock::{Clock, SystemClock, Timestamp};
 use pillarbox_core::error::BoxError;
@@ -17,7 +18,7 @@ pub struct MemoryHarness {
     clock: Arc<JumpingClock>,
 }
 
-/// The operating system's clock, but for the seconds it was put forward.
+/// The operating system's clock, but for the seconds it was put forward, or back.
 #[derive(Debug, Default)]
 struct JumpingClock {
     ahead: AtomicI64,
@@ -45,7 +46,8 @@ impl Harness for MemoryHarness {
     type Transaction = MemoryTransaction;
     type Source<'a> = &'a MemoryStore;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: false, concurrent_writers: true, wake_ups: true };
+    const CAPABILITIES: Capabilities =
+        Capabilities { sql: false, concurrent_writers: true, wake_ups: true, row_locks: false };
 
     async fn create() -> Result<Self, BoxError> {
         let clock = Arc::new(JumpingClock::default());
@@ -66,6 +68,19 @@ impl Harness for MemoryHarness {
 
     fn source(&self) -> &MemoryStore {
         &self.store
+    }
+
+    async fn savepoint(transaction: &mut MemoryTransaction, name: &str) -> Result<(), BoxError> {
+        transaction.savepoint(name);
+        Ok(())
+    }
+
+    async fn rollback_to(transaction: &mut MemoryTransaction, name: &str) -> Result<(), BoxError> {
+        Ok(transaction.rollback_to(name)?)
+    }
+
+    async fn release(transaction: &mut MemoryTransaction, name: &str) -> Result<(), BoxError> {
+        Ok(transaction.release(name)?)
     }
 
     async fn insert_three_columns(&self, event_id: &str, event_type: &str, payload: &str) -> Result<(), BoxError> {
@@ -121,6 +136,21 @@ impl Harness for MemoryHarness {
 
     async fn expire(&self, node: &NodeId) -> Result<(), BoxError> {
         found(self.store.inspect().expire(node))
+    }
+
+    async fn go_back(&self) -> Result<(), BoxError> {
+        self.store.inspect().lose_rows(seconds_after(self.clock.now(), 2));
+        Ok(())
+    }
+
+    async fn set_clock_back(&self, seconds: i64) -> Result<(), BoxError> {
+        self.clock.ahead.fetch_sub(seconds, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn set_clock_forward(&self, by: Duration) -> Result<(), BoxError> {
+        self.clock.ahead.fetch_add(i64::try_from(by.as_secs())?, Ordering::SeqCst);
+        Ok(())
     }
 
     /// In memory a node that leaves touches no row either.

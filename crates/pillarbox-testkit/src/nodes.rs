@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Acquired, Holding, Mode, NodeId, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Holding, Mode, NodeId, NodeName, Partitions, Share};
 use pillarbox_core::store::Store;
 
 use crate::events::HOUR;
@@ -36,8 +36,20 @@ pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
     Ok(node)
 }
 
-/// What a registered node owns and should own, after it has given `give` and taken what is free for it.
+/// What a registered node owns and should own, after it has given `give` and taken what is free for it. It asks for the epochs
+/// of what it gives before, and may take something by that already.
 pub(crate) async fn share(store: &dyn Store, node: &NodeId, give: Partitions) -> Result<Holding, BoxError> {
+    let before = share_by_epoch(store, node, &Epochs::none()).await?;
+    if give.is_empty() {
+        return Ok(before);
+    }
+    let after = share_by_epoch(store, node, &before.epochs.of(give)).await?;
+    let (gained, unclean) = (before.gained.union(after.gained), before.unclean.union(after.unclean));
+    Ok(Holding { gained, unclean, ..after })
+}
+
+/// The same in one call, by a node that knows the epochs of what it gives.
+pub(crate) async fn share_by_epoch(store: &dyn Store, node: &NodeId, give: &Epochs) -> Result<Holding, BoxError> {
     match store.share(node, give).await? {
         Share::Member(holding) => Ok(holding),
         Share::Lost => Err(format!("node {node} should be registered").into()),

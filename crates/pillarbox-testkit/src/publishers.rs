@@ -91,6 +91,7 @@ behaviors! {
     }
     keep {
         publish_keeps_bytes_headers_and_key,
+        publish_lets_no_header_of_an_event_pass_for_a_reserved_one,
         publish_keeps_the_order_within_a_key needs order,
     }
     refuse {

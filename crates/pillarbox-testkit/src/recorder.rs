@@ -130,7 +130,7 @@ impl Handler for Recorder {
             let result = self.handler.handle(delivery).await;
             running.end(match &result {
                 Ok(Outcome::Done) => Ending::Done,
-                Ok(Outcome::RetryAfter(_)) => Ending::Deferred,
+                Ok(Outcome::Defer(_)) => Ending::Deferred,
                 Ok(Outcome::Dead(_)) => Ending::Dead,
                 Err(_) => Ending::Failed,
             });

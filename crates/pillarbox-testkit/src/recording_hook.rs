@@ -51,7 +51,7 @@ impl RecordingHook {
         self.lock().written.clone()
     }
 
-    /// The events whose commit the outbox learned of: through a guard, or by `committed`.
+    /// The events whose commit the outbox learned of: through a guard, or by `notify_committed`.
     #[must_use]
     pub fn committed(&self) -> Vec<EventId> {
         self.lock().committed.clone()

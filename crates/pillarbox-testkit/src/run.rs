@@ -19,6 +19,8 @@ pub(crate) struct Case<H> {
     pub(crate) name: &'static str,
     /// Which part of the suite it belongs to.
     pub(crate) kind: &'static str,
+    /// True if everything in the process can stand still for it at once.
+    pub(crate) one_thread: bool,
     /// Whether it starts with the tables in place.
     pub(crate) migrated: bool,
     /// The capabilities it needs and the backend lacks.
@@ -41,7 +43,10 @@ impl<H: Harness> Case<H> {
 
     fn run(&self) -> Result<(), Failed> {
         // Two workers, so that what may run at the same time does.
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = match self.one_thread {
+            true => Builder::new_current_thread().enable_all().build()?,
+            false => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
+        };
         runtime.block_on(self.on_a_fresh_database()).map_err(|error| Failed::from(explain(&*error)))
     }
 

@@ -1,9 +1,11 @@
 //! What the engine promises, tried on a store: the second half of the suite.
 
 mod cancellation;
+mod clocks;
 mod crash;
 mod delivery;
 mod failure;
+mod going_back;
 mod handlers;
 mod in_order;
 mod keys;
@@ -11,6 +13,7 @@ mod many_nodes;
 mod outage;
 mod ownership;
 mod queueing;
+mod savepoints;
 mod setting;
 mod upkeep;
 
@@ -19,11 +22,12 @@ use crate::run::Case;
 
 /// The registry: every scenario, by its module.
 macro_rules! scenarios {
-    ($($module:ident { $($name:ident $(needs $capability:ident)?),* $(,)? })*) => {
+    ($($module:ident { $($name:ident $(on $threads:ident thread)? $(needs $capability:ident)?),* $(,)? })*) => {
         pub(crate) fn cases<H: Harness>() -> Vec<Case<H>> {
             vec![$($(Case {
                 name: stringify!($name),
                 kind: "engine",
+                one_thread: false $(|| stringify!($threads) == "one")?,
                 migrated: true,
                 lacking: if true $(&& H::CAPABILITIES.$capability)? { &[] } else { &[$(stringify!($capability))?] },
                 test: |harness| Box::pin($module::$name(harness)),
@@ -45,9 +49,19 @@ scenarios! {
         a_delayed_event_is_not_early,
         a_row_of_another_process_is_found_by_polling,
     }
+    savepoints {
+        what_is_rolled_back_to_a_savepoint_is_never_delivered,
+        what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes,
+        a_commit_with_its_receipt_is_verified,
+        a_receipt_of_what_was_rolled_back_delivers_nothing,
+    }
     queueing {
         a_full_hot_queue_loses_nothing_and_doubles_nothing,
         a_backlog_far_beyond_memory_is_drained_in_bounded_memory,
+        large_payloads_are_delivered_in_bounded_memory,
+        large_payloads_are_delivered_in_bounded_memory_on_many_nodes,
+        large_payloads_of_few_keys_are_delivered_in_bounded_memory,
+        large_payloads_of_many_keys_are_delivered_in_bounded_memory,
         reporting_and_polling_race_without_a_second_call,
     }
     failure {
@@ -67,6 +81,7 @@ scenarios! {
         a_fallback_runs_once_when_retries_are_exhausted,
         a_fallback_runs_for_what_is_not_retryable,
         a_fallback_that_fails_leaves_the_event_dead,
+        an_observer_of_dead_events_leaves_them_dead,
         a_fallback_ends_a_failing_head_in_order,
         a_fallback_ends_a_row_that_its_node_holds,
         errors_that_are_not_retryable_go_dead_at_once,
@@ -77,8 +92,27 @@ scenarios! {
         a_node_that_was_cut_off_comes_back_as_another,
         a_receipt_from_before_another_owner_is_not_delivered_again,
         a_node_whose_registration_is_gone_notices_at_the_first_refusal,
+        a_start_waits_for_the_lock_of_the_nodes,
         shutdown_finishes_what_is_queued_and_frees_the_table,
         shutdown_leaves_what_does_not_end_to_the_next_owner,
+    }
+    going_back {
+        rows_lost_and_numbered_again_are_delivered_on_a_single_node,
+        rows_lost_and_numbered_again_are_delivered_on_many_nodes,
+        rows_lost_and_numbered_again_are_delivered_in_the_order_of_keys,
+        rows_lost_and_numbered_again_are_delivered_in_order,
+    }
+    clocks {
+        a_dead_owner_is_cleared_away_though_the_clock_was_set_back,
+        a_dead_nodes_rows_are_freed_though_the_clock_was_set_back,
+        a_dead_nodes_partitions_are_taken_though_the_clock_was_set_back,
+        a_living_owner_is_not_cleared_away_when_the_clock_is_set_back,
+        a_living_owner_keeps_the_table_when_the_clock_is_set_forward on one thread,
+        living_nodes_keep_their_rows_when_the_clock_is_set_forward on one thread,
+        living_nodes_keep_their_partitions_when_the_clock_is_set_forward on one thread,
+        a_dead_owner_is_cleared_away_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
+        a_dead_nodes_rows_are_freed_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
+        a_dead_nodes_partitions_are_taken_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
     }
     many_nodes {
         nodes_share_a_backlog_without_a_second_call,
@@ -93,6 +127,7 @@ scenarios! {
         modes_that_cannot_coexist_refuse_to_start,
         clocks_minutes_apart_change_nothing,
         a_full_hot_queue_leaves_the_rest_to_others,
+        what_two_guards_hold_for_the_same_room_is_left_to_others needs concurrent_writers,
         a_lost_lease_is_no_crash,
     }
     in_order {
@@ -103,11 +138,13 @@ scenarios! {
         a_failing_head_goes_dead_and_the_rest_go_on,
         a_standby_goes_on_with_the_failing_head,
         a_batch_handler_is_called_for_one_event_at_a_time,
+        a_due_retry_keeps_its_place_beyond_memory,
     }
     crash {
         an_event_that_kills_its_process_goes_dead,
         an_event_that_kills_its_process_goes_dead_on_many_nodes,
         an_event_that_kills_its_process_goes_dead_in_order,
+        an_event_that_kills_its_process_goes_dead_in_its_key,
     }
     keys {
         events_of_a_key_are_delivered_in_order,
@@ -120,18 +157,23 @@ scenarios! {
         a_slow_key_and_a_failing_key_delay_nobody_else,
         a_delayed_event_holds_nobody_up,
         rows_of_other_programs_are_delivered,
+        a_writer_whose_clock_is_ahead_is_not_overtaken needs sql,
         a_late_commit_of_another_key_is_delivered needs concurrent_writers,
         a_late_commit_is_not_overtaken_by_what_was_written_after_it needs concurrent_writers,
         nodes_that_come_and_leave_deliver_nothing_twice,
         partitions_are_shared_evenly,
         the_keys_of_a_node_that_was_cut_off_go_to_another,
-        a_handler_that_does_not_end_is_not_waited_for_for_ever,
+        a_handler_longer_than_the_drain_keeps_its_partition,
+        a_handler_that_ends_when_it_is_told_to_has_not_failed,
         delivered_events_are_deleted_if_asked,
         a_settle_that_fails_for_a_while_breaks_no_order,
         what_operators_let_go_on_is_not_overtaken,
         a_row_that_cannot_be_read_keeps_its_key_waiting,
         a_busy_key_keeps_nobody_else_waiting,
         few_keys_of_many_workers_are_read_together,
+        a_due_retry_waits_for_earlier_events_of_its_key_beyond_memory,
+        each_named_handler_has_its_own_order_and_its_own_retries,
+        writers_whose_clocks_differ_change_no_order,
     }
     upkeep {
         replayed_events_are_delivered_again,
@@ -144,9 +186,14 @@ scenarios! {
         an_answer_lost_after_settling_costs_nothing,
         an_outage_while_fetching_only_delays,
         a_verdict_that_the_database_refuses_stops_nobody_else,
+        operators_are_told_of_an_outage,
+        many_events_are_read_and_recorded_in_a_few_round_trips,
     }
     cancellation {
         a_write_dropped_at_any_await_is_whole_or_absent,
         a_store_call_dropped_at_any_await_leaves_no_lock,
+        a_claim_dropped_at_any_await_leaves_no_lock,
+        an_operators_call_dropped_at_any_await_leaves_no_lock,
+        a_share_dropped_at_any_await_leaves_no_lock,
     }
 }

@@ -57,18 +57,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let outbox = Outbox::single_node(store).handle(handler).start().await?;
 
-    // (a) The service's own transaction. `committed` is optional: without it the event is found in the table.
-    let mut tx = pool.begin().await?;
-    place(&mut tx, "o-1", 1999).await?;
-    let written = outbox.write(&mut *tx, &OrderPlaced::new("o-1", 1999)).await?;
-    tx.commit().await?;
-    outbox.committed(written);
-
-    // (b) The guard: commit and hot path in one step.
+    // (a) The guard around the driver's transaction: commit and hot path in one step.
     let mut tx = outbox.begin(&pool).await?;
-    place(&mut tx, "o-2", 2499).await?;
-    outbox.write(&mut tx, &OrderPlaced::new("o-2", 2499)).await?;
+    place(&mut tx, "o-1", 1999).await?;
+    outbox.write(&mut tx, &OrderPlaced::new("o-1", 1999)).await?;
     tx.commit().await?;
+
+    // (b) The service's own transaction, committed through the outbox.
+    let mut tx = pool.begin().await?;
+    place(&mut tx, "o-2", 2499).await?;
+    let receipt = outbox.write(&mut *tx, &OrderPlaced::new("o-2", 2499)).await?;
+    outbox.commit(tx, receipt).await?;
 
     // What is rolled back never happened: neither the order nor the event.
     let mut tx = outbox.begin(&pool).await?;

@@ -30,17 +30,17 @@
 //! let pool = store.writer().clone(); // SQLite has one writer at a time; with PostgreSQL, a pool of your own
 //! let outbox = Outbox::single_node(store).handle(send_receipt).start().await?;
 //!
-//! // Your own transaction: the event commits with the order, or neither does.
-//! let mut tx = pool.begin().await?;
-//! sqlx::query("insert into orders values ('o-1')").execute(&mut *tx).await?;
-//! let written = outbox.write(&mut *tx, &OrderPlaced { order_id: "o-1".into(), total_cents: 1999 }).await?;
-//! tx.commit().await?;
-//! outbox.committed(written); // optional: handles it at once, from memory
-//!
-//! // Or the guard, which does both: it is the driver's transaction, and rolls back when dropped.
+//! // The event commits with the order, or neither does. The guard is the driver's transaction, rolls back when dropped, and
+//! // hands the events that it committed to their handlers.
 //! let mut tx = outbox.begin(&pool).await?;
-//! outbox.write(&mut tx, &OrderPlaced { order_id: "o-2".into(), total_cents: 2499 }).await?;
+//! sqlx::query("insert into orders values ('o-1')").execute(&mut *tx).await?;
+//! outbox.write(&mut tx, &OrderPlaced { order_id: "o-1".into(), total_cents: 1999 }).await?;
 //! tx.commit().await?;
+//!
+//! // Or a transaction of your own, committed through the outbox. Committed as usual, its events are found in the table.
+//! let mut tx = pool.begin().await?;
+//! let receipt = outbox.write(&mut *tx, &OrderPlaced { order_id: "o-2".into(), total_cents: 2499 }).await?;
+//! outbox.commit(tx, receipt).await?;
 //!
 //! outbox.shutdown().await;
 //! # Ok(())
@@ -51,13 +51,12 @@
 //!
 //! | Promised | Not promised |
 //! |---|---|
-//! | An event exists if and only if its transaction committed. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
-//! | Every committed event reaches its handler at least once, across crashes of any process and of the database. | An order of events: [`Outbox::single_node`] handles several at a time. |
-//! | No duplicate unless a process or the database failed, or an owner was cut off longer than its lease. | Distributed transactions: events live in the database of the business rows. |
-//! | A stale owner's verdict changes nothing. | |
-//! | Payload bytes arrive exactly as written, on every path. | |
+//! | An event is delivered if and only if it was committed. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
+//! | It reaches its handler at least once, across crashes of processes and of the database. | Order, but in [`Outbox::ordered`], and in [`Outbox::partitioned`] per key and handler. |
+//! | It is handled again only if the handler failed, a process or the database did, its node was cut off longer than its lease, or the call outlasted the drain timeout of a stop. | Distributed transactions: events live in the database of the business rows. |
+//! | A stale owner's verdict changes nothing; payload bytes arrive as written. | |
 //!
-//! The table is the truth. Queues, wake-ups and [`Outbox::committed`] are hints: losing one costs time, never an event.
+//! The table is the truth. Queues, wake-ups and receipts are hints: losing one costs time, never an event.
 //!
 //! # Handlers
 //!

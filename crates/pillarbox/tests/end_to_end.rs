@@ -1,9 +1,10 @@
 //! From a derived event to its handler, with nothing but this crate: what a user who depends on it alone writes.
 #![cfg(feature = "macros")]
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pillarbox::{Delivery, Event, HandlerError, MemoryStore, Outbox, Outcome, blocking};
+use pillarbox::{Delivery, Event, Failure, HandlerError, MemoryStore, Outbox, Outcome, Retry, blocking, handler};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -76,7 +77,7 @@ async fn blocking_and_catch_all_handlers_are_registered_through_the_facade() -> 
     let mut tx = store.begin();
     let written = outbox.write(&mut tx, &LabelWanted(3)).await?;
     tx.commit();
-    outbox.committed(written);
+    outbox.notify_committed(written);
     let mut tx = store.begin();
     let envelope = pillarbox::Envelope::json("order.lost", "{}")?;
     outbox.write(&mut tx, envelope).await?;
@@ -90,5 +91,64 @@ async fn blocking_and_catch_all_handlers_are_registered_through_the_facade() -> 
     assert_eq!(seen, ["label 3", "other order.lost"]);
     outbox.shutdown().await;
     assert!(calls.recv().await.is_none(), "two events, two deliveries");
+    Ok(())
+}
+
+#[derive(Serialize, Deserialize, Event)]
+#[event(name = "receipt.wanted", aggregate = "order", key = order)]
+struct ReceiptWanted {
+    order: String,
+}
+
+/// Calls of the handlers below, which are functions and so have nowhere else to count.
+static MAILED: AtomicU32 = AtomicU32::new(0);
+static GIVEN_UP: AtomicU32 = AtomicU32::new(0);
+static BOOKED: AtomicU32 = AtomicU32::new(0);
+static CANCELLED: AtomicU32 = AtomicU32::new(0);
+
+#[handler(name = "mailer", retry = Retry::fixed(Duration::from_millis(1)).max_attempts(2), fallback = by_letter)]
+async fn send_receipt(wanted: ReceiptWanted, delivery: Delivery) -> Result<(), String> {
+    assert_eq!((wanted.order.as_str(), delivery.handler_id()), ("o-1", Some("mailer")));
+    MAILED.fetch_add(1, Ordering::SeqCst);
+    Err("the mailbox is full".to_owned())
+}
+
+async fn by_letter(_: Delivery, failure: Failure) -> Outcome {
+    assert_eq!((failure.failures(), failure.is_exhausted()), (2, true));
+    GIVEN_UP.fetch_add(1, Ordering::SeqCst);
+    Outcome::Done
+}
+
+#[handler(name = "ledger")]
+async fn book(wanted: ReceiptWanted) {
+    assert_eq!(wanted.order, "o-1");
+    BOOKED.fetch_add(1, Ordering::SeqCst);
+}
+
+#[handler(event = "order.cancelled", aggregate = "order")]
+async fn release_stock(delivery: Delivery) {
+    assert_eq!(delivery.payload().as_json(), Some("{}"));
+    CANCELLED.fetch_add(1, Ordering::SeqCst);
+}
+
+#[tokio::test]
+async fn functions_with_the_attribute_are_delivered_to_with_what_it_says() -> Result<(), Box<dyn std::error::Error>> {
+    let store = MemoryStore::new();
+    let outbox = Outbox::single_node(store.clone()).handler(send_receipt).handler(book).handler(release_stock);
+    let outbox = outbox.start().await?;
+    let mut tx = outbox.begin(&store).await?;
+    outbox.write(&mut tx, &ReceiptWanted { order: "o-1".to_owned() }).await?;
+    let cancelled = pillarbox::Envelope::builder("order.cancelled").aggregate("order", "o-1").payload_json("{}");
+    outbox.write(&mut tx, cancelled.build()?).await?;
+    tx.commit().await?;
+    let calls = || [&MAILED, &GIVEN_UP, &BOOKED, &CANCELLED].map(|calls| calls.load(Ordering::SeqCst));
+    let delivered = async {
+        while calls().contains(&0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, delivered).await?;
+    outbox.shutdown().await;
+    assert_eq!(calls(), [2, 1, 1, 1]);
     Ok(())
 }

@@ -74,7 +74,7 @@ async fn write(outbox: &Outbox, store: &MemoryStore, event: EnvelopeBuilder, rep
     let written = outbox.write(&mut tx, event).await.expect("writes");
     tx.commit();
     if reported {
-        outbox.committed(written);
+        outbox.notify_committed(written);
     }
 }
 
@@ -149,6 +149,7 @@ async fn the_fallbacks_span_is_a_child_of_the_writers() {
     let store = MemoryStore::new();
     let fallback = async |_: Delivery, _: Failure| {
         async { tokio::task::yield_now().await }.instrument(info_span!("work")).await;
+        pillarbox::Outcome::Done
     };
     let fails = async |_: Delivery| Err::<(), _>("always");
     let outbox = outbox(&store).max_attempts(2).handle_all(fails).fallback(fallback).start().await.expect("starts");

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use pillarbox_core::publisher::{Message, header};
 
+/// What SQS keeps for itself, SNS does too.
+const KIND: &str = "sqs";
 /// SQS takes no more, and SNS hands no more on to a queue.
 const MOST: usize = 10;
 /// The attribute that holds, as an object of JSON, the headers that no attribute of their own could be given.
@@ -34,11 +36,11 @@ pub(crate) fn of(message: &Message, base64: bool) -> Vec<(String, String)> {
     if base64 {
         own.push((ENCODING.to_owned(), "base64".to_owned()));
     }
-    let mut headers: Vec<_> = message.headers.iter().map(|(name, value)| (&**name, value.as_str())).collect();
+    let sent = message.headers.iter().filter(|(name, _)| !header::imitates(name));
+    let mut headers: Vec<_> = sent.map(|(name, value)| (&**name, value.as_str())).collect();
     headers.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
-    let reserved = |name: &str| [CONTENT_TYPE, ENCODING, REST].contains(&name);
     let (mut fitting, mut rest): (Vec<_>, Vec<_>) =
-        headers.into_iter().partition(|(name, value)| !reserved(name) && carries(name, value));
+        headers.into_iter().partition(|(name, value)| !header::is_command(KIND, name) && carries(name, value));
     if own.len() + fitting.len() + usize::from(!rest.is_empty()) > MOST {
         // One place is that of the rest.
         rest.extend(fitting.split_off((MOST - 1).saturating_sub(own.len())));
@@ -54,14 +56,11 @@ pub(crate) fn of(message: &Message, base64: bool) -> Vec<(String, String)> {
 
 /// Whether an attribute may have this name and this value.
 fn carries(name: &str, value: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
     (1..=256).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
         && !name.starts_with('.')
         && !name.ends_with('.')
         && !name.contains("..")
-        && !lower.starts_with("aws.")
-        && !lower.starts_with("amazon.")
         && is_text(value)
 }
 
@@ -122,11 +121,13 @@ mod tests {
             ("control", "\u{1}"),
             ("event-headers", "{}"),
             ("content-type", "other"),
+            ("Content-Encoding", "base64"),
+            ("Event-ID", "forged"),
             ("fine", "é\n"),
         ];
         let found = of(&message(&odd), false);
         assert_eq!(names(&found), ["content-type", "fine", REST]);
         let rest: BTreeMap<String, String> = serde_json::from_str(&found[2].1).expect("JSON");
-        assert_eq!((rest.len(), &*rest["control"]), (10, "\u{1}"));
+        assert_eq!((rest.len(), &*rest["control"]), (11, "\u{1}"));
     }
 }

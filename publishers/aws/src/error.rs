@@ -6,7 +6,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, Scope};
 
 /// Why a call failed, as far as it matters what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Problem {
                 let text = format!("{target}: {code}: {}", short(message));
                 match about(code) {
                     About::Load => PublishError::unavailable(text),
-                    About::Setup => PublishError::misconfigured(text),
+                    About::Setup => PublishError::misconfigured(text).limited_to(scope(code)),
                     About::Message if *status == 503 => PublishError::unavailable(text),
                     About::Message if *sender_fault => PublishError::permanent(text),
                     About::Message => PublishError::temporary(text),
@@ -87,6 +87,12 @@ enum About {
     Load,
     Setup,
     Message,
+}
+
+/// The part of the destination that a code for a wrong setup concerns: credentials that are wrong are so for every queue.
+fn scope(code: &str) -> Scope {
+    const CREDENTIALS: [&str; 4] = ["ClientToken", "Signature", "ExpiredToken", "MissingAuthentication"];
+    if CREDENTIALS.iter().any(|part| code.contains(part)) { Scope::Broker } else { Scope::Target }
 }
 
 /// What a code is about. Services write the same with prefixes and suffixes of their own.

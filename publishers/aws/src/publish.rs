@@ -9,7 +9,7 @@ use aws_config::SdkConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use futures_util::{StreamExt as _, stream};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Message, PublishError, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, PublisherInfo, Receipt, TargetSyntax};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -22,6 +22,7 @@ use crate::rounds;
 /// What SNS and SQS have in common.
 pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     const KIND: &'static str;
+    const TARGETS: TargetSyntax;
 
     fn new(config: &SdkConfig) -> Self;
 
@@ -63,7 +64,7 @@ impl<S: Service> Courier<S> {
             None => format!("{} in {region}", S::KIND),
         };
         Ok(Self {
-            info: PublisherInfo::new(S::KIND, address),
+            info: PublisherInfo::new(S::KIND, address).with_targets(S::TARGETS),
             http: connect::http(&options)?,
             options,
             service: OnceCell::new(),

@@ -1,7 +1,7 @@
 use aws_config::SdkConfig;
 use aws_sdk_sns::Client;
 use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
@@ -15,6 +15,7 @@ pub(crate) struct Sns {
 
 impl Service for Sns {
     const KIND: &'static str = "sns";
+    const TARGETS: TargetSyntax = TargetSyntax::Parts(&[':']);
 
     fn new(config: &SdkConfig) -> Self {
         Self { client: Client::new(config) }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
@@ -22,6 +22,7 @@ pub(crate) struct Sqs {
 
 impl Service for Sqs {
     const KIND: &'static str = "sqs";
+    const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/']);
 
     fn new(config: &SdkConfig) -> Self {
         Self { client: Client::new(config), urls: Mutex::default() }

@@ -1,6 +1,6 @@
 //! From the client's errors to those of the port.
 
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, Scope};
 use rdkafka::types::RDKafkaErrorCode;
 
 /// What an error is about.
@@ -76,8 +76,15 @@ pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     let text = format!("topic {topic}: {code}");
     match cause(code) {
         Cause::Away => PublishError::unavailable(text),
-        Cause::Refused => PublishError::misconfigured(format!("{text}; correct the credentials or what they may do")),
-        Cause::NoTopic => PublishError::misconfigured(format!("{text}; create the topic, or correct the target")),
+        Cause::Refused => {
+            let scope = if code == RDKafkaErrorCode::TopicAuthorizationFailed { Scope::Target } else { Scope::Broker };
+            let text = format!("{text}; correct the credentials or what they may do");
+            PublishError::misconfigured(text).limited_to(scope)
+        }
+        Cause::NoTopic => {
+            let text = format!("{text}; create the topic, or correct the target");
+            PublishError::misconfigured(text).limited_to(Scope::Target)
+        }
         Cause::TooLarge => PublishError::permanent(format!(
             "{text}; make the event smaller, or raise `message.max.bytes` in `properties` and of the topic"
         )),

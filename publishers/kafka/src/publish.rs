@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::publisher::{Message, PublishError, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, Receipt, header};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::types::RDKafkaErrorCode;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::connect::{self, Client};
 use crate::error::{self, Cause};
 use crate::trouble::{Report, Trouble};
-use crate::{KafkaPublisher, topic};
+use crate::{KIND, KafkaPublisher, topic};
 
 /// How long to wait for room in the client's queue before looking again.
 const ROOM: Duration = Duration::from_millis(5);
@@ -180,7 +180,7 @@ impl Call {
 /// The message's headers, and its content type where Kafka's tools look for it.
 fn headers(message: &Message) -> OwnedHeaders {
     let own = Header { key: CONTENT_TYPE, value: Some(&*message.content_type) };
-    let others = message.headers.iter().filter(|(name, _)| name != CONTENT_TYPE);
+    let others = message.headers.iter().filter(|(name, _)| !header::imitates(name) && !header::is_command(KIND, name));
     others
         .fold(OwnedHeaders::new_with_capacity(message.headers.len() + 1), |headers, (name, value)| {
             headers.insert(Header { key: name, value: Some(value.as_str()) })

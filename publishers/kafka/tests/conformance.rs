@@ -51,6 +51,10 @@ impl PublisherHarness for Kafka {
         self.0.name()
     }
 
+    fn commands(&self) -> &'static [&'static str] {
+        &["Content-Type"]
+    }
+
     fn oversize(&self) -> Option<usize> {
         Some(1_100_000)
     }

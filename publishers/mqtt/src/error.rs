@@ -1,7 +1,7 @@
 //! What a broker and the client say, in the words of the port.
 
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt};
+use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 use rumqttc::{
     ConnectReturnCode, ConnectionError, DisconnectReasonCode, PubAckReason, PublishResult, StateError, mqttbytes,
 };
@@ -101,7 +101,8 @@ pub(crate) fn receipt(result: &PublishResult, target: &str) -> Receipt {
     };
     let said = ack.properties.as_ref().and_then(|properties| properties.reason_string.as_ref());
     let text = said.map_or_else(|| format!("{target}: {problem}"), |said| format!("{target}: {problem} ({said})"));
-    Err(PublishError::new(kind, text))
+    let scope = if ack.reason == PubAckReason::NotAuthorized { Scope::Target } else { Scope::Broker };
+    Err(PublishError::new(kind, text).limited_to(scope))
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
-use pillarbox_core::publisher::{Message, PublishError};
+use pillarbox_core::publisher::{Message, PublishError, TargetSyntax, header};
 use rumqttc::{PublishOptions, PublishProperties, QoS};
 
 /// MQTT's limit for each text, in bytes.
 const TEXT: usize = 65_535;
+
+/// What keeps a value within its level of a topic.
+pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '+', '#']);
 
 /// Why a message cannot be sent at all: what MQTT cannot carry. A broker cuts the connection of a client that tries, and the
 /// message would be tried for ever.
@@ -63,10 +66,10 @@ fn size(message: &Message) -> u64 {
 
 /// What travels beside the body, and that an acknowledgement is wanted.
 pub(crate) fn options(message: &Message) -> PublishOptions {
-    let header = |(name, value): &(std::borrow::Cow<'static, str>, String)| (name.to_string(), value.clone());
+    let sent = message.headers.iter().filter(|(name, _)| !header::imitates(name));
     PublishOptions::new(QoS::AtLeastOnce).properties(PublishProperties {
         content_type: Some(message.content_type.to_string()),
-        user_properties: message.headers.iter().map(header).collect(),
+        user_properties: sent.map(|(name, value)| (name.to_string(), value.clone())).collect(),
         ..PublishProperties::default()
     })
 }

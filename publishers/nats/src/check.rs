@@ -30,6 +30,28 @@ pub(crate) async fn check(connector: &Connector, targets: &[String], deadline: I
     outcome.unwrap_or_else(|_| Err(connector.late()))
 }
 
+/// Connects, and verifies that a stream takes some subject that begins with `prefix`; false if this user may not ask, or if it
+/// cannot be told which stream that would be.
+pub(crate) async fn check_prefix(connector: &Connector, prefix: &str, deadline: Instant) -> Result<bool, PublishError> {
+    let pattern = pattern(prefix);
+    let connection = connector.connection(deadline).await?.connection;
+    let asking = permitted(&connection, stream_of(&connection, &pattern));
+    match timeout_at(deadline, asking).await.unwrap_or_else(|_| Err(connector.late()))? {
+        None => Ok(false),
+        Some(None) => Err(sort(&Failure::NoStream(&pattern))),
+        // Of several streams, the first one is named.
+        Some(Some(name)) => Ok(connector.options.expected_stream.as_ref().is_none_or(|expected| *expected == name)),
+    }
+}
+
+/// All subjects that begin so, as far as wildcards can say it: whole tokens.
+fn pattern(prefix: &str) -> String {
+    match prefix.rsplit_once('.') {
+        Some((tokens, _)) => format!("{tokens}.>"),
+        None => ">".to_owned(),
+    }
+}
+
 const REQUEST: &str = "$JS.API.STREAM.NAMES";
 
 /// `None` if this user may not ask, which says nothing about publishing.
@@ -72,5 +94,17 @@ async fn stream_of(connection: &Connection, subject: &str) -> Result<Option<Stri
         Ok(name) => Ok(Some(name)),
         Err(failure) if failure.kind() == GetStreamByNameErrorKind::NotFound => Ok(None),
         Err(failure) => Err(sort(&Failure::Stream(&failure))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern;
+
+    #[test]
+    fn a_prefix_becomes_its_whole_tokens() {
+        for (prefix, expected) in [("", ">"), ("ord", ">"), ("orders.", "orders.>"), ("a.b.c", "a.b.>")] {
+            assert_eq!(pattern(prefix), expected, "{prefix}");
+        }
     }
 }

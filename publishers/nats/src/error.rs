@@ -4,7 +4,7 @@ use async_nats::jetstream::ErrorCode as Code;
 use async_nats::jetstream::context::{GetStreamByNameError, PublishErrorKind, RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind, ServerError, jetstream};
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, Scope};
 
 use crate::refusals::Refusal;
 use crate::servers::{Login, Servers};
@@ -33,17 +33,20 @@ pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
         Failure::Publish(error, subject) => publishing(error, subject),
         Failure::Refused(Refusal::Publish, subject) => PublishError::misconfigured(format!(
             "the server does not permit to publish to `{subject}`; give this user the permission"
-        )),
+        ))
+        .limited_to(Scope::Target),
         Failure::Refused(Refusal::Confirmations, _) => PublishError::misconfigured(
             "the server does not permit to receive confirmations; let this user subscribe to `_INBOX.>`, or name a \
              prefix that it may subscribe to with `inbox_prefix`",
         ),
         Failure::Stranger(subject) => PublishError::misconfigured(format!(
             "what answers for the subject `{subject}` is no stream; keep other programs from replying on it"
-        )),
+        ))
+        .limited_to(Scope::Target),
         Failure::NoStream(subject) => PublishError::misconfigured(format!(
             "no stream takes the subject `{subject}`; make one: nats stream add NAME --subjects '{subject}'"
-        )),
+        ))
+        .limited_to(Scope::Target),
         Failure::Stream(error) => asking(error),
     }
 }
@@ -120,11 +123,14 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
         Code::JETSTREAM_NOT_ENABLED | Code::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => off(),
         Code::STREAM_NOT_MATCH => PublishError::misconfigured(format!(
             "{text}; another stream takes it than the option `expected_stream` says"
-        )),
-        Code::STREAM_SEALED => PublishError::misconfigured(format!("{text}; let another stream take the subject")),
+        ))
+        .limited_to(Scope::Target),
+        Code::STREAM_SEALED => PublishError::misconfigured(format!("{text}; let another stream take the subject"))
+            .limited_to(Scope::Target),
         Code::STREAM_MESSAGE_EXCEEDS_MAXIMUM | Code::STREAM_HEADER_EXCEEDS_MAXIMUM => PublishError::permanent(text),
         // Full, without a leader, on the way to another server: 503 is what the server says for "not now".
-        Code::STREAM_STORE_FAILED | Code::ACCOUNT_RESOURCES_EXCEEDED => PublishError::unavailable(text),
+        Code::STREAM_STORE_FAILED => PublishError::unavailable(text).limited_to(Scope::Target),
+        Code::ACCOUNT_RESOURCES_EXCEEDED => PublishError::unavailable(text),
         _ if error.code() >= 500 => PublishError::unavailable(text),
         _ => PublishError::temporary(text),
     }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use async_nats::Subject;
 use async_nats::header::{HeaderMap, HeaderName, HeaderValue};
 use async_nats::jetstream::message::PublishMessage;
-use pillarbox_core::publisher::{Message, PublishError};
+use pillarbox_core::publisher::{Message, PublishError, TargetSyntax, header};
+
+use crate::publisher::KIND;
 
 const CONTENT_TYPE: &str = "content-type";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
-/// What begins so tells the server what to do: to delete what was stored before, for one.
-const COMMANDS: &str = "nats-";
+/// What keeps a value within its token of a subject.
+pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['.', '*', '>', ' ', '\t', '\r', '\n']);
 /// The server ends a connection that sends a line of more than 4096 bytes, on which the subject is not alone.
 const LONGEST_SUBJECT: usize = 1024;
 
@@ -45,9 +47,7 @@ pub(crate) fn encode(message: Message, expected_stream: Option<&str>) -> Result<
     }
     let mut headers = HeaderMap::new();
     for (name, value) in message.headers {
-        let of_ours = name.eq_ignore_ascii_case(CONTENT_TYPE);
-        let command = name.get(..COMMANDS.len()).is_some_and(|start| start.eq_ignore_ascii_case(COMMANDS));
-        if !of_ours && !command {
+        if !header::imitates(&name) && !header::is_command(KIND, &name) {
             insert(&mut headers, name, value)?;
         }
     }

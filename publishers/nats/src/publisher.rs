@@ -6,7 +6,10 @@ use tokio::time::Instant;
 
 use crate::connect::Connector;
 use crate::connection::IN_FLIGHT;
-use crate::{NatsOptions, check, publish};
+use crate::{NatsOptions, check, message, publish};
+
+/// The `kind` of this publisher in a configuration.
+pub(crate) const KIND: &str = "nats";
 
 /// Publishes to the streams of NATS JetStream. See [the crate](crate) for what is guaranteed.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ impl NatsPublisher {
     /// without TLS.
     pub fn new(options: NatsOptions) -> Result<Self, ConfigError> {
         let connector = Connector::new(options)?;
-        let info = PublisherInfo::new("nats", connector.servers.shown.clone());
+        let info = PublisherInfo::new(KIND, connector.servers.shown.clone()).with_targets(message::TARGETS);
         Ok(Self { info, connector, room: Semaphore::new(IN_FLIGHT) })
     }
 
@@ -42,6 +45,10 @@ impl Publisher for NatsPublisher {
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
         check::check(&self.connector, targets, self.deadline()).await
+    }
+
+    async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
+        check::check_prefix(&self.connector, prefix, self.deadline()).await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

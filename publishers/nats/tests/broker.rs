@@ -196,6 +196,24 @@ async fn another_stream_than_expected_refuses() -> Outcome {
 }
 
 #[tokio::test]
+async fn the_constant_beginning_of_a_subject_is_asked_for() -> Outcome {
+    let server = start().await?;
+    let own = publisher(options(&server))?;
+    let error = own.check_prefix("").await.expect_err("there is no stream at all");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("no stream takes the subject `>`"), "{error}");
+    stream(&client(&server).await?, "ORDERS", &["orders.>"]).await?;
+    for prefix in ["", "orders.", "orders.placed."] {
+        assert_eq!(own.check_prefix(prefix).await, Ok(true), "{prefix}");
+    }
+    let error = own.check_prefix("stock.").await.expect_err("no stream has it");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("`stock.>`"), "{error}");
+    let mut options = options(&server);
+    options.expected_stream = Some("STOCK".to_owned());
+    assert_eq!(publisher(options)?.check_prefix("orders.").await, Ok(false), "another stream may have the subject");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_server_without_jetstream_is_told_to_enable_it() -> Outcome {
     let server = start_as(format!("authorization {{ user: {USER}, password: \"{PASSWORD}\" }}")).await?;
     let publisher = publisher(options(&server))?;

@@ -78,6 +78,10 @@ impl PublisherHarness for NatsHarness {
         "orders.*".to_owned()
     }
 
+    fn commands(&self) -> &'static [&'static str] {
+        &["NATS-Msg-Id", "Nats-Rollup", "Content-Type"]
+    }
+
     fn oversize(&self) -> Option<usize> {
         // What a server takes is a mebibyte, headers included, unless it is told otherwise.
         Some(1024 * 1024)

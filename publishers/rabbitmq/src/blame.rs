@@ -1,5 +1,5 @@
 use lapin::protocol::AMQPSoftError;
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{PublishError, Scope};
 
 use crate::route::Route;
 
@@ -14,7 +14,9 @@ pub(crate) struct Suspect<'a> {
 /// Finds the messages because of which a broker has closed a channel, by what it said; the others may be sent again at once.
 /// Empty if none is to blame.
 pub(crate) fn blame(complaint: &AMQPSoftError, said: &str, suspects: &[Suspect<'_>]) -> Vec<(usize, PublishError)> {
-    let refused = |suspect: &Suspect<'_>| PublishError::misconfigured(format!("{}: {said}", suspect.target));
+    let refused = |suspect: &Suspect<'_>| {
+        PublishError::misconfigured(format!("{}: {said}", suspect.target)).limited_to(Scope::Target)
+    };
     let guilty = |suspect: &Suspect<'_>| match complaint {
         AMQPSoftError::NOTFOUND | AMQPSoftError::ACCESSREFUSED => names(said, suspect.route).then(|| refused(suspect)),
         AMQPSoftError::PRECONDITIONFAILED | AMQPSoftError::CONTENTTOOLARGE if said.contains("size") => {

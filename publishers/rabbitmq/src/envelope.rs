@@ -2,6 +2,7 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use pillarbox_core::publisher::{Message, PublishError, header};
 
+use crate::KIND;
 use crate::route::SHORT;
 
 /// The delivery mode of a message that survives the broker's restart, in a durable queue.
@@ -35,7 +36,8 @@ pub(crate) fn properties(message: &Message) -> BasicProperties {
         properties = properties.with_type(name);
     }
     let mut headers = FieldTable::default();
-    for (name, value) in &message.headers {
+    let sent = message.headers.iter().filter(|(name, _)| !header::imitates(name) && !header::is_command(KIND, name));
+    for (name, value) in sent {
         if let Ok(name) = ShortString::try_new(&**name) {
             headers.insert(name, AMQPValue::LongString(LongString::from(value.as_str())));
         }

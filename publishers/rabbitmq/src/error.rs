@@ -3,7 +3,7 @@
 use lapin::ErrorKind;
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind};
+use pillarbox_core::publisher::{PublishError, PublishErrorKind, Scope};
 
 use crate::route::Route;
 
@@ -41,7 +41,8 @@ fn kind_of(error: &ErrorKind) -> PublishErrorKind {
 /// The exchange or the queue is not there.
 pub(crate) fn missing(target: &str, route: Route<'_>) -> PublishError {
     let (what, name) = if route.is_a_queue() { ("queue", route.key) } else { ("exchange", route.exchange) };
-    PublishError::misconfigured(format!("{target}: the {what} {name:?} is missing; declare it, or change the target"))
+    let text = format!("{target}: the {what} {name:?} is missing; declare it, or change the target");
+    PublishError::misconfigured(text).limited_to(Scope::Target)
 }
 
 /// The message came back.
@@ -53,6 +54,7 @@ pub(crate) fn unroutable(target: &str, route: Route<'_>) -> PublishError {
     PublishError::misconfigured(format!(
         "{target}: no queue is bound to the exchange {exchange:?} for the routing key {key:?}; bind one"
     ))
+    .limited_to(Scope::Target)
 }
 
 #[cfg(test)]

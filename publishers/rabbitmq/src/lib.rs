@@ -62,6 +62,9 @@ use session::Session;
 
 pub use options::RabbitMqOptions;
 
+/// The `kind` of this publisher in a configuration.
+const KIND: &str = "rabbitmq";
+
 /// How many channels one publisher publishes on at once; with [`publish::MAX_BYTES`] on each, that bounds memory.
 const CHANNELS: usize = 8;
 
@@ -88,7 +91,7 @@ impl RabbitMqPublisher {
         let tls = address.scheme.tls.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?.map(Arc::new);
         let shown = address.path.as_ref().filter(|vhost| *vhost != "/").map(|vhost| format!("{address}/{vhost}"));
         Ok(Self {
-            info: PublisherInfo::new("rabbitmq", shown.unwrap_or_else(|| address.to_string())),
+            info: PublisherInfo::new(KIND, shown.unwrap_or_else(|| address.to_string())).with_targets(route::TARGETS),
             options,
             host: address.host,
             // Nobody who writes a slash at the end means the virtual host without a name.
@@ -109,6 +112,16 @@ impl Publisher for RabbitMqPublisher {
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
         self.check_targets(targets).await
+    }
+
+    async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
+        match prefix.split_once('/') {
+            // The exchange is known to its end, and the routing key is the event's.
+            Some((exchange, _)) if !exchange.is_empty() => {
+                self.check_targets(&[format!("{exchange}/")]).await.map(|()| true)
+            }
+            _ => Ok(false),
+        }
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

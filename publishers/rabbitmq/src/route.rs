@@ -1,4 +1,4 @@
-use pillarbox_core::publisher::{Message, PublishError};
+use pillarbox_core::publisher::{Message, PublishError, TargetSyntax};
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -10,6 +10,9 @@ pub(crate) struct Route<'a> {
 
 /// AMQP's limit for the name of an exchange, a routing key and other short texts, in bytes.
 pub(crate) const SHORT: usize = 255;
+
+/// What keeps a value within the name of the exchange, or within its word of the routing key.
+pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '.']);
 
 impl<'a> Route<'a> {
     /// Of a message. A target that can be none is the event's own fault.

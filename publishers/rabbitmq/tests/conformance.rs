@@ -74,6 +74,10 @@ impl PublisherHarness for RabbitMq {
         format!("missing-{}/order.placed", self.next())
     }
 
+    fn commands(&self) -> &'static [&'static str] {
+        &["CC", "BCC", "cc"]
+    }
+
     fn oversize(&self) -> Option<usize> {
         Some(MAX_BODY + 1)
     }

@@ -39,6 +39,18 @@ fn to(targets: &[&str]) -> Vec<Message> {
     targets.iter().map(|target| message(target)).collect()
 }
 
+async fn the_exchange_of_a_target_that_depends_on_the_event_is_asked_for(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.exchange("asked").await?;
+    assert_eq!(publisher.check_prefix("asked/order.").await, Ok(true));
+    for prefix in ["", "ask", "/queue-"] {
+        assert_eq!(publisher.check_prefix(prefix).await, Ok(false), "{prefix} names no exchange");
+    }
+    let error = publisher.check_prefix("nobody/").await.expect_err("it is missing");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("exchange \"nobody\""), "{error}");
+    Ok(())
+}
+
 /// Among hundreds, so that acknowledgements come for many at once, and the client hands out what came back with others'.
 async fn what_no_queue_is_bound_for_is_refused_and_nothing_else(server: &Server) -> Outcome {
     let (publisher, client) = (publisher(server)?, client(server).await?);
@@ -201,6 +213,7 @@ fn main() -> Result<ExitCode, BoxError> {
     let arguments = Arguments::from_args();
     let tests = tests![
         what_no_queue_is_bound_for_is_refused_and_nothing_else,
+        the_exchange_of_a_target_that_depends_on_the_event_is_asked_for,
         a_queue_is_reached_by_its_name,
         an_exchange_that_vanishes_harms_no_other_message,
         a_user_without_permission_is_told_and_other_exchanges_go_on,

@@ -1,4 +1,4 @@
-use pillarbox_core::publisher::{Message, PublishError};
+use pillarbox_core::publisher::{Message, PublishError, header};
 use redis::{Cmd, Pipeline};
 
 use crate::RedisOptions;
@@ -56,7 +56,7 @@ pub(crate) fn append(pipeline: &mut Pipeline, message: &Message, options: &Redis
         command.arg("key").arg(&**key);
     }
     command.arg("content-type").arg(&*message.content_type).arg("body").arg(&message.body[..]);
-    for (name, value) in &message.headers {
+    for (name, value) in message.headers.iter().filter(|(name, _)| !header::imitates(name)) {
         command.arg(["h:", name].concat()).arg(value);
     }
     pipeline.add_command(command);

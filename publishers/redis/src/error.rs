@@ -1,6 +1,6 @@
 //! What Redis and its client say, in the words of the port.
 
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt};
+use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 use redis::{ErrorKind, RedisError, Value};
 
 /// The one place where the client's errors get their kind. `about` is the server or the stream.
@@ -10,7 +10,11 @@ pub(crate) fn explain(error: &RedisError, about: &str) -> PublishError {
         (Some(code), None) => code.to_owned(),
         (None, _) => error.to_string(),
     };
-    PublishError::new(kind_of(error), format!("{about}: {said}{}", remedy(error)))
+    let scope = match error.code() {
+        Some("WRONGTYPE" | "NOPERM") => Scope::Target,
+        _ => Scope::Broker,
+    };
+    PublishError::new(kind_of(error), format!("{about}: {said}{}", remedy(error))).limited_to(scope)
 }
 
 fn kind_of(error: &RedisError) -> PublishErrorKind {
@@ -100,12 +104,14 @@ pub(crate) fn kind(kind: &str, target: &str, creates: bool) -> Result<(), Publis
         "none" => Err(missing(target)),
         other => Err(PublishError::misconfigured(format!(
             "{target}: the key holds a {other}, which is no stream: choose another name"
-        ))),
+        ))
+        .limited_to(Scope::Target)),
     }
 }
 
 fn missing(target: &str) -> PublishError {
-    PublishError::misconfigured(format!("the stream {target} is missing; create it, or set `create_streams = true`"))
+    let text = format!("the stream {target} is missing; create it, or set `create_streams = true`");
+    PublishError::misconfigured(text).limited_to(Scope::Target)
 }
 
 #[cfg(test)]

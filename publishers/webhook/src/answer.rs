@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::publisher::{PublishError, Receipt, Secret};
 use reqwest::Response;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::target::shown;
 
 /// How much of an answer is read, so that its connection can be used again. A longer one costs the connection.
 const READ_LIMIT: usize = 16 * 1024;
@@ -14,6 +18,8 @@ const READ_LIMIT: usize = 16 * 1024;
 const READ_TIME: Duration = Duration::from_secs(1);
 /// How many characters of it stand in an error.
 const SHOWN: usize = 200;
+/// What is shorter of a URL is too short for a secret.
+const LEAST: usize = 8;
 /// The longest pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
@@ -23,7 +29,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// How long it asks to be left alone.
     pub(crate) pause: Option<Duration>,
-    /// Where it redirects to, without what may be secret.
+    /// The place it redirects to, as it may be shown.
     pub(crate) location: Option<String>,
     /// How it begins, in one line.
     pub(crate) beginning: String,
@@ -31,10 +37,18 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Reads an answer, no longer than until `deadline`.
-    pub(crate) async fn read(mut response: Response, deadline: Instant, now: Timestamp, secrets: &[Secret]) -> Self {
+    pub(crate) async fn read(
+        mut response: Response,
+        url: &Url,
+        deadline: Instant,
+        now: Timestamp,
+        secrets: &[Secret],
+    ) -> Self {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let pause = header(RETRY_AFTER).and_then(|text| pause(text, now));
-        let location = header(LOCATION).map(|text| text.split(['?', '#']).next().unwrap_or_default().to_owned());
+        let location = header(LOCATION).map(|text| {
+            url.join(text).map_or_else(|_| "a text that is no URL".to_owned(), |location| shown(&location))
+        });
         let mut body = Vec::new();
         let _ = timeout_at(deadline.min(Instant::now() + READ_TIME), async {
             while let Ok(Some(chunk)) = response.chunk().await {
@@ -50,8 +64,9 @@ impl Answer {
         Self {
             status: response.status().as_u16(),
             pause,
-            location: location.map(|text| one_line(text.as_bytes(), secrets)),
-            beginning: one_line(&body, secrets),
+            location,
+            // Of an answer that confirms nothing is shown.
+            beginning: if response.status().is_success() { String::new() } else { one_line(&body, secrets, url) },
         }
     }
 
@@ -98,11 +113,26 @@ fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     Some(pause.min(LONGEST_PAUSE))
 }
 
-/// The beginning of a text, without line breaks, other control characters and secrets.
-fn one_line(bytes: &[u8], secrets: &[Secret]) -> String {
+/// What of a URL may be secret, and may be repeated by an answer, such as "Cannot POST /services/…": longest first.
+fn parts(url: &Url) -> Vec<String> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let path = url.path().trim_end_matches('/');
+    let query = url.query_pairs().map(|(_, value)| value.into_owned());
+    let wholes = [path.to_owned(), decoded(path), url.query().unwrap_or_default().to_owned()].into_iter().chain(query);
+    let segments = path.split('/').map(decoded).filter(|segment| segment.len() >= 2 * LEAST);
+    let mut parts: Vec<String> = wholes.filter(|whole| whole.len() >= LEAST).chain(segments).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    parts
+}
+
+/// The beginning of a text, without line breaks, other control characters, secrets, and what may be secret of a URL.
+fn one_line(bytes: &[u8], secrets: &[Secret], url: &Url) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "(hidden)");
+    }
+    for part in parts(url) {
+        text = text.replace(&part, "(hidden)");
     }
     let clean = text.replace(char::is_control, " ");
     let mut words = clean.split_whitespace();
@@ -184,10 +214,20 @@ mod tests {
     #[test]
     fn what_is_shown_is_one_short_line_without_secrets() {
         let secrets = ["hunter2".into(), "".into()];
-        assert_eq!(one_line(b"  a\r\n\tb\0c  ", &secrets), "a b c");
-        assert_eq!(one_line(b"bad token hunter2!", &secrets), "bad token (hidden)!");
-        assert_eq!(one_line(b"\xff\xfe", &[]), "\u{fffd}\u{fffd}");
-        let long = one_line("ü".repeat(300).as_bytes(), &[]);
+        let url = Url::parse("https://h.example/x").expect("a URL");
+        assert_eq!(one_line(b"  a\r\n\tb\0c  ", &secrets, &url), "a b c");
+        assert_eq!(one_line(b"bad token hunter2!", &secrets, &url), "bad token (hidden)!");
+        assert_eq!(one_line(b"\xff\xfe", &[], &url), "\u{fffd}\u{fffd}");
+        let slack =
+            Url::parse("https://h.example/services/T0/B0/abcdefghijklmnop%20q/?key=sesame-open").expect("a URL");
+        for (said, line) in [
+            ("Cannot POST /services/T0/B0/abcdefghijklmnop%20q/", "Cannot POST (hidden)/"),
+            ("no hook 'abcdefghijklmnop q'", "no hook '(hidden)'"),
+            ("key=sesame-open or sesame-open", "(hidden) or (hidden)"),
+        ] {
+            assert_eq!(one_line(said.as_bytes(), &[], &slack), line);
+        }
+        let long = one_line("ü".repeat(300).as_bytes(), &[], &url);
         assert_eq!(long.chars().count(), SHOWN + 1);
         assert!(long.ends_with("ü…"));
     }

@@ -26,10 +26,10 @@ impl WebhookPublisher {
     async fn check_one(&self, target: String, deadline: Instant) -> Result<(), PublishError> {
         let url = self.targets.url(&target)?;
         let place = shown(&url);
-        let request = self.request(Method::HEAD, url, None)?;
+        let request = self.request(Method::HEAD, url)?;
         match timeout_at(deadline, self.client.execute(request)).await {
             Ok(Ok(answer)) => {
-                let authorized = self.authorization.is_some() && self.keys.is_empty();
+                let authorized = self.authorization.is_some() && !self.signing.is_on();
                 if authorized && answer.status() == StatusCode::UNAUTHORIZED {
                     return Err(PublishError::misconfigured(format!(
                         "{place} answered 401; correct `token`, `username` or `password`"

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use pillarbox_core::publisher::{Message, PublishError};
+use pillarbox_core::publisher::{Message, PublishError, header};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use crate::KIND;
 use crate::sign::SigningKeys;
 
 /// What an event header is called if HTTP or this publisher has a use of its own for its name.
@@ -16,7 +17,7 @@ const ASIDE: &str = "event-header-";
 /// What no header can carry.
 pub(crate) fn of(message: &Message, keys: &SigningKeys, seconds: i64) -> Result<HeaderMap, PublishError> {
     let mut headers = HeaderMap::with_capacity(message.headers.len() + 4);
-    for (name, value) in &message.headers {
+    for (name, value) in message.headers.iter().filter(|(name, _)| !header::imitates(name)) {
         // A map of headers has a limit, 32768 of them, far beyond what an event may hold.
         headers
             .try_append(header_name(name)?, header_value(name, value)?)
@@ -50,34 +51,12 @@ fn safe_name(name: &str) -> String {
         }
     }
     safe.make_ascii_lowercase();
-    if is_taken(&safe) { format!("{ASIDE}{safe}") } else { safe }
-}
-
-/// Names that say how a request is transferred, whom it is from, or what was signed. An event must not say that.
-fn is_taken(name: &str) -> bool {
-    const NAMES: [&str; 15] = [
-        "accept",
-        "accept-encoding",
-        "authorization",
-        "connection",
-        "cookie",
-        "expect",
-        "host",
-        "keep-alive",
-        "range",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "user-agent",
-        "via",
-    ];
-    const BEGINNINGS: [&str; 7] = ["content-", "webhook-", "proxy-", "forwarded", "x-forwarded-", "sec-", ASIDE];
-    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    if header::is_command(KIND, &safe) { format!("{ASIDE}{safe}") } else { safe }
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, PublishError> {
-    HeaderValue::from_str(&safe_value(value))
+    let is_attribute = header::attribute(KIND, name).is_some();
+    HeaderValue::from_str(&if is_attribute { attribute_value(value) } else { safe_value(value) })
         .map_err(|_| PublishError::permanent(format!("the header {name:?} has a value that HTTP cannot carry")))
 }
 
@@ -99,6 +78,11 @@ fn safe_value(value: &str) -> String {
         }
     }
     safe
+}
+
+/// The value of an attribute of CloudEvents: its binding for HTTP 1.0.2 (3.1.3.2) wants spaces and double quotes in percent too.
+fn attribute_value(value: &str) -> String {
+    safe_value(value).replace(' ', "%20").replace('"', "%22")
 }
 
 /// As a header value; the full stop too, since that is what ends the id in what is signed.
@@ -160,6 +144,27 @@ mod tests {
             assert_eq!(safe_value(value), safe);
             let back = percent_encoding::percent_decode_str(safe).decode_utf8().expect("text");
             assert_eq!(back, value);
+        }
+    }
+
+    /// The example of the specification, and what the Python library of CloudEvents 2.2.0 makes of the same values.
+    #[test]
+    fn attributes_of_cloud_events_are_encoded_as_their_binding_says() {
+        let mut message = Message::new("x", EventId::new("1").expect("an id"), "{}");
+        message.headers = vec![
+            ("ce-source".into(), "Euro \u{20AC} \u{1F600}".to_owned()),
+            ("Ce-Subject".into(), "say \"100%\"\t".to_owned()),
+            ("ce-type".into(), "/my/context?a=b&c=[d]#~!'()*".to_owned()),
+            ("note".into(), "say \"hello\"".to_owned()),
+        ];
+        let headers = of(&message, &SigningKeys::parse(&[]).expect("none"), 7).expect("headers");
+        for (name, value) in [
+            ("ce-source", "Euro%20%E2%82%AC%20%F0%9F%98%80"),
+            ("ce-subject", "say%20%22100%25%22%09"),
+            ("ce-type", "/my/context?a=b&c=[d]#~!'()*"),
+            ("note", "say \"hello\""),
+        ] {
+            assert_eq!(headers.get(name).and_then(|value| value.to_str().ok()), Some(value), "{name}");
         }
     }
 

@@ -22,7 +22,8 @@
 //! let mut options = WebhookOptions::new("https://hooks.example.com/shop");
 //! options.secrets = vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()];
 //! let publisher = WebhookPublisher::new(options)?;
-//! assert_eq!(publisher.info().address, "https://hooks.example.com/shop");
+//! // Of a URL the host is shown, and a fingerprint of the whole: the rest may be secret.
+//! assert!(publisher.info().address.starts_with("https://hooks.example.com/<"));
 //! # Ok::<(), pillarbox_core::error::ConfigError>(())
 //! ```
 
@@ -44,6 +45,7 @@ mod check;
 
 pub use options::WebhookOptions;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -51,11 +53,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::{Clock, SystemClock};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, Secret, TargetSyntax};
 use reqwest::Client;
 use reqwest::header::HeaderValue;
 
-use sign::SigningKeys;
+use sign::Signing;
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -68,7 +70,7 @@ pub struct WebhookPublisher {
     client: Client,
     clock: Arc<dyn Clock>,
     targets: Targets,
-    keys: SigningKeys,
+    signing: Signing,
     authorization: Option<HeaderValue>,
     /// What an answer that is quoted in an error must not show.
     secrets: Vec<Secret>,
@@ -95,11 +97,11 @@ impl WebhookPublisher {
         let targets = Targets::new(&options)?;
         let client = connect::client(&options)?;
         Ok(Self {
-            info: PublisherInfo::new(KIND, targets.address()),
+            info: PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url),
             client,
             clock,
             authorization: connect::authorization(&options, &targets)?,
-            keys: SigningKeys::parse(&options.secrets)?,
+            signing: Signing::new(&options)?,
             secrets: targets.secrets().chain(options.token).chain(options.password).collect(),
             targets,
             concurrency: options.concurrency,
@@ -125,6 +127,21 @@ impl Publisher for WebhookPublisher {
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
         self.publish_all(messages).await
+    }
+
+    async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
+        match self.targets.server_of_prefix(prefix) {
+            Some(server) => self.check_each(&[server]).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn server(&self, target: &str) -> Option<String> {
+        self.targets.server(target)
+    }
+
+    fn shown<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        Cow::Owned(self.targets.shown(target))
     }
 
     async fn close(&self) {

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub struct WebhookOptions {
     /// The secrets that sign: `whsec_`, followed by 24 to 64 bytes in Base64. Each gives a signature, so that a receiver may know the
     /// old one or the new one while they are replaced. Default: none, so that nothing is signed.
     pub secrets: Vec<Secret>,
+    /// The secrets that sign the events of each tenant, in the place of `secrets`: where one secret signs for all, each receiver that
+    /// knows it can forge events to the others. An event of a tenant that is not named here waits. Default: none.
+    pub secrets_by_tenant: Option<BTreeMap<String, Vec<Secret>>>,
     /// How many requests of one call are under way at once, 1 to 1024. Default: 16.
     pub concurrency: usize,
     /// The limit of one call, of the time to connect included. Default: 10 s.
@@ -49,6 +53,7 @@ impl Default for WebhookOptions {
             password: None,
             token: None,
             secrets: Vec::new(),
+            secrets_by_tenant: None,
             concurrency: 16,
             timeout: timeout::default(),
             plaintext: false,
@@ -79,12 +84,36 @@ impl WebhookOptions {
         if let (None, Some((field, _))) = (&self.url, named.into_iter().find(|(_, set)| *set)) {
             return Err(ConfigError::new(field, "has no `url` to go with", alone));
         }
+        self.check_tenants()?;
         match (&self.username, &self.password, &self.token) {
             (None, Some(_), _) => Err(ConfigError::new("password", "has no `username` to go with", "set both")),
             (Some(_), _, Some(_)) => {
                 Err(ConfigError::new("token", "contradicts `username`", "leave one of them out: a request has one"))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl WebhookOptions {
+    fn check_tenants(&self) -> Result<(), ConfigError> {
+        let Some(by_tenant) = &self.secrets_by_tenant else { return Ok(()) };
+        let refuse = |problem: String, remedy| Err(ConfigError::new("secrets_by_tenant", problem, remedy));
+        if !self.secrets.is_empty() {
+            return refuse(
+                "contradicts `secrets`".to_owned(),
+                "leave one of them out: an event is signed for its tenant, or for all",
+            );
+        }
+        if by_tenant.is_empty() {
+            return refuse("is empty".to_owned(), "leave it out, or name each tenant and its secrets");
+        }
+        match by_tenant.iter().find(|(tenant, secrets)| tenant.is_empty() || secrets.is_empty()) {
+            Some((tenant, _)) => {
+                let problem = format!("names tenant `{}` and no secret", tenant.escape_debug());
+                refuse(problem, "write `TENANT = [\"whsec_…\"]`, or take it out")
+            }
+            None => Ok(()),
         }
     }
 }
@@ -107,6 +136,18 @@ mod tests {
         assert!(refused(|o| o.password = Some("hunter2".into())).contains("`password` has no `username`"));
         let both = |o: &mut WebhookOptions| (o.username, o.token) = (Some("u".into()), Some("hunter2".into()));
         assert!(refused(both).contains("`token` contradicts `username`"));
+        let with = |tenants: &[(&str, &[&str])]| -> Option<BTreeMap<String, Vec<Secret>>> {
+            let secrets = |secrets: &[&str]| secrets.iter().map(|secret| Secret::from(*secret)).collect();
+            Some(tenants.iter().map(|(tenant, of)| ((*tenant).to_owned(), secrets(of))).collect())
+        };
+        assert!(refused(|o| o.secrets_by_tenant = with(&[])).contains("`secrets_by_tenant` is empty"));
+        assert!(
+            refused(|o| o.secrets_by_tenant = with(&[("acme", &[])])).contains("names tenant `acme` and no secret")
+        );
+        let both = |o: &mut WebhookOptions| {
+            (o.secrets, o.secrets_by_tenant) = (vec!["hunter2".into()], with(&[("acme", &["hunter2"])]));
+        };
+        assert!(refused(both).contains("`secrets_by_tenant` contradicts `secrets`"));
         let no_url = |o: &mut WebhookOptions| (o.url, o.token) = (None, Some("hunter2".into()));
         assert!(refused(no_url).contains("`token` has no `url`"));
     }

@@ -1,14 +1,15 @@
 //! Sends the messages of one call: keys beside one another, the messages of a key one after the other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
-use pillarbox_core::publisher::{Message, PublishError, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, Receipt, Scope};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Request};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
-use url::Url;
+use url::{Position, Url};
 
 use crate::answer::Answer;
 use crate::error::Failure;
@@ -22,25 +23,35 @@ impl WebhookPublisher {
         }
         let call = Call { deadline: Instant::now() + self.timeout, silent: Mutex::default() };
         let count = messages.len();
-        let sent = stream::iter(lanes(messages))
-            .map(|lane| self.send_in_order(lane, &call))
-            .buffer_unordered(self.concurrency)
+        let servers = by_server(messages, |message| self.targets.server(&message.target));
+        // Of several servers, one that does not answer leaves room for the others.
+        let each = if servers.len() > 1 { self.concurrency.div_ceil(2) } else { self.concurrency };
+        let (all, room) = (servers.len(), Semaphore::new(self.concurrency));
+        let sent = stream::iter(servers)
+            .map(|lanes| {
+                let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, &call, &room));
+                lanes.buffer_unordered(each).concat()
+            })
+            .buffer_unordered(all.max(1))
             .concat()
             .await;
         in_order(count, sent)
     }
 
     /// Sends the messages of a key until one is not taken.
-    async fn send_in_order(&self, lane: Vec<(usize, Message)>, call: &Call) -> Vec<(usize, Receipt)> {
+    async fn send_in_order(&self, lane: Vec<(usize, Message)>, call: &Call, room: &Semaphore) -> Vec<(usize, Receipt)> {
+        // It is never closed.
+        let _room = room.acquire().await.ok();
         let mut receipts = Vec::with_capacity(lane.len());
-        let mut behind = None;
+        let mut behind: Option<(Arc<str>, PublishError)> = None;
         for (index, message) in lane {
+            let target = Arc::clone(&message.target);
             let receipt = match &behind {
-                Some(failed) => Err(held_back(failed)),
+                Some((failed, error)) => Err(held_back(error, *failed == target)),
                 None => self.send(message, call).await,
             };
             if let (None, Err(error)) = (&behind, &receipt) {
-                behind = Some(error.clone());
+                behind = Some((target, error.clone()));
             }
             receipts.push((index, receipt));
         }
@@ -48,20 +59,22 @@ impl WebhookPublisher {
     }
 
     async fn send(&self, message: Message, call: &Call) -> Receipt {
-        let url = self.targets.url(&message.target)?;
+        let of_target = |error: PublishError| error.limited_to(Scope::Target);
+        let url = self.targets.url(&message.target).map_err(of_target)?;
         let place = shown(&url);
-        let (host, endpoint) = (url.origin().ascii_serialization(), place.clone());
+        let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
         if let Some(error) = call.known(&host).or_else(|| call.known(&endpoint)) {
             return Err(error);
         }
         if Instant::now() >= call.deadline {
-            return Err(PublishError::unavailable(format!("{place}: no time was left to send this message")));
+            let error = PublishError::unavailable(format!("{place}: no time was left to send this message"));
+            return Err(error.limited_to(Scope::Message));
         }
-        let request = self.request(Method::POST, url, Some(message))?;
+        let request = self.message_request(url.clone(), message)?;
         match timeout_at(call.deadline, self.client.execute(request)).await {
             Ok(Ok(response)) => {
-                let answer = Answer::read(response, call.deadline, self.clock.now(), &self.secrets).await;
-                let receipt = answer.receipt(&place);
+                let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;
+                let receipt = answer.receipt(&place).map_err(of_target);
                 if let (true, Err(error)) = (answer.wants_a_pause(), &receipt) {
                     call.learn(endpoint, error);
                 }
@@ -69,28 +82,35 @@ impl WebhookPublisher {
             }
             Ok(Err(error)) => {
                 let (failure, problem) = Failure::of(error);
-                let error = failure.into_error(&place, &problem);
+                let scope = if failure.is_of_the_host() { self.targets.scope_of_server() } else { Scope::Target };
+                let error = failure.into_error(&place, &problem).limited_to(scope);
                 if failure.is_of_the_host() {
                     call.learn(host, &error);
                 }
                 Err(error)
             }
-            Err(_) => Err(Failure::Slow.into_error(&place, "")),
+            Err(_) => Err(of_target(Failure::Slow.into_error(&place, ""))),
         }
     }
 
-    /// A request with credentials, and with what belongs to a message.
-    pub(crate) fn request(&self, method: Method, url: Url, message: Option<Message>) -> Result<Request, PublishError> {
-        let mut request = Request::new(method, url);
-        if let Some(message) = message {
-            let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
-            *request.headers_mut() = headers::of(&message, &self.keys, seconds)?;
-            if message.body.is_empty() {
-                // Without it, an endpoint cannot tell that there is no body to come.
-                request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-            }
-            *request.body_mut() = Some(message.body.into());
+    /// A message, signed for its tenant.
+    fn message_request(&self, url: Url, message: Message) -> Result<Request, PublishError> {
+        let mut request = self.request(Method::POST, url)?;
+        let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
+        let mut headers = headers::of(&message, self.signing.keys(message.tenant.as_deref())?, seconds)?;
+        if message.body.is_empty() {
+            // Without it, an endpoint cannot tell that there is no body to come.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
+        headers.extend(std::mem::take(request.headers_mut()));
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(message.body.into());
+        Ok(request)
+    }
+
+    /// A request with credentials.
+    pub(crate) fn request(&self, method: Method, url: Url) -> Result<Request, PublishError> {
+        let mut request = Request::new(method, url);
         if let Some(value) = &self.authorization {
             request.headers_mut().insert(AUTHORIZATION, value.clone());
         }
@@ -117,12 +137,21 @@ impl Call {
 }
 
 /// Messages that wait for one another, with their places in the call.
-fn lanes(messages: Vec<Message>) -> Vec<Vec<(usize, Message)>> {
-    let mut lanes: Vec<Vec<(usize, Message)>> = Vec::new();
-    let mut of_key: HashMap<Box<str>, usize> = HashMap::new();
+type Lane = Vec<(usize, Message)>;
+
+/// The messages for each server, and among them those of a key in a lane.
+fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>) -> Vec<Vec<Lane>> {
+    let mut servers: Vec<Vec<Lane>> = Vec::new();
+    let mut numbers: HashMap<Option<String>, usize> = HashMap::new();
+    let mut of_key: HashMap<(usize, Box<str>), usize> = HashMap::new();
     for (index, message) in messages.into_iter().enumerate() {
+        let number = *numbers.entry(server(&message)).or_insert(servers.len());
+        if number == servers.len() {
+            servers.push(Vec::new());
+        }
+        let Some(lanes) = servers.get_mut(number) else { continue };
         let lane = match &message.key {
-            Some(key) => *of_key.entry(key.clone()).or_insert(lanes.len()),
+            Some(key) => *of_key.entry((number, key.clone())).or_insert(lanes.len()),
             None => lanes.len(),
         };
         match lanes.get_mut(lane) {
@@ -130,20 +159,22 @@ fn lanes(messages: Vec<Message>) -> Vec<Vec<(usize, Message)>> {
             None => lanes.push(vec![(index, message)]),
         }
     }
-    lanes
+    servers
 }
 
-/// What became of a message that was not sent, since the one before it was not taken.
-fn held_back(failed: &PublishError) -> PublishError {
+/// What became of a message that was not sent, since the one before it was not taken; a pause that was asked for holds for the
+/// same target only.
+fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
     let text = format!("not sent, since an earlier message of its key was not taken: {failed}");
-    if !failed.blames_the_destination() {
-        return PublishError::temporary(text);
-    }
-    let error = PublishError::unavailable(text);
-    match failed.delay() {
+    let error = match failed.blames_the_destination() {
+        false => PublishError::temporary(text),
+        true => PublishError::unavailable(text),
+    };
+    let error = match failed.delay().filter(|_| same_target && failed.blames_the_destination()) {
         Some(delay) => error.retry_after(delay),
         None => error,
-    }
+    };
+    error.limited_to(Scope::Message)
 }
 
 fn in_order(count: usize, sent: Vec<(usize, Receipt)>) -> Vec<Receipt> {
@@ -166,29 +197,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_a_key_stand_in_one_lane() {
-        let keys = [Some("a"), None, Some("b"), Some("a"), None, Some("b"), Some("a")];
-        let messages = keys.map(|key| {
-            let mut message = Message::new("x", EventId::new("1").expect("an id"), "");
-            message.key = key.map(Into::into);
-            message
-        });
-        let places: Vec<Vec<usize>> =
-            lanes(messages.into()).into_iter().map(|lane| lane.into_iter().map(|(index, _)| index).collect()).collect();
-        assert_eq!(places, [vec![0, 3, 6], vec![1], vec![2, 5], vec![4]]);
+    fn messages_of_a_key_and_a_server_stand_in_one_lane() {
+        let messages = |keys: &[(&'static str, Option<&'static str>)]| {
+            let message = |(target, key): &(&'static str, Option<&'static str>)| {
+                let mut message = Message::new(*target, EventId::new("1").expect("an id"), "");
+                message.key = key.map(Into::into);
+                message
+            };
+            keys.iter().map(message).collect::<Vec<_>>()
+        };
+        let places = |keys: &[(&'static str, Option<&'static str>)]| -> Vec<Vec<Vec<usize>>> {
+            let server = |message: &Message| message.target.split('/').next().map(str::to_owned);
+            let lanes = |lanes: Vec<Lane>| {
+                lanes.into_iter().map(|lane| lane.into_iter().map(|(index, _)| index).collect()).collect()
+            };
+            by_server(messages(keys), server).into_iter().map(lanes).collect()
+        };
+        let one = [Some("a"), None, Some("b"), Some("a"), None, Some("b"), Some("a")].map(|key| ("x", key));
+        assert_eq!(places(&one), [[vec![0, 3, 6], vec![1], vec![2, 5], vec![4]]]);
+        let two = [("x/1", Some("a")), ("y/1", Some("a")), ("x/2", Some("a")), ("y/1", None)];
+        assert_eq!(places(&two), [vec![vec![0, 2]], vec![vec![1], vec![3]]]);
     }
 
     #[test]
     fn what_is_held_back_is_blamed_for_nothing_that_the_destination_did() {
         let pause = Duration::from_secs(3);
-        for (failed, kind, delay) in [
-            (PublishError::unavailable("x").retry_after(pause), Unavailable, Some(pause)),
-            (PublishError::misconfigured("x"), Unavailable, None),
-            (PublishError::temporary("x"), Temporary, None),
-            (PublishError::permanent("x"), Temporary, None),
+        let busy = || PublishError::unavailable("x").retry_after(pause);
+        for (failed, same, kind, delay) in [
+            (busy(), true, Unavailable, Some(pause)),
+            (busy(), false, Unavailable, None),
+            (PublishError::misconfigured("x"), true, Unavailable, None),
+            (PublishError::temporary("x"), true, Temporary, None),
+            (PublishError::permanent("x"), true, Temporary, None),
         ] {
-            let error = held_back(&failed);
-            assert_eq!((error.kind(), error.delay()), (kind, delay), "{failed:?}");
+            let error = held_back(&failed, same);
+            assert_eq!((error.kind(), error.delay(), error.scope()), (kind, delay, Scope::Message), "{failed:?}");
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Signatures of Standard Webhooks.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::Secret;
+use pillarbox_core::publisher::{PublishError, Scope, Secret};
 use sha2::Sha256;
+
+use crate::options::WebhookOptions;
 
 /// Generators of secrets differ in whether they pad.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -51,6 +55,58 @@ impl SigningKeys {
     }
 }
 
+/// The secrets that sign a message: the same for all, or those of its tenant.
+#[derive(Debug)]
+pub(crate) enum Signing {
+    All(SigningKeys),
+    ByTenant(BTreeMap<String, SigningKeys>),
+}
+
+impl Signing {
+    pub(crate) fn new(options: &WebhookOptions) -> Result<Self, ConfigError> {
+        let Some(by_tenant) = &options.secrets_by_tenant else {
+            return SigningKeys::parse(&options.secrets).map(Self::All);
+        };
+        let keys = by_tenant.iter().map(|(tenant, secrets)| {
+            let keys = SigningKeys::parse(secrets).map_err(|error| {
+                let problem = format!("of tenant `{}` {}", tenant.escape_debug(), error.problem());
+                ConfigError::new("secrets_by_tenant", problem, error.remedy().to_owned())
+            })?;
+            Ok((tenant.clone(), keys))
+        });
+        keys.collect::<Result<_, _>>().map(Self::ByTenant)
+    }
+
+    /// False if nothing is signed.
+    pub(crate) fn is_on(&self) -> bool {
+        !matches!(self, Self::All(keys) if keys.is_empty())
+    }
+
+    /// The keys for the events of a tenant.
+    ///
+    /// # Errors
+    /// Where tenants have secrets of their own and this one has none: nothing is sent unsigned, or signed by another's.
+    pub(crate) fn keys(&self, tenant: Option<&str>) -> Result<&SigningKeys, PublishError> {
+        let by_tenant = match self {
+            Self::All(keys) => return Ok(keys),
+            Self::ByTenant(by_tenant) => by_tenant,
+        };
+        let problem = match tenant {
+            Some(tenant) => match by_tenant.get(tenant) {
+                Some(keys) => return Ok(keys),
+                None => format!(
+                    "tenant `{}` has no secret to sign with; add it to `secrets_by_tenant`",
+                    tenant.escape_debug()
+                ),
+            },
+            None => {
+                "the event has no tenant, and `secrets_by_tenant` asks for one; send it by another publisher".to_owned()
+            }
+        };
+        Err(PublishError::misconfigured(problem).limited_to(Scope::Message))
+    }
+}
+
 fn key(number: usize, secret: &Secret) -> Result<Hmac<Sha256>, ConfigError> {
     let remedy = "write `whsec_` followed by the Base64 of 24 to 64 random bytes, as by `openssl rand -base64 32`";
     let refuse =
@@ -65,6 +121,8 @@ fn key(number: usize, secret: &Secret) -> Result<Hmac<Sha256>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::publisher::PublishErrorKind::Misconfigured;
+
     use super::*;
 
     /// The secret, the message and the signature that the specification's own libraries are tested with.
@@ -81,6 +139,32 @@ mod tests {
         let signatures = both.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
         assert_eq!(signatures.split(' ').count(), 2);
         assert!(signatures.ends_with(&format!(" {SIGNATURE}")));
+    }
+
+    #[test]
+    fn a_tenant_has_secrets_of_its_own_or_nothing_is_sent() {
+        let options = |secrets: &[(&str, &[&str])]| {
+            let secrets = secrets.iter().map(|(tenant, secrets)| {
+                (tenant.to_string(), secrets.iter().map(|secret| Secret::from(*secret)).collect())
+            });
+            WebhookOptions { secrets_by_tenant: Some(secrets.collect()), ..WebhookOptions::default() }
+        };
+        let other = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let signing = Signing::new(&options(&[("acme", &[SECRET]), ("globex", &[other])])).expect("secrets");
+        let sign = |tenant| {
+            signing
+                .keys(tenant)
+                .map(|keys| keys.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#))
+        };
+        assert_eq!(sign(Some("acme")).as_deref(), Ok(SIGNATURE));
+        assert!(sign(Some("globex")).is_ok_and(|signature| signature != SIGNATURE));
+        for tenant in [None, Some(""), Some("ACME"), Some("../acme")] {
+            let error = sign(tenant).expect_err("unsigned");
+            assert_eq!((error.kind(), error.scope()), (Misconfigured, Scope::Message), "{error}");
+            assert!(error.to_string().contains("`secrets_by_tenant`"), "{error}");
+        }
+        let error = Signing::new(&options(&[("acme", &["hunter2"])])).expect_err("refused").to_string();
+        assert!(error.contains("`secrets_by_tenant` of tenant `acme`") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! From a target to the URL that is posted to.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use percent_encoding::percent_decode_str;
 use pillarbox_connect::refuse_plaintext;
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{PublishError, Secret};
+use pillarbox_core::publisher::{PublishError, Scope, Secret};
+use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
 use crate::address::is_public;
@@ -82,13 +86,53 @@ impl Targets {
             Some(base) => base.join(target)?,
             None if is_absolute(target) => parse(target)?,
             None => {
-                return forbid(format!("the target {target:?} is no absolute URL; write one, or set the option `url`"));
+                let remedy = if target.contains("%3A%2F%2F") {
+                    "a value of an event that is a URL itself is written `{+…}` in the template"
+                } else {
+                    "write one, or set the option `url`"
+                };
+                let shown = fingerprint(target);
+                return forbid(format!("the target {shown} is no absolute URL; {remedy}"));
             }
         };
         match self.admit(&url) {
             Ok(()) => Ok(url),
             Err(error) => forbid(format!("the target {} {}; {}", shown(&url), error.problem(), error.remedy())),
         }
+    }
+
+    /// A target as it may be shown.
+    pub(crate) fn shown(&self, target: &str) -> String {
+        let url = match &self.base {
+            Some(base) if !is_absolute(target) => base.join(target).ok(),
+            _ => Url::parse(target).ok().filter(Url::has_host),
+        };
+        url.map_or_else(|| shown_text(target), |url| shown(&url))
+    }
+
+    /// The server of a target; `None` where the option `url` names the one for all of them.
+    pub(crate) fn server(&self, target: &str) -> Option<String> {
+        match &self.base {
+            Some(_) => None,
+            None => Some(Url::parse(target).ok()?.origin().ascii_serialization()),
+        }
+    }
+
+    /// The server of all targets that begin so, as a target; `None` if it is not known from that.
+    pub(crate) fn server_of_prefix(&self, prefix: &str) -> Option<String> {
+        if let (Some(base), false) = (&self.base, is_absolute(prefix)) {
+            return Some(base.url.to_string());
+        }
+        let (_, rest) = prefix.split_once("://")?;
+        // The host is known to its end.
+        rest.contains('/').then_some(())?;
+        let url = Url::parse(prefix).ok()?;
+        Some(format!("{}/", url.origin().ascii_serialization()))
+    }
+
+    /// The part of the destination that is in trouble where a server is.
+    pub(crate) fn scope_of_server(&self) -> Scope {
+        if self.base.is_some() { Scope::Broker } else { Scope::Server }
     }
 
     /// Whether a URL may be used at all: by its scheme, and by its address where it names one.
@@ -121,7 +165,7 @@ impl Base {
         if url.cannot_be_a_base() || url.fragment().is_some() {
             return Err(malformed("is no URL to post to".to_owned()));
         }
-        let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let (user, password) = (decoded(url.username()), url.password().map(decoded));
         let here = !user.is_empty() || password.is_some();
         if here && (options.username.is_some() || options.token.is_some()) {
@@ -136,12 +180,14 @@ impl Base {
     /// A path below the base, with a query of its own behind the base's.
     fn join(&self, target: &str) -> Result<Url, PublishError> {
         let unusable = |why: &str| {
-            PublishError::permanent(format!("the target {target:?} {why}; write a path such as `orders/placed`"))
+            let shown = fingerprint(target);
+            PublishError::permanent(format!("the target {shown} {why}; write a path such as `orders/placed`"))
         };
         if target.chars().any(|c| c.is_control() || c == '\\' || c == '#') {
             return Err(unusable("has a character that a path cannot have"));
         }
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (path, query) = (whole_percents(path), query.map(whole_percents));
         let path = path.trim_start_matches('/');
         if path.split('/').any(is_dots) {
             return Err(unusable("has a segment of dots"));
@@ -151,7 +197,7 @@ impl Base {
             url.set_path(&format!("{}/{path}", self.url.path().trim_end_matches('/')));
         }
         if let Some(query) = query {
-            let both = self.url.query().map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"));
+            let both = self.url.query().map_or_else(|| query.to_string(), |own| format!("{own}&{query}"));
             url.set_query(Some(&both));
         }
         Ok(url)
@@ -183,14 +229,78 @@ fn is_absolute(target: &str) -> bool {
     })
 }
 
-/// `.` and `..`, also where they are written in percent.
-fn is_dots(segment: &str) -> bool {
-    matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | "..")
+/// Text in which each `%` begins an encoded byte: one that does not is encoded itself.
+fn whole_percents(text: &str) -> Cow<'_, str> {
+    let is_stray =
+        |at: usize| !text.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    if !text.match_indices('%').any(|(at, _)| is_stray(at)) {
+        return Cow::Borrowed(text);
+    }
+    let mut whole = String::with_capacity(text.len() + 2);
+    for (at, c) in text.char_indices() {
+        whole.push(c);
+        if c == '%' && is_stray(at) {
+            whole.push_str("25");
+        }
+    }
+    Cow::Owned(whole)
 }
 
-/// A URL without what may be secret in it.
+/// True if a segment is `.` or `..`, or becomes such segments where something on the way decodes it, once or several times.
+/// Parameters behind a `;` are no part of it.
+fn is_dots(segment: &str) -> bool {
+    const ROUNDS: usize = 4;
+    let mut text = segment.to_owned();
+    for _ in 0..ROUNDS {
+        let mut pieces = text.split(['/', '\\']).map(|piece| piece.split(';').next().unwrap_or_default());
+        if pieces.any(|piece| matches!(piece, "." | "..")) {
+            return true;
+        }
+        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    // Nobody encodes this often but to get somewhere.
+    true
+}
+
+/// The scheme and host of a URL, and a fingerprint of the whole: a path may be as secret as a password, as with the incoming
+/// webhooks of Slack, Discord and Teams. The fingerprint tells two URLs apart; `printf %s URL | sha256sum` begins with it.
 pub(crate) fn shown(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
+    let origin = url.origin().ascii_serialization();
+    if matches!(url.path(), "" | "/") && url.query().is_none() {
+        return origin;
+    }
+    format!("{origin}/{}", fingerprint(url.as_str()))
+}
+
+/// Stands for text that may be secret.
+fn fingerprint(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let mut short = String::from("<");
+    for byte in hash.iter().take(4) {
+        // Writing to text does not fail.
+        let _ = write!(short, "{byte:02x}");
+    }
+    short + ">"
+}
+
+/// A target that is no URL by itself, such as a template, as it may be shown: a place alone as it is, of a URL the host.
+fn shown_text(target: &str) -> String {
+    let is_place = target.starts_with('{') && target.ends_with('}') && !target[1..].contains('{');
+    if is_place {
+        return target.to_owned();
+    }
+    match target.split_once("://") {
+        Some((scheme, rest)) if is_absolute(target) => {
+            let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}/{}", fingerprint(target))
+        }
+        _ => fingerprint(target),
+    }
 }
 
 #[cfg(test)]
@@ -211,7 +321,9 @@ mod tests {
             ("/orders/placed", "https://h.example/in/orders/placed?key=hunter2"),
             ("//evil.example/x", "https://h.example/in/evil.example/x?key=hunter2"),
             ("orders?a=b", "https://h.example/in/orders?key=hunter2&a=b"),
-            ("a b/ü%", "https://h.example/in/a%20b/%C3%BC%?key=hunter2"),
+            ("a b/ü%", "https://h.example/in/a%20b/%C3%BC%25?key=hunter2"),
+            ("100%/a%2Fb?c=50%", "https://h.example/in/100%25/a%2Fb?key=hunter2&c=50%25"),
+            ("..a/.b", "https://h.example/in/..a/.b?key=hunter2"),
             ("a?to=https://x.example", "https://h.example/in/a?key=hunter2&to=https://x.example"),
             ("/", "https://h.example/in/?key=hunter2"),
             ("https://h.example/in/x", "https://h.example/in/x"),
@@ -222,6 +334,13 @@ mod tests {
             "../x",
             "a/../x",
             "a/%2E%2e/x",
+            "..%2foutside",
+            "a%5C..%5Coutside",
+            "..%252foutside",
+            "%252e%252e",
+            "%25252e%25252e%25252f",
+            "..;v=1/x",
+            "https://h.example/in/..%2fx",
             "./x",
             "a#b",
             "a\\b",
@@ -237,9 +356,46 @@ mod tests {
             let error = targets.url(target).expect_err(target).to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
-        assert_eq!(targets.address(), "https://h.example/in");
+        assert_eq!(targets.address(), "https://h.example/<34174b62>", "the beginning of the URL's SHA-256");
         assert_eq!(targets.credentials(), Some(("u", Some("hunter2"))));
         assert!(!format!("{targets:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn of_a_url_the_host_is_shown_and_what_may_be_secret_is_not() {
+        let free = targets(None, |_| ()).expect("targets");
+        let slack = "https://hooks.slack.com/services/T0/B0/hunter2";
+        let fingerprint = free.shown(slack);
+        assert!(fingerprint.starts_with("https://hooks.slack.com/<") && fingerprint.len() == 34, "{fingerprint}");
+        assert_ne!(fingerprint, free.shown("https://hooks.slack.com/services/T0/B0/hunter3"));
+        for (target, beginning) in [
+            ("https://h.example", "https://h.example"),
+            ("https://h.example/", "https://h.example"),
+            ("https://h.example/?key=hunter2", "https://h.example/<"),
+            ("https://u:hunter2@h.example/x", "https://h.example/<"),
+            ("https://h.example/hunter2/{tenant_id}", "https://h.example/<"),
+            ("https://u:hunter2@{tenant_id}.example/hunter2", "https://{tenant_id}.example/<"),
+            ("{header:callback}", "{header:callback}"),
+            ("{header:callback}/hunter2/{tenant_id}", "<"),
+            ("h.example/hunter2", "<"),
+        ] {
+            let shown = free.shown(target);
+            assert!(shown.starts_with(beginning) && !shown.contains("hunter2"), "{target}: {shown}");
+        }
+        let below = targets(Some("https://h.example/hunter2"), |_| ()).expect("targets");
+        assert!(below.address().starts_with("https://h.example/<"), "{}", below.address());
+        assert!(below.shown("T0/hunter2").starts_with("https://h.example/<"));
+        assert_ne!(below.shown("a"), below.shown("b"));
+        for target in ["hunter2/..", "hunter2", "//hunter2\\"] {
+            for targets in [&below, &free] {
+                let error = targets.url(target).err().map(|error| error.to_string()).unwrap_or_default();
+                assert!(!error.contains("hunter2"), "{error}");
+            }
+        }
+        assert_eq!(
+            (free.server("https://h.example:444/x").as_deref(), below.server("x")),
+            (Some("https://h.example:444"), None)
+        );
     }
 
     #[test]
@@ -248,6 +404,7 @@ mod tests {
         assert!(targets.url("https://h.example/x?y#z").is_ok_and(|url| url.as_str() == "https://h.example/x?y"));
         let error = |target| targets.url(target).expect_err("refused").to_string();
         assert!(error("orders").contains("no absolute URL; write one, or set the option `url`"));
+        assert!(error("https%3A%2F%2Fh.example").contains("is written `{+…}` in the template"));
         assert!(error("ftp://h.example/x").contains("scheme"));
         assert!(error("http://h.example/x").contains("`plaintext = true`"));
         assert!(error("https://u:hunter2@h.example/x").contains("credentials"));

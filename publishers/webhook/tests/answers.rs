@@ -4,13 +4,14 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::EventId;
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Temporary, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _};
+use pillarbox_core::publisher::{Message, Publisher as _, Scope};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use support::{Endpoint, keyed, message, options, publisher};
 use tokio::time::Instant;
@@ -80,7 +81,69 @@ async fn a_request_carries_the_message_and_its_signatures() {
         assert_eq!(request.header(name), value, "{name}");
         assert_eq!(request.headers.get_all(name).iter().count(), 1, "{name}");
     }
-    assert_eq!(publisher.info().address, format!("http://{}/in", endpoint.address));
+    let (shown, host) = (&publisher.info().address, format!("http://{}/<", endpoint.address));
+    assert!(shown.starts_with(&host) && shown.len() == host.len() + 9, "{shown}");
+}
+
+#[tokio::test]
+async fn an_event_is_signed_for_its_tenant_or_not_sent() {
+    let endpoint = Endpoint::start().await;
+    let mut options = options();
+    let secret = |secret: &str| vec![secret.into()];
+    let secrets = [
+        ("acme".to_owned(), secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")),
+        ("globex".to_owned(), secret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")),
+    ];
+    options.secrets_by_tenant = Some(secrets.into_iter().collect());
+    let publisher = standing(1_700_000_000_999_999, options);
+    let of = |tenant: Option<&str>| {
+        let mut message = message(endpoint.url("/ok"), 1);
+        message.tenant = tenant.map(Into::into);
+        message
+    };
+    let tenants = [Some("acme"), Some("globex"), Some("initech"), None];
+    let receipts = publisher.publish(tenants.map(of).into()).await;
+    assert_eq!(receipts[..2], [Ok(()), Ok(())]);
+    for (receipt, expected) in receipts[2..].iter().zip(["tenant `initech` has no secret", "the event has no tenant"]) {
+        let error = receipt.as_ref().expect_err("it is not sent unsigned");
+        assert_eq!((error.kind(), error.scope()), (Misconfigured, Scope::Message), "nobody else waits: {error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let signatures: HashSet<String> =
+        endpoint.requests().iter().map(|request| request.header("webhook-signature").to_owned()).collect();
+    // As Python's hmac and hashlib compute them.
+    let expected =
+        ["v1,ttX3Yc2hXxnt3+HG7ifFg0NUA+xQ78ZyM8fUMhdxn5k=", "v1,uilbYB7aXWOFXLk0PAv71VEZfKOARHwTC/kJdx5ygJk="];
+    assert_eq!(signatures, expected.map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn an_error_says_which_part_of_the_destination_it_concerns() {
+    let endpoint = Endpoint::start().await;
+    let closed = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        listener.local_addr().expect("an address")
+    };
+    let targets =
+        |base: &str| [format!("{base}/status/500"), format!("{base}/status/404"), format!("{base}/pause/503/9")];
+    let scopes = async |publisher: &WebhookPublisher, targets: &[String]| -> Vec<Scope> {
+        let messages = targets.iter().map(|target| message(&**target, 0)).collect();
+        let receipts = publisher.publish(messages).await;
+        receipts.into_iter().map(|receipt| receipt.expect_err("a failure").scope()).collect()
+    };
+    let free = publisher();
+    assert_eq!(scopes(&free, &targets(&endpoint.url(""))).await, [Scope::Target; 3]);
+    assert_eq!(scopes(&free, &targets(&format!("http://{closed}"))).await, [Scope::Server; 3]);
+    let below = |url: String| {
+        let mut options = options();
+        options.url = Some(url.into());
+        WebhookPublisher::new(options).expect("options")
+    };
+    assert_eq!(scopes(&below(endpoint.url("")), &targets("")).await, [Scope::Target; 3]);
+    assert_eq!(scopes(&below(format!("http://{closed}/")), &targets("")).await, [Scope::Broker; 3]);
+    let behind = [keyed(endpoint.url("/status/500"), 1, "k"), keyed(endpoint.url("/ok"), 2, "k")];
+    let receipts = free.publish(behind.into()).await;
+    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(Scope::Message));
 }
 
 #[tokio::test]
@@ -108,7 +171,7 @@ async fn each_message_of_a_call_is_answered_for_itself() {
     assert_eq!(endpoint.requests().len(), codes.len());
     let text = |index: usize| receipts[index].as_ref().expect_err("refused").to_string();
     assert!(text(1).contains("answered 500: said 500"), "{}", text(1));
-    assert!(text(5).contains("write the URL it leads to: https://other.example/new"), "{}", text(5));
+    assert!(text(5).contains("write the URL it leads to: https://other.example/<"), "{}", text(5));
     assert!(!text(5).contains("hunter2"), "{}", text(5));
 }
 
@@ -203,7 +266,14 @@ async fn targets_are_checked_before_anything_is_sent() {
     publisher().check(&[ok.clone(), endpoint.url("/status/405")]).await.expect("somebody is there");
     assert!(endpoint.requests().iter().all(|request| request.method == "HEAD"), "nothing is published");
     let error = publisher().check(&[ok.clone(), "orders".to_owned()]).await.expect_err("no URL");
-    assert!(error.kind() == Misconfigured && error.to_string().contains("\"orders\""), "{error}");
+    assert!(error.kind() == Misconfigured && error.to_string().contains("is no absolute URL"), "{error}");
+
+    let free = publisher();
+    let url = endpoint.url("/hooks/");
+    assert_eq!(free.check_prefix(&url).await, Ok(true));
+    for prefix in ["", "https://", "https://h", "orders/"] {
+        assert_eq!(free.check_prefix(prefix).await, Ok(false), "{prefix} names no server");
+    }
 
     let mut options = options();
     options.url = Some(endpoint.url("/status").into());

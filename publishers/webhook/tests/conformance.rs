@@ -62,6 +62,10 @@ impl PublisherHarness for Webhook {
         Ok(format!("target-{}", self.names.fetch_add(1, Ordering::SeqCst)))
     }
 
+    fn commands(&self) -> &'static [&'static str] {
+        &["Host", "Content-Length", "Webhook-Id", "webhook-signature", "Authorization"]
+    }
+
     fn oversize(&self) -> Option<usize> {
         Some(LARGEST + 1)
     }
@@ -78,8 +82,11 @@ impl PublisherHarness for Webhook {
 }
 
 fn arrived(request: &Received) -> Arrived {
-    let decoded = |name: &str| percent_decode_str(request.header(name)).decode_utf8_lossy().into_owned();
-    let headers = request.headers.keys().map(|name| (name.to_string(), decoded(name.as_str())));
+    let decode = |value: &str| percent_decode_str(value).decode_utf8_lossy().into_owned();
+    let decoded = |name: &str| decode(request.header(name));
+    // Each value, so that a name that is there twice shows.
+    let headers =
+        request.headers.iter().map(|(name, value)| (name.to_string(), decode(value.to_str().unwrap_or_default())));
     Arrived {
         id: Some(decoded("webhook-id")),
         key: None,

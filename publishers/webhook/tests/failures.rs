@@ -84,6 +84,22 @@ async fn a_silent_endpoint_is_waited_for_no_longer_than_the_limit() {
 }
 
 #[tokio::test]
+async fn a_silent_server_leaves_room_for_the_others() {
+    let (silent, well) = (Endpoint::start().await, Endpoint::start().await);
+    let mut options = options();
+    options.timeout = Duration::from_secs(2);
+    options.concurrency = 4;
+    let publisher = WebhookPublisher::new(options).expect("options");
+    // More for the silent one than are under way at once, and all of them before the others.
+    let mut messages = many(&silent.url("/never"), 20);
+    messages.extend(many(&well.url("/ok"), 20));
+    let receipts = publisher.publish(messages).await;
+    assert!(receipts[..20].iter().all(Result::is_err));
+    assert!(receipts[20..].iter().all(Result::is_ok), "{receipts:?}");
+    assert_eq!((silent.requests().len(), well.requests().len()), (2, 20));
+}
+
+#[tokio::test]
 async fn a_call_that_is_dropped_spoils_nothing() {
     let endpoint = Endpoint::start().await;
     let publisher = publisher();

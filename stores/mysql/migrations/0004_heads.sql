@@ -5,12 +5,14 @@
 ALTER TABLE {event}
     -- The key to the byte: as text, `a` and `a ` would be the same.
     ADD COLUMN `head` VARBINARY(1020) GENERATED ALWAYS AS (CASE WHEN `status` IN (2, 3) THEN CAST(COALESCE(`ordering_key`, `aggregate_id`) AS BINARY) END) VIRTUAL,
-    ADD COLUMN `failing` SMALLINT GENERATED ALWAYS AS (CASE WHEN `status` IN (2, 3) THEN `status` END) VIRTUAL;
+    ADD COLUMN `failing` SMALLINT GENERATED ALWAYS AS (CASE WHEN `status` IN (2, 3) THEN `status` END) VIRTUAL,
+    ALGORITHM = INPLACE, LOCK = NONE;
 -- With its partition in the index, a row of another node's is passed over without being read.
 ALTER TABLE {event}
     DROP KEY `pillarbox_queue`,
     ADD KEY `pillarbox_queue` (`queue`, `due_at`, `seq`, `partition`),
-    ADD KEY `pillarbox_heads` (`head`, `handler`, `failing`, `seq`);
+    ADD KEY `pillarbox_heads` (`head`, `handler`, `failing`, `seq`),
+    ALGORITHM = INPLACE, LOCK = NONE;
 -- How often operators have replayed, discarded or purged such rows, so that whoever reads what waited behind them starts over;
 -- on the row of partition 0.
 ALTER TABLE {partition} ADD COLUMN `interventions` BIGINT NOT NULL DEFAULT 0;

@@ -1,7 +1,7 @@
 -- What acquire finds, without a lock: whether anything has to be changed, and the answer if not. A standby asks this
 -- every second, so it must cost no write. At most one other node owns partitions, so both MIN() speak of the same one.
 SELECT
-    EXISTS (SELECT 1 FROM {node} WHERE `node_id` = {id} AND `expires_at` > UTC_TIMESTAMP(6)) AS `alive`,
+    EXISTS (SELECT 1 FROM {node} WHERE `node_id` = {id}) AS `alive`,
     EXISTS (SELECT 1 FROM {node} WHERE `expires_at` <= UTC_TIMESTAMP(6)) AS `expired_nodes`,
     COUNT(CASE WHEN p.`node_id` = {id} THEN 1 END) AS `owned`,
     COUNT(*) AS `partitions`,

@@ -1,2 +1,3 @@
-UPDATE {node} SET `expires_at` = TIMESTAMPADD(MICROSECOND, {lease}, UTC_TIMESTAMP(6))
-WHERE `node_id` = {id} AND `expires_at` > UTC_TIMESTAMP(6)
+-- A lease that has ended goes on as long as nobody has cleared its node away. Its end must not be before what the last confirmed renewal left, in microseconds since 2000.
+UPDATE {node} SET `expires_at` = TIMESTAMPADD(MICROSECOND, {lease}, UTC_TIMESTAMP(6)), `lease` = {lease}
+WHERE `node_id` = {id}{and_not_before}

@@ -1,9 +1,12 @@
 use pillarbox_core::ownership::{NodeId, begun_by};
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, RowId};
 
 use crate::error::Failure;
-use crate::fetch::{found, queries};
+use crate::fetch::{cut, found, queries};
 use crate::literal::{Literal, fill};
+use crate::place::places;
+use crate::row;
+use crate::session::Within;
 use crate::sql::script;
 use crate::store::Inner;
 
@@ -15,13 +18,22 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     let sql = &store.sql;
     let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
     let free = fill(&sql.free, &[("id", &id), ("begun", &begun)]);
-    let [next_due, due, ready] = queries(sql, fetch, &free, "\nFOR UPDATE SKIP LOCKED");
-    let mut session = store.sessions.session().await?;
     let fence = fill(&sql.fence, &[("id", &id)]);
-    let answers = session.run(script(["START TRANSACTION", &fence, &next_due, &due, &ready])).await?;
+    let mut wanted = fetch.clone();
+    // Rows that are too large together are not taken, as in a fetch: with the connection the transaction ends, and its locks.
+    let (mut session, answers) = loop {
+        let [next_due, due, ready] = queries(sql, &wanted, &free, "\nFOR UPDATE SKIP LOCKED");
+        let mut session = store.sessions.session().await?;
+        let script = script(["START TRANSACTION", &fence, &next_due, &due, &ready]);
+        match session.run_within(script, row::payload_bytes, fetch.max_bytes).await? {
+            Within::Cut { rows } => wanted.limit = rows,
+            Within::Answers(answers) => break (session, answers),
+        }
+    };
     // A node that was cleared away takes nothing; one that is there cannot be cleared away before this has ended.
     let registered = answers.first(1).is_some();
-    let fetched = if registered { found(&answers, 2, fetch.limit)? } else { Fetched::default() };
+    let found = found(&answers, 2, wanted.limit).map(|found| cut(found, wanted.limit < fetch.limit));
+    let fetched = if registered { found? } else { Fetched::default() };
     let seqs: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
     if seqs.is_empty() {
         session.run("ROLLBACK").await?;
@@ -34,14 +46,13 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
 }
 
 /// Gives up rows that the node holds.
-pub(crate) async fn release(store: &Inner, node: &NodeId, seqs: &[i64]) -> Result<(), Failure> {
-    if seqs.is_empty() {
+pub(crate) async fn release(store: &Inner, node: &NodeId, rows: &[RowId]) -> Result<(), Failure> {
+    if rows.is_empty() {
         return Ok(());
     }
-    let mut sorted = seqs.to_vec();
-    sorted.sort_unstable();
+    let (seqs, events) = places(rows);
     let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
-    let values = [("id", &id), ("begun", &begun), ("seqs", &Literal::ints(&sorted))];
+    let values = [("id", &id), ("begun", &begun), ("seqs", &seqs), ("events", &events)];
     let mut session = store.sessions.session().await?;
     session.run(fill(&store.sql.release, &values)).await?;
     session.finish();

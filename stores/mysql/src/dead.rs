@@ -63,7 +63,14 @@ fn clause(filter: &DeadFilter) -> Literal {
         let unnamed = if wanted == GLOBAL_AGGREGATE { " OR `aggregate_type` IS NULL" } else { "" };
         clause.push_str(&format!(" AND (`aggregate_type` = {}{unnamed})", Literal::text(wanted)));
     }
+    clause.push_str(&of_key(&filter.key));
     Literal::clause(clause)
+}
+
+/// The condition on a row's key; nothing for any key.
+pub(crate) fn of_key(key: &Option<String>) -> String {
+    let condition = |key| format!(" AND COALESCE(`ordering_key`, `aggregate_id`) <=> {}", Literal::text(key));
+    key.as_deref().map(condition).unwrap_or_default()
 }
 
 fn read(row: &Row) -> Result<DeadEvent, Failure> {

@@ -1,6 +1,8 @@
 use deadpool::managed::{PoolError, TimeoutType};
 use mysql_async::{DriverError, Error, IoError, ServerError};
+use pillarbox_connect::no_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
 
 /// What a call stumbled over, before it is known which call that was.
 #[derive(Debug)]
@@ -23,8 +25,6 @@ impl From<PoolError<Error>> for Failure {
     }
 }
 
-const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
-
 /// The remedy for tables that are not there, or not as this release needs them.
 pub(crate) fn migrate_remedy(problem: &str) -> String {
     format!("{problem}; {MIGRATE}")
@@ -34,6 +34,16 @@ impl Failure {
     /// Whether the statement lost against another one, so that its whole transaction may be tried again at once.
     pub(crate) fn is_contention(&self) -> bool {
         matches!(self, Self::Driver(Error::Server(error)) if server(error).0 == StoreErrorKind::Contention)
+    }
+
+    /// Whether the server has refused a statement, for another reason than that it ends.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Driver(Error::Server(error)) if error.code != 1053)
+    }
+
+    /// True if the statement has waited for a lock for as long as it may.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        matches!(self, Self::Driver(Error::Server(error)) if error.code == 1205)
     }
 
     /// Whether a statement would have made a column or an index that is there.
@@ -53,7 +63,7 @@ impl Failure {
             Self::Pool(PoolError::Timeout(_)) => {
                 (StoreErrorKind::Unavailable, "all connections stayed busy; raise pool_size if it lasts".to_owned())
             }
-            Self::Pool(PoolError::Closed) => (StoreErrorKind::Unexpected, "the store has been closed".to_owned()),
+            Self::Pool(PoolError::Closed) => (StoreErrorKind::Unexpected, CLOSED.to_owned()),
             Self::Pool(error) => (StoreErrorKind::Unexpected, error.to_string()),
         };
         let ours = StoreError::new(kind, operation, message).at(address);
@@ -76,9 +86,7 @@ fn driver(error: &Error) -> (StoreErrorKind, String) {
         Error::Driver(error @ (DriverError::ConnectionClosed | DriverError::PoolDisconnected)) => {
             (Unavailable, error.to_string())
         }
-        Error::Driver(DriverError::NoClientSslFlagFromServer) => {
-            (Denied, "the server offers no TLS; set it up, or ask for less by `ssl-mode`".to_owned())
-        }
+        Error::Driver(DriverError::NoClientSslFlagFromServer) => (Denied, no_tls("ssl-mode=disabled")),
         Error::Driver(
             error @ (DriverError::UnknownAuthPlugin { .. }
             | DriverError::MysqlOldPasswordDisabled

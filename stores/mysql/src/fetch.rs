@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pillarbox_core::ownership::{LeaseMark, NodeId};
 use pillarbox_core::settle::Status;
 use pillarbox_core::store::{Fetch, Fetched, Heads, OrderKey, Scope};
 
@@ -8,22 +9,48 @@ use crate::answer::{Answers, int, is_true};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::row;
+use crate::session::Within;
 use crate::sql::{Sql, script};
 use crate::store::Inner;
 
 /// Reads the next due time, due rows and ready rows in one round trip; and for a scope, last, how often operators have
-/// intervened and whether there are heads: what changed after the rows were read is noticed as well, which only costs.
+/// intervened, whether there are heads and when the reader's lease ends: what changed after the rows were read is noticed as well, which only costs.
+///
+/// Rows that are too large together are not read to their end: the connection is given up, and the call begins anew with as many
+/// rows as fit. So a limit of bytes costs nothing where it is not reached.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
-    let queries = queries(&store.sql, fetch, "", "");
-    let interventions = fetch.scope.as_ref().map(|_| &store.sql.interventions);
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(script(queries.iter().chain(interventions))).await?;
-    session.finish();
-    let fetched = found(&answers, 0, fetch.limit)?;
-    let interventions = answers.first(queries.len()).map_or(Ok(0), |row| int(row, 0))?;
+    let interventions = fetch.scope.as_ref().map(|scope| {
+        let node = Literal::optional_text(scope.node.as_ref().map(NodeId::as_str));
+        script([store.sql.interventions.clone(), fill(&store.sql.lease_end, &[("id", &node)])])
+    });
+    let mut wanted = fetch.clone();
+    loop {
+        let queries = queries(&store.sql, &wanted, "", "");
+        let mut session = store.sessions.session().await?;
+        let asked = script(queries.iter().chain(&interventions));
+        match session.run_within(asked, row::payload_bytes, fetch.max_bytes).await? {
+            Within::Cut { rows } => wanted.limit = rows,
+            Within::Answers(answers) => {
+                session.finish();
+                return answered(&answers, queries.len(), fetch, wanted.limit);
+            }
+        }
+    }
+}
+
+/// What a fetch found, in `queries` of which it read up to `limit` rows.
+fn answered(answers: &Answers, queries: usize, fetch: &Fetch, limit: usize) -> Result<Fetched, Failure> {
+    let fetched = cut(found(answers, 0, limit)?, limit < fetch.limit);
+    let interventions = answers.first(queries).map_or(Ok(0), |row| int(row, 0))?;
     let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
-    let heads = asked && answers.first(queries.len()).map_or(Ok(false), |row| is_true(row, 1))?;
-    Ok(Fetched { interventions, heads, ..fetched })
+    let heads = asked && answers.first(queries).map_or(Ok(false), |row| is_true(row, 1))?;
+    let lease = answers.first(queries + 1).map(|row| int(row, 0)).transpose()?.map(LeaseMark);
+    Ok(Fetched { interventions, heads, lease, ..fetched })
+}
+
+/// What was found, with a note of whether some was left out for its size.
+pub(crate) fn cut(fetched: Fetched, cut: bool) -> Fetched {
+    Fetched { cut, next_due: fetched.next_due.filter(|_| !cut), ..fetched }
 }
 
 /// The three queries of a fetch, in which `free` says which rows are meant and `locking` how they are read.

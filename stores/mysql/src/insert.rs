@@ -61,7 +61,7 @@ fn size(row: &NewRow) -> usize {
     1024 + payload + row.headers().map_or(0, str::len)
 }
 
-fn binds(row: &NewRow) -> [Bind<'_>; 15] {
+fn binds(row: &NewRow) -> [Bind<'_>; 16] {
     let event = row.envelope();
     [
         Bind::Text(Some(row.event_id())),
@@ -76,6 +76,7 @@ fn binds(row: &NewRow) -> [Bind<'_>; 15] {
         Bind::Text(row.payload_bytes().map(|(_, content_type)| content_type)),
         Bind::Text(row.headers()),
         Bind::Int(row.available_at().map(micros)),
+        Bind::Int(row.delay().map(|delay| i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
         Bind::Int(Some(micros(event.occurred_at()))),
         Bind::Text(row.locked_by()),
         Bind::Text(row.handler()),
@@ -133,13 +134,7 @@ mod tests {
             assert_eq!(seqs.len(), count);
             written.extend(seqs.into_iter().zip(ids));
         }
-        let all = pillarbox_core::store::Fetch {
-            above: 0,
-            exclude: Vec::new(),
-            limit: 5000,
-            scope: None,
-            without_types: Vec::new(),
-        };
+        let all = pillarbox_core::store::Fetch::new(5000);
         let fetched = store.fetch(&all).await.expect("fetches");
         let found: Vec<(i64, String)> = fetched
             .rows

@@ -1,5 +1,7 @@
 //! The MySQL and MariaDB store of [Pillarbox](https://docs.rs/pillarbox), a transactional outbox.
 //!
+//! Its tests run on MariaDB 10.11. It is written for MySQL 8 too, on which no test runs.
+//!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use pillarbox_core::store::Store;

@@ -1,5 +1,7 @@
 use std::fmt::{self, Write as _};
 
+use pillarbox_core::store::RowId;
+
 /// A value in the text of a statement.
 ///
 /// The engine sends text with its values in it, so that a call is one or two round trips and needs no prepared statement.
@@ -50,10 +52,32 @@ impl Literal {
         Self(if list.is_empty() { "NULL".to_owned() } else { list.join(",") })
     }
 
-    /// Pairs of numbers in JSON, for a table of them.
-    pub(crate) fn pairs(pairs: &[(i64, u8)]) -> Self {
-        let list: Vec<String> = pairs.iter().map(|(a, b)| format!("[{a},{b}]")).collect();
-        Self(list.join(","))
+    /// A list of texts for `IN`.
+    pub(crate) fn texts(values: &[&str]) -> Self {
+        let list: Vec<String> = values.iter().map(|value| Self::text(value).0).collect();
+        Self(if list.is_empty() { "NULL".to_owned() } else { list.join(",") })
+    }
+
+    /// A list of pairs of numbers for `IN`.
+    pub(crate) fn tuples(pairs: impl IntoIterator<Item = (i64, i64)>) -> Self {
+        let list: Vec<String> = pairs.into_iter().map(|(a, b)| format!("({a},{b})")).collect();
+        Self(if list.is_empty() { "(NULL,NULL)".to_owned() } else { list.join(",") })
+    }
+
+    /// Pairs of such texts for `IN`; there is at least one.
+    pub(crate) fn byte_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let pair = |(a, b)| format!("({},{})", Self::bytes(a), Self::bytes(b));
+        Self(pairs.into_iter().map(pair).collect::<Vec<_>>().join(","))
+    }
+
+    /// Place, partition and event of rows in JSON, for a table of them.
+    pub(crate) fn stamps<'a>(stamps: impl IntoIterator<Item = &'a (RowId, u8)>) -> Self {
+        let stamp = |(row, partition): &(RowId, u8)| {
+            let event = Self::bytes(row.event_id.as_str()).0;
+            let hex = event.trim_start_matches("x'").trim_end_matches('\'');
+            format!("[{},{partition},\"{hex}\"]", row.seq)
+        };
+        Self(stamps.into_iter().map(stamp).collect::<Vec<_>>().join(","))
     }
 
     pub(crate) fn optional_text(value: Option<&str>) -> Self {
@@ -97,6 +121,8 @@ pub(crate) fn fill(statement: &str, values: &[(&str, &Literal)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::event::EventId;
+
     use super::*;
 
     #[test]
@@ -115,8 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_rows_of_a_json_array() {
-        assert_eq!(Literal::pairs(&[(7, 0), (8, 255)]).to_string(), "[7,0],[8,255]");
+    fn stamps_are_rows_of_a_json_array() {
+        let row = |seq, id| RowId { seq, event_id: EventId::from_stored(id), handler: None };
+        let stamps = [(row(7, "a\""), 0), (row(8, ""), 255)];
+        assert_eq!(Literal::stamps(&stamps).to_string(), r#"[7,0,"6122"],[8,255,""]"#);
+    }
+
+    #[test]
+    fn pairs_of_texts_are_rows() {
+        assert_eq!(Literal::byte_pairs([("a", "b"), ("", "'")]).to_string(), "(x'61',x'62'),(x'',x'27')");
     }
 
     #[test]

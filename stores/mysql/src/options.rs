@@ -1,15 +1,19 @@
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mysql_async::{Opts, OptsBuilder};
+use pillarbox_connect::needs_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
+use pillarbox_core::store::operation;
 
 use crate::MysqlStore;
 use crate::error::{Failure, lacks_tls};
 use crate::schema;
 use crate::session::Sessions;
-use crate::tls::SslMode;
-use crate::url::Target;
+use crate::tls::{Identity, SslMode, install_provider};
+use crate::url::{Target, address};
 
 /// How to connect to a database, beyond what its URL says.
 ///
@@ -17,10 +21,34 @@ use crate::url::Target;
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing until connect() is called"]
 pub struct MysqlOptions {
-    target: Target,
+    source: Source,
+    /// Plaintext to another machine, with the driver's own options.
+    plaintext: bool,
     table: String,
     pool_size: usize,
     connect_timeout: Duration,
+}
+
+/// Where the database is, and how it is trusted.
+#[derive(Clone)]
+enum Source {
+    Url(Box<Target>),
+    /// The driver's own options.
+    Driver(Opts),
+}
+
+// The driver's options show the password.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(target) => target.fmt(f),
+            Self::Driver(options) => f.debug_tuple("Driver").field(&driver_address(options)).finish(),
+        }
+    }
+}
+
+fn driver_address(options: &Opts) -> String {
+    address(options.socket(), options.ip_or_hostname(), options.tcp_port(), options.db_name())
 }
 
 impl MysqlOptions {
@@ -28,17 +56,54 @@ impl MysqlOptions {
     ///
     /// | Parameter | Meaning |
     /// |---|---|
-    /// | `ssl-mode` | `disabled`, `preferred` (default): encrypted if the server offers it, `required`: encrypted, not verified; `verify_identity`: by a trusted authority for this host |
+    /// | `ssl-mode` | `disabled`: plaintext; `preferred` (default): TLS if the server offers it; `required`: encrypted, not verified; `verify_identity`: by a trusted authority for this host |
     /// | `ssl-ca` | PEM file of trusted authorities, for `verify_identity`; without it, those of the operating system |
+    /// | `ssl-cert`, `ssl-key` | PEM files of the client's own certificate and its key, for a server that asks for one |
     /// | `socket` | path of a Unix socket, used instead of the host |
     /// | `connect_timeout` | seconds; default 10 |
+    ///
+    /// To another machine `preferred` means `required`: nothing is sent in clear there unless the URL says `ssl-mode=disabled`.
+    /// Where the network is not trusted, use `verify_identity`.
     ///
     /// # Errors
     /// When the URL is malformed or a parameter is unknown; it says which, and what to write instead.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         let target = Target::parse(url)?;
         let connect_timeout = target.connect_timeout.unwrap_or(Duration::from_secs(10));
-        Ok(Self { target, table: TableName::default().to_string(), pool_size: 4, connect_timeout })
+        Ok(Self { connect_timeout, ..Self::of(Source::Url(Box::new(target))) })
+    }
+
+    /// Takes the driver's own options, for what no URL can say. The store opens its connections with them and keeps these to itself:
+    /// they need settings of their own, which a pool that is shared with other code has not. Statements of
+    /// [`setup`](mysql_async::OptsBuilder::setup) run before the store's.
+    ///
+    /// ```no_run
+    /// # async fn example(identity: mysql_async::ClientIdentity) -> Result<(), Box<dyn std::error::Error>> {
+    /// use mysql_async::{OptsBuilder, SslOpts};
+    /// use pillarbox_mysql::MysqlOptions;
+    ///
+    /// let tls = SslOpts::default().with_client_identity(Some(identity));
+    /// let options = OptsBuilder::default().ip_or_hostname("db.internal").user(Some("shop")).db_name(Some("shop")).ssl_opts(tls);
+    /// let store = MysqlOptions::from_opts(options).connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Options without TLS that lead to another machine are refused, unless [`plaintext`](Self::plaintext) is said.
+    pub fn from_opts(options: impl Into<Opts>) -> Self {
+        Self::of(Source::Driver(options.into()))
+    }
+
+    fn of(source: Source) -> Self {
+        let connect_timeout = Duration::from_secs(10);
+        Self { source, plaintext: false, table: TableName::default().to_string(), pool_size: 4, connect_timeout }
+    }
+
+    /// Whether options of the driver without TLS may lead to another machine, over a network that is trusted. Default: no. A URL says
+    /// `ssl-mode=disabled` instead.
+    pub fn plaintext(mut self, plaintext: bool) -> Self {
+        self.plaintext = plaintext;
+        self
     }
 
     /// The event table, such as `outbox_event` (default) or `billing.outbox_event` in the database `billing`; its
@@ -62,8 +127,20 @@ impl MysqlOptions {
     }
 
     /// PEM file of the authorities to trust, as `ssl-ca` in the URL. It matters for `ssl-mode=verify_identity`.
+    /// The driver's own options say it themselves.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.target.tls.ca_file = Some(path.into());
+        if let Source::Url(target) = &mut self.source {
+            target.tls.ca_file = Some(path.into());
+        }
+        self
+    }
+
+    /// PEM files of the client's own certificate and its key, as `ssl-cert` and `ssl-key` in the URL. The driver's own options say
+    /// it themselves.
+    pub fn client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        if let Source::Url(target) = &mut self.source {
+            target.tls.identity = Some(Identity { certificate: certificate.into(), key: key.into() });
+        }
         self
     }
 
@@ -94,18 +171,38 @@ impl MysqlOptions {
         }
         let mut sessions = self.sessions()?;
         let mut first = greet(&sessions).await;
-        if self.target.tls.mode == SslMode::Preferred && first.as_ref().is_err_and(lacks_tls) {
+        if let Source::Url(target) = &mut self.source
+            && target.tls.mode == SslMode::Preferred
+            && first.as_ref().is_err_and(lacks_tls)
+        {
             // The driver does not negotiate: it wants TLS, or none.
-            self.target.tls.mode = SslMode::Disabled;
+            target.tls.mode = SslMode::Disabled;
             sessions = self.sessions()?;
             first = greet(&sessions).await;
         }
-        let mariadb = first.map_err(|failure| failure.during("connect to MySQL", sessions.address()))?;
+        let mariadb = first.map_err(|failure| failure.during(operation::CONNECT, sessions.address()))?;
         Ok(MysqlStore::new(sessions, table, mariadb))
     }
 
     fn sessions(&self) -> Result<Sessions, StoreError> {
-        Sessions::new(&self.target, self.pool_size, self.connect_timeout)
+        match &self.source {
+            Source::Url(target) => {
+                Sessions::new(target.options()?, &[], target.address(), self.pool_size, self.connect_timeout)
+            }
+            Source::Driver(options) => {
+                let here = options.socket().is_some() || !needs_tls([options.ip_or_hostname()]);
+                if options.ssl_opts().is_none() && !here && !self.plaintext {
+                    let host = options.ip_or_hostname();
+                    let problem = format!("the options are for a connection without TLS to {host}, another machine");
+                    return Err(refuse(format!("{problem}; give them `ssl_opts`, or call `plaintext(true)`")));
+                }
+                if options.ssl_opts().is_some() {
+                    install_provider();
+                }
+                let (builder, address) = (OptsBuilder::from_opts(options.clone()), driver_address(options));
+                Sessions::new(builder, options.setup(), address, self.pool_size, self.connect_timeout)
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //!                      │  ▲  acquire: another lives  │ ▲────┘
 //!                      │  └──────────── standby ◀────┘
 //!                      ▼
-//!            leave, or any node's acquire, share or reclaim after expires_at: the row is deleted
+//!            leave, or any node's acquire, share or reclaim after the lease ended: the row is deleted
 //! ```
 //!
 //! Where nodes share the partitions, each is an owner of some, as `share` has it.
@@ -18,9 +18,9 @@
 //! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. Who clears the node
 //!   away deletes that entry too, so it waits for those under way, and later ones find no node: whoever is next sees
 //!   everything that was recorded, and nothing comes after.
-//! - A renewal updates the row if its lease has not ended, which leaves the index alone, so it waits for no claim or settle.
-//!   Where it meets a takeover, one of them waits and then finds the row gone, or renewed. In both cases the database
-//!   decides, by its own clock.
+//! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle.
+//!   Where it meets a takeover, one of them waits and then finds the row gone, or renewed. Which leases have ended is judged
+//!   by a [`LeaseClock`](pillarbox_core::store::LeaseClock).
 //!
 //! A partition names its owner. NULL is free, and so is `?`, which whoever clears a node away writes into what it owned: the
 //! next owner learns by it that the one before did not leave.
@@ -29,7 +29,9 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Renewal};
+use pillarbox_core::store::{Judged, NodeStatus, refusal};
+use tokio::time::Instant;
 
 use crate::answer::{Answers, int, is_true, optional_int, text};
 use crate::error::{Failure, migrate_remedy};
@@ -37,22 +39,24 @@ use crate::fetch::wait;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
 use crate::settle::micros;
-use crate::sql::script;
+use crate::sql::{qualified, script};
 use crate::store::Inner;
+use crate::upkeep;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
-    let mut session = store.sessions.lease_session().await?;
-    let answers = locked(store, &mut session, &[&store.sql.live_nodes]).await?;
-    for row in answers.rows(0) {
-        let (other, other_mode) = (text(row, 0)?.unwrap_or_default(), text(row, 1)?.unwrap_or_default());
-        // A mode of a later release is unknown here, and so is whether it would tolerate this one.
-        if !other_mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known)) {
-            let problem = format!(
-                "node `{other}` runs in mode `{other_mode}` on this table, beside which `{mode}` cannot run; stop it, \
-                 or start this node in the same mode"
-            );
-            return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
-        }
+    let mut session = store.sessions.session().await?;
+    locked(store, &mut session, &[]).await?;
+    // A mode of a later release is unknown here, and so is whether it would tolerate this one.
+    let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known));
+    let judged = judge(store, &mut session).await?;
+    if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
+        let problem = refusal::other_mode(other.node.as_str(), &other.mode, mode);
+        return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
+    }
+    // As long as its row is there, a node may renew.
+    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+    if !ended.is_empty() {
+        clear(store, &mut session, &ended).await?;
     }
     let values = [
         ("id", &Literal::text(node.as_str())),
@@ -65,7 +69,7 @@ pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Durati
 }
 
 pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Failure> {
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     let id = Literal::text(node.as_str());
     // Asked once a second by every standby, so the usual answer takes no lock and writes nothing.
     let probe = fill(&store.sql.probe, &[("id", &id)]);
@@ -78,8 +82,9 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
         return Ok(answer);
     }
 
-    let answers = locked(store, &mut session, &[&store.sql.clear_nodes, &store.sql.free_abandoned, &probe]).await?;
-    let found = Probe::read(answers.first(2))?;
+    locked(store, &mut session, &[]).await?;
+    clear_ended(store, &mut session).await?;
+    let found = Probe::read(session.run(&probe).await?.first(0))?;
     let answer = match found.answer() {
         Some(answer) => {
             session.run("COMMIT").await?;
@@ -96,33 +101,94 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     Ok(answer)
 }
 
-pub(crate) async fn renew(store: &Inner, node: &NodeId, lease: Duration) -> Result<Renewal, Failure> {
-    let values = [("id", &Literal::text(node.as_str())), ("lease", &Literal::int(micros(lease)))];
+pub(crate) async fn renew(
+    store: &Inner,
+    node: &NodeId,
+    lease: Duration,
+    last: Option<LeaseMark>,
+) -> Result<Renewal, Failure> {
+    let id = Literal::text(node.as_str());
+    let not_before = last.map(|last| fill(&store.sql.not_before, &[("last", &Literal::int(last.0))]));
+    let not_before = Literal::clause(not_before.unwrap_or_default());
+    let values = [("id", &id), ("lease", &Literal::int(micros(lease))), ("and_not_before", &not_before)];
+    let renew = fill(&store.sql.renew, &values);
+    let lease_end = fill(&store.sql.lease_end, &[("id", &id)]);
     let mut session = store.sessions.lease_session().await?;
-    let answers = session.run(fill(&store.sql.renew, &values)).await?;
+    let answers = session.run(script([renew, lease_end])).await?;
     session.finish();
-    Ok(if answers.matched(0) == 0 { Renewal::Lost } else { Renewal::Renewed })
+    let found = answers.first(1).map(|row| int(row, 0)).transpose()?.map(LeaseMark);
+    Ok(match found {
+        Some(mark) if answers.matched(0) > 0 => Renewal::Renewed { mark },
+        Some(mark) if last.is_some_and(|last| mark < last) => Renewal::WentBack,
+        _ => Renewal::Lost,
+    })
 }
 
 pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
     let id = Literal::text(node.as_str());
     let leave = fill(&store.sql.leave, &[("id", &id)]);
     let free = fill(&store.sql.free_partitions, &[("id", &id)]);
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     locked(store, &mut session, &[&leave, &free, "COMMIT"]).await?;
     session.finish();
     Ok(())
 }
 
+/// Clears away a node that has not renewed its lease since it was seen.
+pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Failure> {
+    let evict = delete(store, seen);
+    let mut session = store.sessions.session().await?;
+    let answers = locked(store, &mut session, &[&evict, &store.sql.free_abandoned, "COMMIT"]).await?;
+    session.finish();
+    Ok(answers.matched(0) > 0)
+}
+
+/// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
+pub(crate) async fn clear_ended(store: &Inner, session: &mut Session) -> Result<Judged, Failure> {
+    let judged = judge(store, session).await?;
+    clear(store, session, &judged.ended).await?;
+    Ok(judged)
+}
+
+async fn judge(store: &Inner, session: &mut Session) -> Result<Judged, Failure> {
+    let asked = Instant::now();
+    let (nodes, now) = upkeep::statuses(session.run(&store.sql.nodes).await?.rows(0))?;
+    Ok(now.map(|now| store.lease_clock.judge(nodes, now, asked)).unwrap_or_default())
+}
+
+async fn clear(store: &Inner, session: &mut Session, nodes: &[NodeStatus]) -> Result<(), Failure> {
+    let deletes = nodes.iter().map(|node| delete(store, node));
+    session.run(script(deletes.chain([store.sql.free_abandoned.clone()]))).await?;
+    Ok(())
+}
+
+/// SQL that deletes the row of a node that has not renewed its lease since it was seen.
+fn delete(store: &Inner, seen: &NodeStatus) -> String {
+    let (id, expires_at) = (Literal::text(seen.node.as_str()), Literal::int(seen.expires_at.as_micros()));
+    fill(&store.sql.evict, &[("id", &id), ("expires_at", &expires_at)])
+}
+
 /// Begins a transaction that is alone in changing membership and ownership, and runs statements in it.
 pub(crate) async fn locked(store: &Inner, session: &mut Session, statements: &[&str]) -> Result<Answers, Failure> {
     let lock = ["START TRANSACTION", &store.sql.lock];
-    let mut answers = session.run(script(lock.iter().chain(statements))).await?;
+    let answers = session.run(script(lock.iter().chain(statements))).await;
+    let mut answers =
+        answers.map_err(|failure| if failure.is_lock_timeout() { lock_is_held(store) } else { failure })?;
     if answers.first(1).is_none() {
         return Err(no_partitions());
     }
     answers.0.drain(..2);
     Ok(answers)
+}
+
+/// Not tried again at once, as what lost against another transaction is: that one has lasted for long already.
+fn lock_is_held(store: &Inner) -> Failure {
+    let partition = qualified(&store.table, &store.table.beside("partition"));
+    let problem = format!(
+        "another transaction has held rows of {partition} for 10 s, most likely that of partition 0, which nodes lock to join, \
+         leave and take over; end it: `information_schema.innodb_trx` shows the open transactions"
+    );
+    Failure::Refused(StoreErrorKind::Contention, problem)
 }
 
 pub(crate) fn no_partitions() -> Failure {

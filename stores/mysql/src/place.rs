@@ -1,39 +1,66 @@
 //! The place of a row in the order: its partition, its turn, and whether rows before it may still come.
 
-use pillarbox_core::store::Writers;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::{RowId, Writers};
 
-use crate::answer::int;
+use crate::answer::{int, text};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
+use crate::sql::Sql;
 use crate::store::Inner;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(store: &Inner, rows: &[(i64, u8)]) -> Result<(), Failure> {
+pub(crate) async fn stamp(store: &Inner, rows: &[(RowId, u8)]) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
     // Ascending, as every other statement locks rows.
-    let mut sorted = rows.to_vec();
-    sorted.sort_unstable();
-    let stamp = fill(&store.sql.stamp, &[("pairs", &Literal::pairs(&sorted))]);
+    let mut sorted: Vec<&(RowId, u8)> = rows.iter().collect();
+    sorted.sort_unstable_by_key(|(row, _)| row.seq);
+    let stamp = fill(&store.sql.stamp, &[("stamps", &Literal::stamps(sorted))]);
     let mut session = store.sessions.session().await?;
     session.run(stamp).await?;
     session.finish();
     Ok(())
 }
 
-/// Takes the due time from NEW rows whose time has come.
-pub(crate) async fn ripen(store: &Inner, seqs: &[i64]) -> Result<(), Failure> {
-    if seqs.is_empty() {
+/// Takes the due time from pending rows whose time has come.
+pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
+    if rows.is_empty() {
         return Ok(());
     }
-    let mut sorted = seqs.to_vec();
-    sorted.sort_unstable();
-    let ripen = fill(&store.sql.ripen, &[("seqs", &Literal::ints(&sorted))]);
+    let (seqs, events) = places(rows);
+    let ripen = fill(&store.sql.ripen, &[("seqs", &seqs), ("events", &events)]);
     let mut session = store.sessions.session().await?;
     session.run(ripen).await?;
     session.finish();
     Ok(())
+}
+
+/// The places of rows, ascending, and their events.
+pub(crate) fn places(rows: &[RowId]) -> (Literal, Literal) {
+    let mut seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
+    seqs.sort_unstable();
+    let events: Vec<&str> = rows.iter().map(|row| row.event_id.as_str()).collect();
+    (Literal::ints(&seqs), Literal::byte_list(&events))
+}
+
+/// The same query for the commit of a user.
+pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
+    fill(&sql.identify, &[("seqs", &Literal::ints(seqs))])
+}
+
+/// The rows that stand at these places.
+pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(identify_sql(&store.sql, seqs)).await?;
+    session.finish();
+    let row = |row| {
+        let (event_id, handler) = (text(row, 1)?.unwrap_or_default(), text(row, 2)?.map(Box::from));
+        Ok(RowId { seq: int(row, 0)?, event_id: EventId::from_stored(event_id), handler })
+    };
+    answers.rows(0).iter().map(row).collect()
 }
 
 /// How far the table has been written. Who may still commit rows below that, the server tells only those who may see all
@@ -42,5 +69,13 @@ pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let mut session = store.sessions.session().await?;
     let answers = session.run(&store.sql.highest).await?;
     session.finish();
-    Ok(Writers { highest: answers.first(0).map_or(Ok(0), |row| int(row, 0))?, open: None })
+    Ok(Writers { highest: answers.first(0).map_or(Ok(0), |row| int(row, 0))?, open: None, prepared: Vec::new() })
+}
+
+/// The database's time.
+pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(&store.sql.now).await?;
+    session.finish();
+    Ok(Timestamp::from_micros(answers.first(0).map_or(Ok(0), |row| int(row, 0))?))
 }

@@ -2,9 +2,9 @@
 //! rows they want, and read no others.
 
 use futures_util::FutureExt as _;
-use pillarbox_core::event::Stamp;
+use pillarbox_core::event::{EventId, Stamp};
 use pillarbox_core::ownership::{NodeId, begun_by};
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
+use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, RowId, Scope, Store as _};
 
 use crate::answer::{int, text};
 use crate::fetch::queries;
@@ -48,7 +48,7 @@ fn rows(database: &str, first: i64, count: i64, status: i16, available_at: &str)
 }
 
 /// Runs a test on empty tables of a database of its own.
-async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session, &str)) {
+pub(crate) async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session, &str)) {
     let url =
         std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
     let database = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
@@ -126,7 +126,7 @@ async fn fetches_and_claims_read_the_rows_they_return() {
         let in_memory: Vec<i64> = (DONE + 1..=DONE + 500).collect();
         for (above, exclude) in [(0, vec![]), (0, in_memory.clone()), (DONE + 2000, in_memory)] {
             let left_out = u64::try_from(exclude.len()).expect("fits");
-            let fetch = Fetch { above, exclude, limit: LIMIT, scope: None, without_types: Vec::new() };
+            let fetch = Fetch { above, exclude, ..Fetch::new(LIMIT) };
             for (free, locking) in [("", ""), (&*free, "\nFOR UPDATE SKIP LOCKED")] {
                 let [next_due, due, ready] = queries(sql, &fetch, free, locking);
                 check(session, &next_due, "pillarbox_queue", 3).await;
@@ -179,9 +179,8 @@ async fn check_scopes(store: &MysqlStore, session: &mut Session) {
             (127, vec![key("key-1"), key("key-2")], vec![], limit + 20),
             (255, vec![], many, limit + 20),
         ] {
-            let scope = Scope { partitions: 0..=last, heads, without, only };
-            let fetch =
-                Fetch { above: 0, exclude: vec![1, 2, 3], limit: LIMIT, scope: Some(scope), without_types: vec![] };
+            let scope = Scope { partitions: 0..=last, heads, without, only, node: None };
+            let fetch = Fetch { exclude: vec![1, 2, 3], scope: Some(scope), ..Fetch::new(LIMIT) };
             let [next_due, due, ready] = queries(sql, &fetch, "", "");
             check(session, &next_due, "pillarbox_queue", 200).await;
             // Those that wait for a time are of other keys: among them, these are looked for in vain.
@@ -205,8 +204,8 @@ async fn what_waits_behind_a_head_is_passed_over() {
         for statement in fill {
             session.run(statement).await.expect("fills the table");
         }
-        let scope = Scope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: vec![] };
-        let fetch = Fetch { above: 0, exclude: vec![], limit: LIMIT, scope: Some(scope), without_types: vec![] };
+        let scope = Scope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: vec![], node: None };
+        let fetch = Fetch { scope: Some(scope), ..Fetch::new(LIMIT) };
         let [_, _, ready] = queries(&store.inner().sql, &fetch, "", "");
         check(session, &ready, "pillarbox_queue", 2 * 11_000 + 10).await;
         let fetched = store.fetch(&fetch).await.expect("fetches");
@@ -224,23 +223,30 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let held = fill(&sql.held, &[("id", &id), ("begun", &begun)]);
         let (many, one, nothing) = (seqs(DONE + 1, 1000), Literal::int(DONE + 1), Literal::nothing());
         let (held, owned) = (Literal::clause(held), Literal::clause(fill(&sql.held_partition, &[("id", &id)])));
+        let ids = Literal::byte_list(&["an event"; 1000]);
+        let events = Literal::clause(fill(&sql.of_events, &[("events", &ids)]));
+        let pairs = Literal::byte_pairs([("an event", "a handler"); 1000]);
+        let pairs = Literal::clause(fill(&sql.of_handlers, &[("pairs", &pairs)]));
+        let holders = Literal::texts(&["a dead node", "another!"]);
         let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
+        let status = Literal::int(3);
         for (statement, values) in [
             (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
             (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
             (&sql.settle_done, vec![("seqs", &many)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("held", &nothing)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("held", &held)]),
-            (&sql.removed_at_once, vec![("seqs", &many), ("held", &nothing)]),
-            (&sql.removed_at_once, vec![("seqs", &many), ("held", &held)]),
-            (&sql.ripen, vec![("seqs", &many)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
+            (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
+            (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
+            (&sql.ripen, vec![("seqs", &many), ("events", &ids)]),
+            (&sql.identify, vec![("seqs", &many)]),
             (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
-            (&sql.settle_dead, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
+            (&sql.settle_ended, vec![("seq", &one), ("status", &status), ("attempts", &attempts), ("error", &error)]),
             (&sql.begin_attempt, vec![("seq", &one), ("attempts", &attempts), ("error", &error), ("begun", &begun)]),
             (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
-            (&sql.release, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
-            (&sql.free_strays, vec![("seqs", &many)]),
+            (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
+            (&sql.free_strays, vec![("seqs", &many), ("holders", &holders)]),
             (&sql.dead_lock, vec![("seqs", &many)]),
             (&sql.replay, vec![("seqs", &many)]),
             (&sql.delete, vec![("seqs", &many)]),
@@ -250,10 +256,31 @@ async fn changes_find_their_rows_by_the_primary_key() {
         }
         // The owner of each row's partition besides; the server remembers those it has seen.
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
-            check(session, &fill(statement, &[("seqs", &many), ("held", &owned)]), "PRIMARY", 3001).await;
+            check(
+                session,
+                &fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]),
+                "PRIMARY",
+                3001,
+            )
+            .await;
         }
-        let pairs: Vec<(i64, u8)> = (DONE + 1..=DONE + 1000).map(|seq| (seq, 7)).collect();
-        check(session, &fill(&sql.stamp, &[("pairs", &Literal::pairs(&pairs))]), "PRIMARY", 2002).await;
+        let stamp = |seq| (RowId { seq, event_id: EventId::from_stored("an event"), handler: None }, 7);
+        let stamps: Vec<(RowId, u8)> = (DONE + 1..=DONE + 1000).map(stamp).collect();
+        check(session, &fill(&sql.stamp, &[("stamps", &Literal::stamps(&stamps))]), "PRIMARY", 2002).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_of_the_last_statement_of_a_script_is_its_error() {
+    with_tables(async |store, session, database| {
+        session.run(format!("CREATE TABLE {database}.one (a INT PRIMARY KEY)")).await.expect("creates");
+        let insert = format!("INSERT INTO {database}.one VALUES (1)");
+        for script in [format!("{insert}; {insert}"), format!("SELECT 1; {insert}; SELECT a FROM {database}.none")] {
+            let mut session = store.inner().sessions.session().await.expect("a session");
+            let answer = session.run(format!("START TRANSACTION; {script}")).await;
+            assert!(answer.is_err(), "{answer:?}: {script}");
+        }
     })
     .await;
 }
@@ -276,7 +303,8 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         check(session, &fill(&sql.count_dead, &[("filter", &nothing)]), "pillarbox_queue", dead + 2).await;
         let page = [("above", &Literal::int(DONE + READY + TIMED + 500)), ("filter", &nothing), ("limit", &limit)];
         check(session, &fill(&sql.dead, &page), "pillarbox_queue", 502).await;
-        let window = [("above", &Literal::int(100)), ("age", &Literal::int(1)), ("limit", &limit)];
+        let window =
+            [("above", &Literal::int(100)), ("age", &Literal::int(1)), ("limit", &limit), ("of_key", &nothing)];
         check(session, &fill(&sql.purge_window, &window), "PRIMARY", 1001).await;
         // The row, and the look for another one of the same event.
         check(session, &fill(&sql.record, &[("event_id", &Literal::text("77"))]), "pillarbox_event_id", 2).await;

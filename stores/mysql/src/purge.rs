@@ -1,8 +1,10 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::settle::Status;
+use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 
 use crate::answer::{int, is_true, text};
+use crate::dead::of_key;
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::ownership::locked;
@@ -17,6 +19,7 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
         ("above", &Literal::int(purge.above)),
         ("age", &Literal::int(micros(purge.older_than))),
         ("limit", &Literal::count(purge.limit)),
+        ("of_key", &Literal::clause(of_key(&purge.key))),
     ];
     let window = fill(&sql.purge_window, &values);
     let mut session = store.sessions.session().await?;
@@ -45,7 +48,7 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
             Some(status) => int(row, 1)? == i64::from(status) && ended_long_ago,
             None => created_long_ago,
         };
-        if goes {
+        if goes && is_true(row, 4)? {
             doomed.push(seq);
         }
     }
@@ -63,7 +66,5 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
 }
 
 fn in_use(node: &str) -> Failure {
-    let problem =
-        format!("node `{node}` delivers from this table, so its pending rows are not to be purged; stop it first");
-    Failure::Refused(StoreErrorKind::IncompatibleMode, problem)
+    Failure::Refused(StoreErrorKind::IncompatibleMode, refusal::still_delivers(node))
 }

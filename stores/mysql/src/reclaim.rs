@@ -1,11 +1,14 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use mysql_async::Row;
 use pillarbox_core::ownership::{NodeId, Reclaimed};
 
-use crate::answer::{is_true, optional_int};
+use crate::answer::{is_true, optional_int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
-use crate::ownership::locked;
+use crate::ownership::{clear_ended, locked};
 use crate::sql::script;
 use crate::store::Inner;
 
@@ -27,19 +30,26 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
         return Ok(found.answer(0));
     }
 
-    let answers = locked(store, &mut session, &[&sql.clear_nodes, &sql.free_abandoned, &membership]).await?;
-    let found = Membership::read(answers.first(2))?;
+    locked(store, &mut session, &[]).await?;
+    let judged = clear_ended(store, &mut session).await?;
+    let mut found = Membership::read(session.run(&membership).await?.first(0))?;
+    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
     let mut freed = 0;
-    if thorough || answers.matched(0) > 0 {
+    if thorough || !judged.ended.is_empty() {
         let strays = fill(&sql.strays, &[("limit", &Literal::count(STEP))]);
         loop {
             // What was freed is not a stray any more, so each round finds others.
-            let mut seqs = session.run(&strays).await?.ints(0)?;
+            let found = session.run(&strays).await?;
+            let mut seqs = found.ints(0)?;
             if seqs.is_empty() {
                 break;
             }
             seqs.sort_unstable();
-            let answers = session.run(fill(&sql.free_strays, &[("seqs", &Literal::ints(&seqs))])).await?;
+            let holders: BTreeSet<&str> =
+                found.rows(0).iter().filter_map(|row| text(row, 1).transpose()).collect::<Result<_, _>>()?;
+            let holders: Vec<&str> = holders.into_iter().collect();
+            let values = [("seqs", &Literal::ints(&seqs)), ("holders", &Literal::texts(&holders))];
+            let answers = session.run(fill(&sql.free_strays, &values)).await?;
             freed += answers.matched(0);
             if seqs.len() < STEP {
                 break;
@@ -55,16 +65,20 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
 struct Membership {
     expired: bool,
     registered: bool,
-    next_expiry: Option<i64>,
+    next_expiry: Option<Duration>,
 }
 
 impl Membership {
     fn read(row: Option<&Row>) -> Result<Self, Failure> {
         let Some(row) = row else { return Ok(Self { expired: false, registered: false, next_expiry: None }) };
-        Ok(Self { expired: is_true(row, 0)?, registered: is_true(row, 1)?, next_expiry: optional_int(row, 2)? })
+        Ok(Self {
+            expired: is_true(row, 0)?,
+            registered: is_true(row, 1)?,
+            next_expiry: optional_int(row, 2)?.map(wait),
+        })
     }
 
     fn answer(&self, freed: u64) -> Reclaimed {
-        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry.map(wait) }
+        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry }
     }
 }

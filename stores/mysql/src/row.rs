@@ -39,9 +39,17 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
         Ok(event) => FetchedRow::Row(event),
         Err(reason) => {
             let (partition, key) = (partition(row).ok().flatten(), order_key(row));
-            FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, partition, key, reason })
+            let (attempts, id) = (attempts.unwrap_or(0), text(row, EVENT_ID)?.unwrap_or_default());
+            let (event_id, handler) = (EventId::from_stored(id), text(row, HANDLER)?.map(Box::from));
+            FetchedRow::Broken(BrokenRow { seq, event_id, handler, attempts, timed, partition, key, reason })
         }
     })
+}
+
+/// The size of a row's payload.
+pub(crate) fn payload_bytes(row: &Columns) -> usize {
+    let size = |index| bytes(row, index).ok().flatten().map_or(0, <[u8]>::len);
+    size(PAYLOAD) + size(PAYLOAD_BYTES)
 }
 
 /// What a row is ordered by, as far as it can be read.

@@ -3,24 +3,60 @@
 //! Statements that make tables commit by themselves, so a migration may be cut short between any two of them. Each of
 //! them is therefore one that may be run again, they run one process at a time, and the version is recorded last.
 
-use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::TableName;
+use std::time::Duration;
 
-use crate::answer::{int, is_true, text};
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::store::{SchemaVersion, TableName};
+use tokio::time::{Instant, sleep};
+
+use crate::answer::{int, is_true, optional_int, text};
 use crate::error::{Failure, migrate_remedy};
 use crate::literal::{Literal, fill};
 use crate::session::Session;
 use crate::sql::{qualified, render, without_comments};
 use crate::store::Inner;
 
-/// What each version added, ascending. Versions are the same in every store, so some are not in this one; a released file never
+/// The versions in ascending order. Versions are the same in every store, so some are not in this one; a released file never
 /// changes.
-const MIGRATIONS: [(i64, &str); 3] = [
-    (1, include_str!("../migrations/0001_outbox.sql")),
-    (3, include_str!("../migrations/0003_handlers.sql")),
-    (4, include_str!("../migrations/0004_heads.sql")),
+const MIGRATIONS: [Migration; 6] = [
+    Migration::new(1, 1, include_str!("../migrations/0001_outbox.sql")),
+    Migration::new(3, 3, include_str!("../migrations/0003_handlers.sql")),
+    Migration::new(4, 4, include_str!("../migrations/0004_heads.sql")),
+    Migration::new(5, 4, include_str!("../migrations/0005_compatibility.sql")),
+    Migration::new(6, 4, include_str!("../migrations/0006_undelayed.sql")),
+    Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
 ];
+
+/// The SQL that leads to a version from the one before.
+struct Migration {
+    version: i64,
+    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
+    compatible_from: i64,
+    sql: &'static str,
+}
+
+impl Migration {
+    const fn new(version: i64, compatible_from: i64, sql: &'static str) -> Self {
+        Self { version, compatible_from, sql }
+    }
+
+    /// The record of it. The first versions had no column for what can run on them.
+    fn record(&self) -> String {
+        let Self { version, compatible_from, .. } = self;
+        if *version < RECORDS_COMPATIBILITY {
+            format!("INSERT IGNORE INTO {{migration}} (`version`) VALUES ({version});\n")
+        } else {
+            format!(
+                "INSERT IGNORE INTO {{migration}} (`version`, `compatible_from`) VALUES ({version}, {compatible_from});\n"
+            )
+        }
+    }
+}
+
+/// The version from which on a version records the oldest one that is compatible.
+const RECORDS_COMPATIBILITY: i64 = 5;
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
+const OPEN_TRANSACTIONS: &str = include_str!("../sql/open_transactions.sql");
 const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
@@ -51,7 +87,7 @@ const OUTBOX_JAVA: [&str; 15] = [
 
 /// The version this release needs.
 fn latest() -> i64 {
-    MIGRATIONS.last().map_or(0, |(version, _)| *version)
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
@@ -69,30 +105,33 @@ fn tables(table: &TableName, applied: i64) -> String {
     if applied == 0 {
         script.push_str(MIGRATION_TABLE);
     }
-    for (version, migration) in MIGRATIONS.into_iter().filter(|(version, _)| *version > applied) {
-        script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
-        script.push_str(&format!("INSERT IGNORE INTO {{migration}} (`version`) VALUES ({version});\n"));
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+        script.push_str(&format!("\n-- Version {}\n\n{}{}", migration.version, migration.sql, migration.record()));
     }
     render(&script, table)
 }
 
 /// Runs what is missing, one process at a time. Where nothing is missing nothing is locked or written, and no privilege
 /// to create tables is needed.
-pub(crate) async fn migrate(store: &Inner) -> Result<(), Failure> {
+///
+/// No statement waits for a table for longer than [`LOCK_WAIT`], since all that need the table queue behind one that waits. What
+/// did not get its lock is tried again for as long as `patience`.
+pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
-    if applied(store, &mut session).await? == latest() {
+    if applied(store, &mut session).await? >= latest() {
         session.finish();
         return Ok(());
     }
     lock(store, &mut session).await?;
+    let deadline = Instant::now() + patience;
     // Another process may have done it while this one waited.
     let applied = applied(store, &mut session).await?;
     if applied < latest() {
         if applied == 0 {
-            prepare(store, &mut session).await?;
+            prepare(store, &mut session, deadline).await?;
         }
         for statement in statements(&without_comments(&tables(&store.table, applied))) {
-            make(&mut session, statement).await?;
+            make(store, &mut session, statement, deadline).await?;
         }
     }
     // The session is closed, not given back: with it goes the lock, and what was set for the migration.
@@ -104,20 +143,53 @@ fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
 }
 
+/// How long a migration tries to get the locks it needs, before it says who may keep them.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a statement of a migration waits for a table.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How long the others have the table for themselves before it is tried again.
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
+
 /// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short:
 /// no other may have these names in a table of ours.
-async fn make(session: &mut Session, statement: &str) -> Result<(), Failure> {
-    match session.run(statement).await {
-        Err(failure) if failure.is_there_already() => Ok(()),
-        answer => answer.map(|_| ()),
+async fn make(store: &Inner, session: &mut Session, statement: &str, deadline: Instant) -> Result<(), Failure> {
+    loop {
+        match session.run(statement).await {
+            Err(failure) if failure.is_there_already() => return Ok(()),
+            Err(failure) if failure.is_contention() => {
+                let (table, open) = (&store.table, open_transactions(session).await);
+                if Instant::now() >= deadline {
+                    let problem =
+                        format!("the tables of {table} are in use{open}; end what keeps them, and migrate again");
+                    return Err(Failure::Refused(StoreErrorKind::Contention, problem));
+                }
+                tracing::warn!(%table, "a migration waits for its turn{open}; trying again");
+                sleep(LOCK_PAUSE).await;
+            }
+            answer => return answer.map(|_| ()),
+        }
     }
 }
 
-/// Takes the lock of migrations of this table, and lets statements take their time.
+/// The oldest transactions of the server, one of which keeps the table, in words; nothing where the user may not see them.
+async fn open_transactions(session: &mut Session) -> String {
+    let Ok(answers) = session.run(OPEN_TRANSACTIONS).await else { return String::new() };
+    let open = answers.rows(0).iter().filter_map(|row| {
+        let (connection, age) = (int(row, 0).ok()?, int(row, 1).ok()?);
+        Some(format!("connection {connection} for {age} s"))
+    });
+    let open: Vec<String> = open.collect();
+    if open.is_empty() { String::new() } else { format!("; transactions open now: {}", open.join(", ")) }
+}
+
+/// Takes the lock of migrations of this table, and lets statements take their time, but not wait for others.
 async fn lock(store: &Inner, session: &mut Session) -> Result<(), Failure> {
-    let unlimited =
-        "SET SESSION wait_timeout = 28800 /*!80001 , max_execution_time = 0 */ /*M!100600 , max_statement_time = 0 */";
-    session.run(unlimited).await?;
+    let limits = format!(
+        "SET SESSION wait_timeout = 28800, lock_wait_timeout = {0}, innodb_lock_wait_timeout = {0} \
+         /*!80001 , max_execution_time = 0 */ /*M!100600 , max_statement_time = 0 */",
+        LOCK_WAIT.as_secs()
+    );
+    session.run(limits).await?;
     let values = [
         ("schema", &Literal::optional_text(store.table.schema())),
         ("table", &Literal::text(store.table.event())),
@@ -133,7 +205,7 @@ async fn lock(store: &Inner, session: &mut Session) -> Result<(), Failure> {
 
 /// Before the first version: makes the database, adopts a table of outbox-java, refuses a stranger's. What refuses comes
 /// first.
-async fn prepare(store: &Inner, session: &mut Session) -> Result<(), Failure> {
+async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Result<(), Failure> {
     let table = &store.table;
     let event = columns(store, session, table.event()).await?;
     for (role, ours) in OURS {
@@ -157,7 +229,7 @@ async fn prepare(store: &Inner, session: &mut Session) -> Result<(), Failure> {
         }
     }
     if is_outbox_java(&event) {
-        session.run(render(&without_comments(ADOPT), table)).await?;
+        make(store, session, &render(&without_comments(ADOPT), table), deadline).await?;
     }
     Ok(())
 }
@@ -202,40 +274,46 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
         let problem = format!("missing tables: {}", missing.join(", "));
         return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
     }
-    let applied = applied(store, &mut session).await?;
+    let found = found(store, &mut session).await?;
     session.finish();
-    if applied < latest() {
-        let problem = format!("the tables of {table} are of version {applied}, this release needs {}", latest());
-        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
-    }
+    found.refuse_unusable(&table.to_string(), latest()).map_err(unusable)?;
     Ok(())
 }
 
-/// The version the tables have, zero if there are none; an error if it is newer than this release knows.
+/// The version the tables have, zero if there are none; an error if this release cannot run on them because they are newer.
 async fn applied(store: &Inner, session: &mut Session) -> Result<i64, Failure> {
+    let found = found(store, session).await?;
+    found.refuse_newer(&store.table.to_string(), latest()).map_err(unusable)?;
+    Ok(found.applied)
+}
+
+fn unusable(problem: String) -> Failure {
+    Failure::Refused(StoreErrorKind::Schema, problem)
+}
+
+async fn found(store: &Inner, session: &mut Session) -> Result<SchemaVersion, Failure> {
     let table = &store.table;
     let migration = table.beside("migration");
     let found = columns(store, session, &migration).await?;
     // A table of another purpose is refused later, by name.
     if !found.iter().any(|column| column.name == "version") {
-        return Ok(0);
+        return Ok(SchemaVersion { applied: 0, compatible_from: None });
     }
     let name = qualified(table, &migration);
-    let answers = session.run(format!("SELECT COALESCE(MAX(`version`), 0) FROM {name}")).await?;
-    let version = answers.first(0).map_or(Ok(0), |row| int(row, 0))?;
-    if version > latest() {
-        let problem = format!(
-            "the tables of {table} are of version {version}, newer than the {} this release knows; upgrade Pillarbox",
-            latest()
-        );
-        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
-    }
-    Ok(version)
+    let mut newest = async |column: &str| -> Result<Option<i64>, Failure> {
+        let answers = session.run(format!("SELECT `{column}` FROM {name} ORDER BY `version` DESC LIMIT 1")).await?;
+        answers.first(0).map_or(Ok(None), |row| optional_int(row, 0))
+    };
+    let applied = newest("version").await?.unwrap_or(0);
+    // Older tables have no such column, and nobody asks.
+    let compatible_from = if applied > latest() { newest("compatible_from").await? } else { None };
+    Ok(SchemaVersion { applied, compatible_from })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plans::with_tables;
 
     #[test]
     fn the_script_names_the_configured_table_and_records_each_version() {
@@ -243,9 +321,13 @@ mod tests {
         let sql = script(&table, 0);
         assert!(!sql.contains(['{', '}']), "a placeholder is left: {sql}");
         assert!(sql.starts_with("CREATE DATABASE IF NOT EXISTS `billing`;"), "{sql}");
-        for (version, _) in MIGRATIONS {
-            let record = format!("INSERT IGNORE INTO `billing`.`orders_migration` (`version`) VALUES ({version});");
-            assert!(sql.contains(&record), "{sql}");
+        for Migration { version, compatible_from, .. } in MIGRATIONS {
+            let old = format!("INSERT IGNORE INTO `billing`.`orders_migration` (`version`) VALUES ({version});");
+            let new = format!(
+                "INSERT IGNORE INTO `billing`.`orders_migration` (`version`, `compatible_from`) VALUES ({version}, \
+                 {compatible_from});"
+            );
+            assert!(sql.contains(if version < RECORDS_COMPATIBILITY { &old } else { &new }), "{sql}");
         }
         assert_eq!(script(&table, latest()), "", "nothing is left to do");
     }
@@ -256,13 +338,52 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected = [
-            ["ALTER", "TABLE", "`outbox_event`"],
-            ["ALTER", "TABLE", "`outbox_event`"],
-            ["ALTER", "TABLE", "`outbox_partition`"],
-            ["INSERT", "IGNORE", "INTO"],
+        let expected: [&[&str]; 13] = [
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["ALTER", "TABLE", "`outbox_partition`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_migration`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["SET", "@pillarbox_migration", "="],
+            &["PREPARE", "`pillarbox_migration`", "FROM"],
+            &["EXECUTE", "`pillarbox_migration`"],
+            &["DEALLOCATE", "PREPARE", "`pillarbox_migration`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_node`"],
+            &["INSERT", "IGNORE", "INTO"],
         ];
         assert_eq!(words, expected, "{upgrade}");
+    }
+
+    #[tokio::test]
+    async fn a_migration_that_gets_no_lock_says_which_transactions_are_open() {
+        with_tables(async |store, session, database| {
+            let event = format!("{database}.outbox_event");
+            let back = format!(
+                "DELETE FROM {database}.outbox_migration WHERE version >= 4; ALTER TABLE {event} DROP KEY pillarbox_heads"
+            );
+            session.run(back).await.expect("goes back");
+            let insert = format!("INSERT INTO {event} (event_id, event_type, payload) VALUES ('secret', 't', '1')");
+            let open = session.run(format!("START TRANSACTION; {insert}; SELECT CONNECTION_ID()")).await.expect("inserts");
+            let connection = int(open.first(2).expect("a row"), 0).expect("a number");
+            let refused = migrate(store.inner(), Duration::ZERO).await.expect_err("it gets no lock");
+            let Failure::Refused(StoreErrorKind::Contention, text) = refused else { panic!("{refused:?}") };
+            for part in [&*format!("connection {connection} for "), "in use", "migrate again"] {
+                assert!(text.contains(part), "{part} is missing in: {text}");
+            }
+            assert!(!text.contains("secret"), "{text}");
+            session.run("COMMIT").await.expect("commits");
+            migrate(store.inner(), Duration::ZERO).await.expect("migrates");
+        })
+        .await;
+    }
+
+    #[test]
+    fn what_is_compatible_only_grows() {
+        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.version));
+        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.compatible_from));
+        assert!(MIGRATIONS.iter().all(|migration| migration.compatible_from <= migration.version));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::Runtime;
@@ -8,10 +9,11 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::{History, HistoryKeeper};
+use tokio::time::Instant;
 
 use crate::answer::{Answer, Answers};
 use crate::error::Failure;
-use crate::url::Target;
 
 /// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -37,34 +39,38 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                      /*M!100600 , max_statement_time = 30, idle_transaction_timeout = 5, \
                      in_predicate_conversion_threshold = 0 */";
 
+/// What tells a server from every other, the replica that is promoted in its place among them.
+const SERVER: &str = "SELECT CONCAT_WS(' ', CONCAT(@@hostname, ':', @@port), CONCAT('server_id ', @@server_id), @@datadir /*!80001 , @@server_uuid */)";
+
 /// The store's connections.
 pub(crate) struct Sessions {
     pool: Pool<Connector>,
-    /// One connection for what keeps the lease: a renewal must never wait behind statements that read or settle events.
+    /// One connection for renewals alone: none of them ever waits behind another statement.
     lease: Pool<Connector>,
     address: String,
+    history: Arc<HistoryKeeper>,
 }
 
 impl Sessions {
-    pub(crate) fn new(target: &Target, pool_size: usize, connect_timeout: Duration) -> Result<Self, StoreError> {
-        let options: Opts = OptsBuilder::default()
-            .ip_or_hostname(target.host.clone())
-            .tcp_port(target.port)
-            .socket(target.socket.clone())
-            .user(target.user.clone())
-            .pass(target.password.clone())
-            .db_name(target.database.clone())
-            .ssl_opts(target.tls.options()?)
-            // A server's socket is of another machine's file system, as often as not.
-            .prefer_socket(false)
+    /// Adds what every connection of a store needs. `setup` is what the user's own options run at first.
+    pub(crate) fn new(
+        options: OptsBuilder,
+        setup: &[String],
+        address: String,
+        pool_size: usize,
+        connect_timeout: Duration,
+    ) -> Result<Self, StoreError> {
+        let options: Opts = options
             // A peer that vanished without a word is noticed.
             .tcp_keepalive(Some(Duration::from_secs(30)))
             // What counts is which rows a change found, not which it found different.
             .client_found_rows(true)
-            .setup(vec![SETUP])
+            // The driver runs them from the last to the first, so the user's come before the store's own.
+            .setup(std::iter::once(SETUP).chain(setup.iter().map(String::as_str)).collect())
             .into();
+        let history = Arc::new(HistoryKeeper::default());
         let pool = |size| {
-            Pool::builder(Connector { options: options.clone() })
+            Pool::builder(Connector { options: options.clone(), history: Arc::clone(&history) })
                 .max_size(size)
                 .create_timeout(Some(connect_timeout))
                 .recycle_timeout(Some(connect_timeout))
@@ -72,7 +78,12 @@ impl Sessions {
                 .build()
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
-        Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, address: target.address() })
+        Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, address, history })
+    }
+
+    /// What the connections have seen of the history of the database.
+    pub(crate) fn history(&self) -> History {
+        self.history.read()
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -122,12 +133,12 @@ impl Sessions {
     }
 
     pub(crate) async fn session(&self) -> Result<Session, Failure> {
-        Ok(Session { connection: Some(self.pool.get().await?) })
+        Ok(Session { connection: Some(self.pool.get().await?), history: Arc::clone(&self.history), refused: false })
     }
 
-    /// The session for membership, ownership and lease.
+    /// The session for renewals. Whatever else asks for it could make them wait.
     pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
-        Ok(Session { connection: Some(self.lease.get().await?) })
+        Ok(Session { connection: Some(self.lease.get().await?), history: Arc::clone(&self.history), refused: false })
     }
 
     pub(crate) fn close(&self) {
@@ -152,6 +163,7 @@ async fn pause(attempt: u32) {
 /// Makes connections, and tells which may be used once more.
 pub(crate) struct Connector {
     options: Opts,
+    history: Arc<HistoryKeeper>,
 }
 
 impl Manager for Connector {
@@ -159,19 +171,39 @@ impl Manager for Connector {
     type Error = Error;
 
     async fn create(&self) -> Result<Conn, Error> {
-        Conn::new(self.options.clone()).await
+        let mut connection = Conn::new(self.options.clone()).await?;
+        let server: Option<String> = connection.query_first(SERVER).await?;
+        self.history.reached(&server.unwrap_or_default());
+        Ok(connection)
     }
 
     async fn recycle(&self, connection: &mut Conn, metrics: &Metrics) -> RecycleResult<Error> {
         let idle = metrics.last_used();
+        if connection.is_disconnected() {
+            self.history.lost();
+        }
+        if self.history.is_outdated(Instant::from_std(metrics.created)) {
+            return Err(RecycleError::message("its server is not the one that others have reached since"));
+        }
         if connection.is_disconnected() || idle > STALE {
             return Err(RecycleError::message("the connection is too old, or closed"));
         }
         if idle > TRUSTED {
-            connection.ping().await?;
+            connection.ping().await.inspect_err(|_| self.history.lost())?;
         }
         Ok(())
     }
+}
+
+/// The answers of statements whose rows are bounded by their size.
+pub(crate) enum Within {
+    /// All of them.
+    Answers(Answers),
+    /// A statement returned more bytes than there was room for, which this many of its rows reach.
+    Cut {
+        /// At least one.
+        rows: usize,
+    },
 }
 
 /// A connection for one call.
@@ -181,23 +213,65 @@ impl Manager for Connector {
 /// closed, and the server rolls back what was open.
 pub(crate) struct Session {
     connection: Option<Object<Connector>>,
+    history: Arc<HistoryKeeper>,
+    /// Whether the server answered last, and refused.
+    refused: bool,
 }
 
 impl Session {
     /// Runs statements in one round trip, and returns the answer of each.
     pub(crate) async fn run(&mut self, script: impl AsRef<str> + Send) -> Result<Answers, Failure> {
+        match self.run_within(script, |_| 0, usize::MAX).await? {
+            Within::Answers(answers) => Ok(answers),
+            Within::Cut { .. } => Err(ended()),
+        }
+    }
+
+    /// Runs statements in one round trip, and stops where the rows of one are more than `max_bytes` by what `size` says of each.
+    /// The connection is of no use after that: the server still sends what is left.
+    pub(crate) async fn run_within(
+        &mut self,
+        script: impl AsRef<str> + Send,
+        size: impl Fn(&Row) -> usize + Send,
+        max_bytes: usize,
+    ) -> Result<Within, Failure> {
+        let answers = self.ask(script, size, max_bytes).await;
+        // A server that refuses a statement is still there, and so is one that is not listened to.
+        self.refused = match &answers {
+            Ok(Within::Cut { .. }) => true,
+            Ok(Within::Answers(_)) => false,
+            Err(failure) => failure.is_refusal(),
+        };
+        answers
+    }
+
+    async fn ask(
+        &mut self,
+        script: impl AsRef<str> + Send,
+        size: impl Fn(&Row) -> usize + Send,
+        max_bytes: usize,
+    ) -> Result<Within, Failure> {
         let connection = self.connection.as_mut().ok_or_else(ended)?;
         let mut result = connection.query_iter(script.as_ref()).await?;
         let mut answers = Vec::new();
         loop {
             let matched = result.affected_rows();
-            let rows = result.collect::<Row>().await?;
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = result.next().await? {
+                if bytes >= max_bytes {
+                    return Ok(Within::Cut { rows: rows.len() });
+                }
+                bytes += size(&row);
+                rows.push(row);
+            }
             answers.push(Answer { rows, matched });
             if result.is_empty() {
-                // Collecting the rows before it, the driver has passed by a last answer that has none. Where there is no such
+                // Reading the rows before it, the driver has passed by a last answer that has none. Where there is no such
                 // statement this is the last answer once more, which nobody asks for.
                 answers.push(Answer { rows: Vec::new(), matched: result.affected_rows() });
-                return Ok(Answers(answers));
+                // The error of a statement after the first waits here to be asked for.
+                result.drop_result().await?;
+                return Ok(Within::Answers(Answers(answers)));
             }
         }
     }
@@ -217,6 +291,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
+            if !self.refused {
+                self.history.lost();
+            }
             drop(Object::take(connection));
         }
     }

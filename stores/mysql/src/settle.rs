@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId, begun_by};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::BegunAttempt;
+use pillarbox_core::store::{BegunAttempt, RowId};
 
-use crate::answer::{Answers, int, is_true};
+use crate::answer::{Answers, int, is_true, text};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
@@ -27,28 +27,30 @@ pub(crate) async fn settle(
         return Ok(Vec::new());
     }
     let mut session = store.sessions.session().await?;
-    let seqs: Vec<i64> = verdicts.iter().map(|verdict| verdict.seq).collect();
+    let seqs: Vec<i64> = verdicts.iter().map(|verdict| verdict.row.seq).collect();
     if let Some(change) = at_once(&store.sql, verdicts)
-        && settle_at_once(store, &mut session, node, fence, change, seqs.clone()).await?
+        && let Some(events) = events(&store.sql, verdicts)
+        && settle_at_once(store, &mut session, node, fence, change, seqs.clone(), &events).await?
     {
         session.finish();
         return Ok(Vec::new());
     }
     let mut open = lock(store, &mut session, node, fence, seqs).await?;
     let mut applies = |verdict: &&Verdict| {
-        let found = open.get(&verdict.seq).is_some_and(|attempts| *attempts == i64::from(verdict.expected_attempts));
+        let Some(locked) = open.get_mut(&verdict.row.seq) else { return false };
+        let found = locked.is(&verdict.row, verdict.expected_attempts);
         if found {
             match left_open(&verdict.change, fence) {
-                Some(attempts) => open.insert(verdict.seq, attempts),
-                None => open.remove(&verdict.seq),
-            };
+                Some(attempts) => locked.attempts = attempts,
+                None => drop(open.remove(&verdict.row.seq)),
+            }
         }
         found
     };
     let (applied, refused): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(&mut applies);
     end(&mut session, changes(&store.sql, &applied)).await?;
     session.finish();
-    Ok(refused.into_iter().map(|verdict| verdict.seq).collect())
+    Ok(refused.into_iter().map(|verdict| verdict.row.seq).collect())
 }
 
 /// What records all of these verdicts in one statement, if one does.
@@ -64,6 +66,17 @@ fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
     }
 }
 
+/// The condition that rows are of these events, if one says it of all of them.
+fn events(sql: &Sql, verdicts: &[Verdict]) -> Option<Literal> {
+    let rows = || verdicts.iter().map(|verdict| &verdict.row);
+    if rows().all(|row| row.handler.is_none()) {
+        let events: Vec<&str> = rows().map(|row| row.event_id.as_str()).collect();
+        return Some(Literal::clause(fill(&sql.of_events, &[("events", &Literal::byte_list(&events))])));
+    }
+    let pairs: Option<Vec<_>> = rows().map(|row| Some((row.event_id.as_str(), row.handler.as_deref()?))).collect();
+    Some(Literal::clause(fill(&sql.of_handlers, &[("pairs", &Literal::byte_pairs(pairs?))])))
+}
+
 /// Makes one change to all rows; false if it did not meet every one of them, and then it was not made.
 async fn settle_at_once(
     store: &Inner,
@@ -72,9 +85,11 @@ async fn settle_at_once(
     fence: Fence,
     change: &str,
     mut seqs: Vec<i64>,
+    events: &Literal,
 ) -> Result<bool, Failure> {
     seqs.sort_unstable();
-    let change = fill(change, &[("seqs", &Literal::ints(&seqs)), ("held", &held(store, node, fence))]);
+    let values = [("seqs", &Literal::ints(&seqs)), ("events", events), ("held", &held(store, node, fence))];
+    let change = fill(change, &values);
     let answers = session.run(script(["START TRANSACTION", &fenced(store, node), &change])).await?;
     let made = is_its_turn(&answers, fence)? && answers.matched(2) == seqs.len() as u64;
     session.run(if made { "COMMIT" } else { "ROLLBACK" }).await?;
@@ -87,7 +102,7 @@ fn left_open(change: &Change, fence: Fence) -> Option<i64> {
         Change::Hold { attempts, .. } => Some(i64::from(*attempts)),
         // It names no holder any more.
         Change::Retry { attempts, .. } => (fence != Fence::Row).then_some(i64::from(*attempts)),
-        Change::Done | Change::Remove | Change::Dead { .. } => None,
+        Change::Done | Change::Rescued { .. } | Change::Remove | Change::Dead { .. } => None,
     }
 }
 
@@ -99,14 +114,14 @@ pub(crate) async fn begin_attempt(
     attempt: &BegunAttempt,
 ) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
-    let open = lock(store, &mut session, node, fence, vec![attempt.seq]).await?;
-    let applies = open.get(&attempt.seq) == Some(&i64::from(attempt.expected_attempts));
+    let open = lock(store, &mut session, node, fence, vec![attempt.row.seq]).await?;
+    let applies = open.get(&attempt.row.seq).is_some_and(|locked| locked.is(&attempt.row, attempt.expected_attempts));
     let change = applies.then(|| {
         let values = [
             ("begun", &Literal::text(&begun_by(node))),
             ("attempts", &count(attempt.attempts)),
             ("error", &Literal::optional_text(attempt.error.as_deref())),
-            ("seq", &Literal::int(attempt.seq)),
+            ("seq", &Literal::int(attempt.row.seq)),
         ];
         fill(&store.sql.begin_attempt, &values)
     });
@@ -115,14 +130,30 @@ pub(crate) async fn begin_attempt(
     Ok(applies)
 }
 
-/// Begins a transaction, and locks those of the rows that are pending and the node's. Returns their attempts.
+/// A row that may still be changed.
+struct Locked {
+    attempts: i64,
+    event_id: String,
+    handler: Option<String>,
+}
+
+impl Locked {
+    /// Whether it is that row, and with so many attempts.
+    fn is(&self, row: &RowId, attempts: u32) -> bool {
+        self.attempts == i64::from(attempts)
+            && self.event_id == row.event_id.as_str()
+            && self.handler.as_deref() == row.handler.as_deref()
+    }
+}
+
+/// Begins a transaction, and locks those of the rows that are pending and the node's.
 async fn lock(
     store: &Inner,
     session: &mut Session,
     node: &NodeId,
     fence: Fence,
     mut seqs: Vec<i64>,
-) -> Result<HashMap<i64, i64>, Failure> {
+) -> Result<HashMap<i64, Locked>, Failure> {
     // Ascending, so that two settles lock the rows they share in the same order.
     seqs.sort_unstable();
     let values = [("seqs", &Literal::ints(&seqs)), ("held", &held(store, node, fence))];
@@ -131,7 +162,11 @@ async fn lock(
     if !is_its_turn(&answers, fence)? {
         return Ok(HashMap::new());
     }
-    answers.rows(2).iter().map(|row| Ok((int(row, 0)?, int(row, 1)?))).collect()
+    let locked = |row| {
+        let (event_id, handler) = (text(row, 2)?.unwrap_or_default().to_owned(), text(row, 3)?.map(str::to_owned));
+        Ok((int(row, 0)?, Locked { attempts: int(row, 1)?, event_id, handler }))
+    };
+    answers.rows(2).iter().map(locked).collect()
 }
 
 /// What is asked of a row for it to be the node's.
@@ -195,14 +230,14 @@ fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
     let (mut done, mut removed) = (Vec::new(), Vec::new());
     let mut changes = Vec::new();
     for verdict in verdicts {
-        let seq = Literal::int(verdict.seq);
+        let seq = Literal::int(verdict.row.seq);
         changes.push(match &verdict.change {
             Change::Done => {
-                done.push(verdict.seq);
+                done.push(verdict.row.seq);
                 continue;
             }
             Change::Remove => {
-                removed.push(verdict.seq);
+                removed.push(verdict.row.seq);
                 continue;
             }
             Change::Retry { attempts, delay, error } => {
@@ -214,9 +249,10 @@ fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
                 let values = [("seq", &seq), ("attempts", &count(*attempts)), ("error", &Literal::text(error))];
                 fill(&sql.settle_hold, &values)
             }
-            Change::Dead { attempts, error } => {
-                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("error", &Literal::text(error))];
-                fill(&sql.settle_dead, &values)
+            Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
+                let (status, error) = (Literal::int(verdict.change.status().code()), Literal::text(error));
+                let values = [("seq", &seq), ("status", &status), ("attempts", &count(*attempts)), ("error", &error)];
+                fill(&sql.settle_ended, &values)
             }
         });
     }

@@ -1,34 +1,38 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Holding, Mode, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{Epochs, Holding, Mode, NodeId, Partitions, Share, spread};
 
 use crate::answer::{Answers, int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
-use crate::ownership::{locked, no_partitions};
+use crate::ownership::{clear_ended, locked, no_partitions};
 use crate::sql::script;
 use crate::store::Inner;
 
 /// Clears away nodes whose lease has ended, frees what `node` gives, and takes what is free of its target, in one
 /// transaction that is alone in changing membership and ownership.
-pub(crate) async fn share(store: &Inner, node: &NodeId, give: Partitions) -> Result<Share, Failure> {
+pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result<Share, Failure> {
     let sql = &store.sql;
     let id = Literal::text(node.as_str());
     let owners = fill(&sql.owners, &[("id", &id)]);
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     // Asked once a second by every node, so the usual answer takes no lock and writes nothing. The two are read one after
     // the other: what the node owns is right, what it should own may have changed since, and the next call will tell.
     let found = State::read(&session.run(script([&sql.members, &owners])).await?, 0, node)?;
-    if found.is_settled() && give.is_empty() {
+    if found.is_settled(give) {
         session.finish();
         return Ok(found.answer(Partitions::NONE));
     }
 
-    let given = fill(&sql.give_partitions, &[("id", &id), ("partitions", &list(give))]);
-    let statements = [&*sql.clear_nodes, &sql.free_abandoned, &given, &sql.members, &owners];
-    let found = State::read(&locked(store, &mut session, &statements).await?, 3, node)?;
+    let given = Literal::tuples(give.iter().map(|(partition, epoch)| (i64::from(partition), epoch)));
+    let given = fill(&sql.give_partitions, &[("id", &id), ("given", &given)]);
+    locked(store, &mut session, &[]).await?;
+    let judged = clear_ended(store, &mut session).await?;
+    let answers = session.run(script([&*given, &sql.members, &owners])).await?;
+    let mut found = State::read(&answers, 1, node)?;
+    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
     let gained = if found.registered { found.wanted() } else { Partitions::NONE };
     let gain = fill(&sql.gain_partitions, &[("id", &id), ("partitions", &list(gained))]);
     let change = (!gained.is_empty()).then_some(&*gain);
@@ -46,12 +50,14 @@ fn list(partitions: Partitions) -> Literal {
 struct State {
     /// Nodes that share the partitions, in the order in which they joined.
     members: Vec<NodeId>,
-    /// Whether the node is registered and its lease has not ended.
+    /// Whether the node is registered.
     registered: bool,
     /// Whether any lease has ended.
     expired: bool,
     next_expiry: Option<Duration>,
     owned: Partitions,
+    /// Of all partitions.
+    epochs: Epochs,
     free: Partitions,
     /// Those of the free ones whose owner died.
     died: Partitions,
@@ -65,13 +71,10 @@ impl State {
         for row in answers.rows(index) {
             let other = NodeId::from_stored(text(row, 0)?.unwrap_or_default());
             let left = int(row, 2)?;
-            if left <= 0 {
-                state.expired = true;
-                continue;
-            }
+            state.expired |= left <= 0;
             if other == *node {
                 state.registered = true;
-            } else {
+            } else if left > 0 {
                 state.next_expiry = state.next_expiry.into_iter().chain([wait(left)]).min();
             }
             if text(row, 1)? == Some(Mode::Partitioned.name()) {
@@ -84,6 +87,7 @@ impl State {
         }
         for row in answers.rows(index + 1) {
             let Ok(partition) = u8::try_from(int(row, 0)?) else { continue };
+            state.epochs.extend([(partition, int(row, 2)?)]);
             match int(row, 1)? {
                 0 => state.free.insert(partition),
                 1 => state.owned.insert(partition),
@@ -99,9 +103,10 @@ impl State {
         self.free.intersection(self.target.clone().map_or(Partitions::NONE, Partitions::from))
     }
 
-    /// Whether there is nothing to clear away or to take.
-    fn is_settled(&self) -> bool {
-        !self.expired && self.registered && self.wanted().is_empty()
+    /// True if there is nothing to clear away, to give or to take.
+    fn is_settled(&self, give: &Epochs) -> bool {
+        let is_given = |(partition, epoch)| self.owned.contains(partition) && self.epochs.get(partition) == Some(epoch);
+        !self.expired && self.registered && self.wanted().is_empty() && !give.iter().any(is_given)
     }
 
     /// The answer for a node that has just taken `gained`.
@@ -109,8 +114,12 @@ impl State {
         if !self.registered {
             return Share::Lost;
         }
+        // What was taken has the epoch after the one that was read under the lock.
+        let taken = self.epochs.of(gained);
+        let taken = taken.iter().map(|(partition, epoch)| (partition, epoch + 1));
         Share::Member(Holding {
             owned: self.owned.union(gained),
+            epochs: self.epochs.of(self.owned).iter().chain(taken).collect(),
             gained,
             unclean: gained.intersection(self.died),
             target: self.target,

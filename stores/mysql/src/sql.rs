@@ -36,12 +36,13 @@ statements! {
     insert insert_values inserted
     ready due next_due wanted scope of_keys only without without_types heads unblocked free take release
     fence settle_lock held held_partition done_at_once removed_at_once
-    settle_done settle_retry settle_hold settle_dead begin_attempt
-    stamp ripen highest
-    lock live_nodes join renew leave free_partitions clear_nodes free_abandoned take_partitions probe
+    settle_done settle_retry settle_hold settle_ended begin_attempt
+    of_events of_handlers
+    stamp ripen identify highest now
+    lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe
     members owners give_partitions gain_partitions
     membership strays free_strays
-    counts backlog nodes partitions lowest_head blocked record
+    counts backlog nodes partitions lowest_head blocked record record_by_seq
     dead count_dead dead_lock replay delete purge_window purge
     interventions intervene
     table_columns schema_exists migration_lock

@@ -1,13 +1,15 @@
+use pillarbox_core::store::operation;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
-    Purged, Record, Store, StoreInfo, TableName, Upkeep, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, LeaseClock, NodeStatus,
+    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 
@@ -30,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) sql: Sql,
     /// Whether the server is MariaDB, which returns columns from an insert.
     mariadb: bool,
+    pub(crate) lease_clock: LeaseClock,
     info: StoreInfo,
 }
 
@@ -45,7 +48,16 @@ impl MysqlStore {
 
     pub(crate) fn new(sessions: Sessions, table: TableName, mariadb: bool) -> Self {
         let info = StoreInfo::new(Dialect::MYSQL, sessions.address(), table.to_string());
-        Self { inner: Arc::new(Inner { sql: Sql::new(&table), sessions, table, mariadb, info }) }
+        Self {
+            inner: Arc::new(Inner {
+                sql: Sql::new(&table),
+                sessions,
+                table,
+                mariadb,
+                lease_clock: LeaseClock::default(),
+                info,
+            }),
+        }
     }
 }
 
@@ -72,8 +84,12 @@ impl Store for MysqlStore {
         insert::statements(&self.inner.sql, self.inner.mariadb, rows)
     }
 
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
+        Some(place::identify_sql(&self.inner.sql, seqs))
+    }
+
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.inner.sessions.patient_call("migrate the tables", schema::migrate(&self.inner)).await
+        self.inner.sessions.patient_call(operation::MIGRATE, schema::migrate(&self.inner, schema::PATIENCE)).await
     }
 
     fn migration_sql(&self) -> String {
@@ -81,64 +97,80 @@ impl Store for MysqlStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.inner.sessions.call("check the tables", || schema::check(&self.inner)).await
+        self.inner.sessions.call(operation::CHECK, || schema::check(&self.inner)).await
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        self.inner.sessions.call("register the node", || ownership::join(&self.inner, node, mode, lease)).await
+        self.inner.sessions.call(operation::JOIN, || ownership::join(&self.inner, node, mode, lease)).await
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        self.inner.sessions.call("acquire ownership", || ownership::acquire(&self.inner, node)).await
+        self.inner.sessions.call(operation::ACQUIRE, || ownership::acquire(&self.inner, node)).await
     }
 
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
-        self.inner.sessions.call("share the partitions", || share::share(&self.inner, node, give)).await
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
+        self.inner.sessions.call(operation::SHARE, || share::share(&self.inner, node, give)).await
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        self.inner.sessions.call("renew the lease", || ownership::renew(&self.inner, node, lease)).await
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
+        self.inner.sessions.call(operation::RENEW, || ownership::renew(&self.inner, node, lease, last)).await
+    }
+
+    fn history(&self) -> History {
+        self.inner.sessions.history()
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        self.inner.sessions.call("unregister the node", || ownership::leave(&self.inner, node)).await
+        self.inner.sessions.call(operation::LEAVE, || ownership::leave(&self.inner, node)).await
+    }
+
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
+        self.inner.sessions.call(operation::EVICT, || ownership::evict(&self.inner, seen)).await
     }
 
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.inner.sessions.call("fetch events", || fetch::fetch(&self.inner, fetch)).await
+        self.inner.sessions.call(operation::FETCH, || fetch::fetch(&self.inner, fetch)).await
     }
 
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.inner.sessions.call("claim events", || claim::claim(&self.inner, node, fetch)).await
+        self.inner.sessions.call(operation::CLAIM, || claim::claim(&self.inner, node, fetch)).await
     }
 
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
-        self.inner.sessions.call("release events", || claim::release(&self.inner, node, seqs)).await
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::RELEASE, || claim::release(&self.inner, node, rows)).await
     }
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        self.inner.sessions.call("reclaim events", || reclaim::reclaim(&self.inner, node, thorough)).await
+        self.inner.sessions.call(operation::RECLAIM, || reclaim::reclaim(&self.inner, node, thorough)).await
     }
 
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
-        self.inner.sessions.call("stamp partitions", || place::stamp(&self.inner, rows)).await
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::STAMP, || place::stamp(&self.inner, rows)).await
     }
 
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
-        self.inner.sessions.call("put due events in their place", || place::ripen(&self.inner, seqs)).await
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::RIPEN, || place::ripen(&self.inner, rows)).await
+    }
+
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
+        self.inner.sessions.call(operation::IDENTIFY, || place::identify(&self.inner, seqs)).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
-        self.inner.sessions.call("look at the writers", || place::writers(&self.inner)).await
+        self.inner.sessions.call(operation::WRITERS, || place::writers(&self.inner)).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.sessions.call(operation::NOW, || place::now(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         let begin = || settle::begin_attempt(&self.inner, node, fence, attempt);
-        self.inner.sessions.call("announce an attempt", begin).await
+        self.inner.sessions.call(operation::BEGIN_ATTEMPT, begin).await
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        self.inner.sessions.call("settle events", || settle::settle(&self.inner, node, fence, verdicts)).await
+        self.inner.sessions.call(operation::SETTLE, || settle::settle(&self.inner, node, fence, verdicts)).await
     }
 
     fn settles_in_parallel(&self) -> bool {
@@ -153,46 +185,50 @@ impl Store for MysqlStore {
 #[async_trait]
 impl Upkeep for MysqlStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        self.inner.sessions.call("count events", || upkeep::counts(&self.inner)).await
+        self.inner.sessions.call(operation::COUNTS, || upkeep::counts(&self.inner)).await
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.inner.sessions.call("count the backlog", || upkeep::backlog(&self.inner)).await
+        self.inner.sessions.call(operation::BACKLOG, || upkeep::backlog(&self.inner)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        self.inner.sessions.call("list the nodes", || upkeep::nodes(&self.inner)).await
+        self.inner.sessions.call(operation::NODES, || upkeep::nodes(&self.inner)).await
     }
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        self.inner.sessions.call("look at the partitions", || upkeep::partitions(&self.inner)).await
+        self.inner.sessions.call(operation::PARTITIONS, || upkeep::partitions(&self.inner)).await
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        self.inner.sessions.call("list blocked keys", || upkeep::blocked(&self.inner, above, limit)).await
+        self.inner.sessions.call(operation::BLOCKED, || upkeep::blocked(&self.inner, above, limit)).await
     }
 
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
-        self.inner.sessions.call("read an event", || upkeep::records(&self.inner, event_id)).await
+        self.inner.sessions.call(operation::RECORDS, || upkeep::records(&self.inner, event_id)).await
+    }
+
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
+        self.inner.sessions.call(operation::RECORDS, || upkeep::by_seq(&self.inner, seq)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
-        self.inner.sessions.call("list DEAD events", || dead::list(&self.inner, filter, above, limit)).await
+        self.inner.sessions.call(operation::DEAD, || dead::list(&self.inner, filter, above, limit)).await
     }
 
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
-        self.inner.sessions.call("count DEAD events", || dead::number(&self.inner, filter)).await
+        self.inner.sessions.call(operation::COUNT_DEAD, || dead::number(&self.inner, filter)).await
     }
 
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.inner.sessions.call("replay DEAD events", || dead::replay(&self.inner, seqs)).await
+        self.inner.sessions.call(operation::REPLAY, || dead::replay(&self.inner, seqs)).await
     }
 
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.inner.sessions.call("discard DEAD events", || dead::discard(&self.inner, seqs)).await
+        self.inner.sessions.call(operation::DISCARD, || dead::discard(&self.inner, seqs)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        self.inner.sessions.call("purge events", || purge::purge(&self.inner, purge)).await
+        self.inner.sessions.call(operation::PURGE, || purge::purge(&self.inner, purge)).await
     }
 }

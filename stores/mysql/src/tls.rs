@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
-use mysql_async::SslOpts;
+use mysql_async::{ClientIdentity, SslOpts};
 use pillarbox_connect::tls;
-use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::error::{ConfigError, StoreError, StoreErrorKind};
 use rustls::crypto::CryptoProvider;
 
 use crate::url;
@@ -46,6 +46,15 @@ pub(crate) struct Tls {
     pub(crate) mode: SslMode,
     /// A PEM file; without it, the operating system's authorities.
     pub(crate) ca_file: Option<PathBuf>,
+    /// Shown to a server that asks who is there.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// The PEM files of a client's certificate and of its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Tls {
@@ -55,20 +64,34 @@ impl Tls {
             return Ok(None);
         }
         install_provider();
+        let identity = self.identity.as_ref().map(Identity::load).transpose()?;
+        let options = SslOpts::default().with_client_identity(identity);
         if self.mode != SslMode::VerifyIdentity {
-            return Ok(Some(SslOpts::default().with_danger_accept_invalid_certs(true)));
+            return Ok(Some(options.with_danger_accept_invalid_certs(true)));
         }
         // The driver would read the file itself, and take a missing one for a lost connection.
-        let roots = tls::certificates("ssl-ca", self.ca_file.as_deref())
-            .map_err(|error| StoreError::new(StoreErrorKind::Config, "prepare TLS", error.to_string()))?;
+        let roots = tls::certificates("ssl-ca", self.ca_file.as_deref()).map_err(refuse)?;
         let roots = roots.into_iter().map(|certificate| certificate.to_vec().into()).collect();
-        Ok(Some(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots)))
+        Ok(Some(options.with_disable_built_in_roots(true).with_root_certs(roots)))
     }
+}
+
+impl Identity {
+    /// Both files, known to hold what they should: the driver would take a missing one for a lost connection.
+    fn load(&self) -> Result<ClientIdentity, StoreError> {
+        let Self { certificate, key } = self;
+        tls::identity(("ssl-cert", certificate), ("ssl-key", key)).map_err(refuse)?;
+        Ok(ClientIdentity::new(certificate.clone().into(), key.clone().into()))
+    }
+}
+
+fn refuse(error: ConfigError) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "prepare TLS", error.to_string()).with_source(error)
 }
 
 /// The driver takes the process's default cryptography, and panics if there is none to tell among several. An application
 /// that has installed one keeps it.
-fn install_provider() {
+pub(crate) fn install_provider() {
     if CryptoProvider::get_default().is_none() {
         // Another thread may have been first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -8,6 +8,8 @@ use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::Status;
 use pillarbox_core::store::{Backlog, Blocked, Counts, NodeStatus, PartitionBacklog, Record};
 
+use tokio::time::Instant;
+
 use crate::answer::{bytes, count, int, is_true, optional_int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
@@ -51,8 +53,18 @@ pub(crate) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
 
 pub(crate) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
     let mut session = store.sessions.session().await?;
+    let asked = Instant::now();
     let answers = session.run(&store.sql.nodes).await?;
     session.finish();
+    let (nodes, now) = statuses(answers.rows(0))?;
+    if let Some(now) = now {
+        store.lease_clock.observe(&nodes, now, asked);
+    }
+    Ok(nodes)
+}
+
+/// The nodes as `nodes.sql` finds them, and the time at which it did; without nodes it says none.
+pub(crate) fn statuses(rows: &[Row]) -> Result<(Vec<NodeStatus>, Option<Timestamp>), Failure> {
     let node = |row: &Row| {
         Ok(NodeStatus {
             node: NodeId::from_stored(text(row, 0)?.unwrap_or_default()),
@@ -60,9 +72,13 @@ pub(crate) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
             started_at: time(row, 2)?.unwrap_or(EPOCH),
             lease_left: Some(int(row, 3)?).filter(|left| *left > 0).map(wait),
             partitions: number(row, 4)?,
+            expires_at: time(row, 5)?.unwrap_or(EPOCH),
+            lease: optional_int(row, 6)?.map(wait),
         })
     };
-    answers.rows(0).iter().map(node).collect()
+    let nodes = rows.iter().map(node).collect::<Result<_, Failure>>()?;
+    let now = rows.first().map(|row| Ok::<_, Failure>(int(row, 5)? - int(row, 3)?)).transpose()?;
+    Ok((nodes, now.map(Timestamp::from_micros)))
 }
 
 pub(crate) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failure> {
@@ -111,6 +127,14 @@ pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>
     // A handful, sorted here rather than by the server, which would weigh that against reading the table in this order.
     records.sort_by_key(|record| record.seq);
     Ok(records)
+}
+
+/// The row with this `seq`.
+pub(crate) async fn by_seq(store: &Inner, seq: i64) -> Result<Option<Record>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let answers = session.run(fill(&store.sql.record_by_seq, &[("seq", &Literal::int(seq))])).await?;
+    session.finish();
+    answers.first(0).map(read).transpose()
 }
 
 fn read(row: &Row) -> Result<Record, Failure> {

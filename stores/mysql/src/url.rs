@@ -2,12 +2,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mysql_async::OptsBuilder;
 use percent_encoding::percent_decode_str;
-use pillarbox_connect::unknown_parameter;
+use pillarbox_connect::{needs_tls, unknown_parameter};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use url::{Host, Url};
 
-use crate::tls::{SslMode, Tls};
+use crate::tls::{Identity, SslMode, Tls};
 
 /// Where a database is, how to reach it and how to trust it, as a URL says it.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(crate) struct Target {
     pub(crate) connect_timeout: Option<Duration>,
 }
 
-const PARAMETERS: [&str; 4] = ["connect_timeout", "socket", "ssl-ca", "ssl-mode"];
+const PARAMETERS: [&str; 6] = ["connect_timeout", "socket", "ssl-ca", "ssl-cert", "ssl-key", "ssl-mode"];
 
 impl Target {
     /// Reads a URL. Nothing is connected to, and no error repeats a part of the URL that could be a password.
@@ -47,8 +48,11 @@ impl Target {
             tls: Tls::default(),
             connect_timeout: None,
         };
+        let (mut certificate, mut key) = (None, None);
         for (name, value) in url.query_pairs() {
             match &*name {
+                "ssl-cert" => certificate = Some(PathBuf::from(&*value)),
+                "ssl-key" => key = Some(PathBuf::from(&*value)),
                 "connect_timeout" => target.connect_timeout = Some(seconds(&name, &value)?),
                 "socket" => target.socket = Some(value.into_owned()),
                 "ssl-ca" => target.tls.ca_file = Some(PathBuf::from(&*value)),
@@ -59,17 +63,50 @@ impl Target {
         if target.host.is_empty() && target.socket.is_none() {
             return Err(refuse("names no host", EXAMPLE));
         }
+        target.tls.identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+            (None, None) => None,
+            _ => return Err(refuse("has one of `ssl-cert` and `ssl-key`", "name both: the certificate and its key")),
+        };
+        // What falls back to plaintext protects nothing where somebody may stand in between.
+        if target.tls.mode == SslMode::Preferred && target.leads_elsewhere() {
+            target.tls.mode = SslMode::Required;
+        }
         Ok(target)
+    }
+
+    /// The options of the driver.
+    pub(crate) fn options(&self) -> Result<OptsBuilder, StoreError> {
+        Ok(OptsBuilder::default()
+            .ip_or_hostname(self.host.clone())
+            .tcp_port(self.port)
+            .socket(self.socket.clone())
+            .user(self.user.clone())
+            .pass(self.password.clone())
+            .db_name(self.database.clone())
+            .ssl_opts(self.tls.options()?)
+            // A server's socket is of another machine's file system, as often as not.
+            .prefer_socket(false))
+    }
+
+    /// True if the database is on another machine.
+    fn leads_elsewhere(&self) -> bool {
+        self.socket.is_none() && needs_tls([&*self.host])
     }
 
     /// Where the database is, for errors and logs: `localhost:3306/shop`.
     pub(crate) fn address(&self) -> String {
-        let database = self.database.as_deref().unwrap_or_default();
-        match &self.socket {
-            Some(path) => format!("{path}/{database}"),
-            None if self.host.contains(':') => format!("[{}]:{}/{database}", self.host, self.port),
-            None => format!("{}:{}/{database}", self.host, self.port),
-        }
+        address(self.socket.as_deref(), &self.host, self.port, self.database.as_deref())
+    }
+}
+
+/// Where a database is, for errors and logs.
+pub(crate) fn address(socket: Option<&str>, host: &str, port: u16, database: Option<&str>) -> String {
+    let database = database.unwrap_or_default();
+    match socket {
+        Some(path) => format!("{path}/{database}"),
+        None if host.contains(':') => format!("[{host}]:{port}/{database}"),
+        None => format!("{host}:{port}/{database}"),
     }
 }
 
@@ -144,8 +181,24 @@ mod tests {
         assert_eq!(target.password.as_deref(), Some("p@ss"));
         assert_eq!(target.database.as_deref(), Some("shop"));
         assert_eq!(target.connect_timeout, Some(Duration::from_secs(3)));
-        assert_eq!(target.tls, Tls { mode: SslMode::Required, ca_file: Some("/ca.pem".into()) });
+        assert_eq!(target.tls, Tls { mode: SslMode::Required, ca_file: Some("/ca.pem".into()), identity: None });
         assert!(!format!("{target:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn another_machine_is_reached_with_tls_unless_the_url_says_disabled() {
+        use SslMode::{Disabled, Preferred, Required};
+        for (url, mode) in [
+            ("mysql://u@h/d", Required),
+            ("mariadb://u@10.0.0.7/d?ssl-mode=preferred", Required),
+            ("mysql://u@h/d?ssl-mode=disabled", Disabled),
+            ("mysql://u@localhost/d", Preferred),
+            ("mysql://u@127.0.0.1/d?ssl-mode=preferred", Preferred),
+            ("mysql://u@[::1]/d", Preferred),
+            ("mysql://u@h/d?socket=/run/mysqld.sock", Preferred),
+        ] {
+            assert_eq!(target(url).tls.mode, mode, "{url}");
+        }
     }
 
     #[test]
@@ -157,6 +210,8 @@ mod tests {
             ("mysql://u@h/d?sslmode=required", "`sslmode`"),
             ("mysql://u@h/d?ssl-mode=on", "verify_identity"),
             ("mysql://u@h/d?connect_timeout=soon", "connect_timeout"),
+            ("mysql://u@h/d?ssl-cert=/c", "name both"),
+            ("mysql://u@h/d?ssl-key=/k", "name both"),
             ("mysql://%ff@h/d", "user"),
         ];
         for (url, part) in table {

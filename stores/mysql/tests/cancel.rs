@@ -8,6 +8,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable as _;
 use pillarbox_core::ownership::{Fence, Mode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_testkit::rows_at;
 use support::{LEASE, done, events, eventually, fetch, node, random, with_db};
 
 /// Runs a call for a random while, at most about as long as it takes, and drops it.
@@ -22,7 +23,7 @@ async fn dropped_calls_leave_nothing_behind() {
         store.migrate().await.expect("migrates");
         let owner = support::owner(&store).await;
         let written = db.write(&store, events(200)).await;
-        let verdicts = done(&written);
+        let verdicts = done(&store, &written).await;
         for round in 0..100 {
             let other = node("other");
             let seqs = &written[round * 2..round * 2 + 2];
@@ -31,9 +32,9 @@ async fn dropped_calls_leave_nothing_behind() {
             cut_short(store.fetch(&fetch(100))).await;
             cut_short(store.claim(&other, &fetch(10))).await;
             cut_short(store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
-            cut_short(store.release(&other, seqs)).await;
+            cut_short(store.release(&other, &rows_at(&store, seqs).await.expect("reads"))).await;
             cut_short(store.reclaim(&owner, true)).await;
-            cut_short(store.renew(&owner, LEASE)).await;
+            cut_short(store.renew(&owner, LEASE, None)).await;
             cut_short(store.leave(&other)).await;
             cut_short(store.check()).await;
             // Those that follow find a pool in order, whatever was cut short.

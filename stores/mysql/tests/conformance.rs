@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{OptsBuilder, Pool, PoolConstraints, PoolOpts, Row, Transaction};
+use mysql_async::{OptsBuilder, Pool, PoolConstraints, PoolOpts, Row, Transaction, TxOpts};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::store::Store;
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use pillarbox_mysql_async::MysqlAsync;
-use pillarbox_testkit::{Capabilities, Harness, conformance};
+use pillarbox_testkit::{Capabilities, Harness, Held, conformance};
 
 fn main() -> ExitCode {
     conformance::run::<MysqlHarness>()
@@ -32,7 +32,8 @@ impl Harness for MysqlHarness {
     type Transaction = Transaction<'static>;
     type Source<'a> = &'a Pool;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: true, wake_ups: false };
+    const CAPABILITIES: Capabilities =
+        Capabilities { sql: true, concurrent_writers: true, wake_ups: false, row_locks: true };
 
     async fn create() -> Result<Self, BoxError> {
         let url =
@@ -77,6 +78,32 @@ impl Harness for MysqlHarness {
         let Some(row) = row else { return Ok(None) };
         let texts = row.unwrap().into_iter().map(mysql_async::from_value_opt::<Option<String>>);
         Ok(Some(texts.collect::<Result<_, _>>()?))
+    }
+
+    async fn execute_in(transaction: &mut Transaction<'static>, sql: &str) -> Result<(), BoxError> {
+        Ok(transaction.query_drop(sql).await?)
+    }
+
+    async fn hold(&self, sql: &str) -> Result<Held, BoxError> {
+        let (pool, sql) = (self.pool.clone(), sql.to_owned());
+        let begin = async move {
+            let mut transaction = pool.start_transaction(TxOpts::default()).await?;
+            transaction.query_drop(sql).await?;
+            Ok(async move { Ok(transaction.commit().await?) })
+        };
+        Held::begin(begin).await
+    }
+
+    async fn waiting(&self) -> Result<usize, BoxError> {
+        // The server's own list of lock waits is not brought up to date while it is read again and again. No statement takes
+        // so long here unless it waits.
+        let waiting = format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST
+             WHERE COMMAND = 'Query' AND TIME_MS > 300 AND INFO LIKE '%{}%' AND ID <> CONNECTION_ID()",
+            self.database
+        );
+        let count: Option<u64> = self.pool.get_conn().await?.query_first(waiting).await?;
+        Ok(usize::try_from(count.unwrap_or_default())?)
     }
 
     fn sql_time(seconds: i64) -> String {

@@ -6,10 +6,13 @@ mod support;
 
 use std::time::Duration;
 
+use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
-use support::with_db;
+use support::{LEASE, with_db};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 const SECRET: &str = "s3cr3t";
@@ -153,6 +156,48 @@ async fn tls_is_used_as_far_as_asked() {
     .await;
 }
 
+/// A greeting that offers no TLS: protocol 10, its version, connection 1, and the capabilities of a server without more.
+const WITHOUT_TLS: &[u8] = b"\x49\0\0\0\x0a8.0.0\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\x08\0\x15\0\0\0\0\0\0\0\0\0\0\
+                            ijklmnopqrst\0mysql_native_password\0";
+
+/// Greets without offering TLS; returns all that it was sent, in as many connections as were made while `asking` went on.
+async fn heard_without_tls(listener: &TcpListener, asking: impl Future<Output = ()>) -> Vec<u8> {
+    let mut heard = Vec::new();
+    tokio::pin!(asking);
+    loop {
+        let mut stream = tokio::select! {
+            accepted = listener.accept() => accepted.expect("accepts").0,
+            () = &mut asking => return heard,
+        };
+        stream.write_all(WITHOUT_TLS).await.expect("greets");
+        let read = stream.read_to_end(&mut heard);
+        tokio::select! {
+            // A client that leaves at once may reset the connection.
+            _ = read => {}
+            () = &mut asking => return heard,
+        }
+    }
+}
+
+/// No rule takes the address `0.0.0.0` for this machine, and Linux leads it there.
+#[tokio::test]
+async fn a_server_without_tls_on_another_machine_learns_no_password() {
+    for mode in ["", "?ssl-mode=preferred", "?ssl-mode=required"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let port = listener.local_addr().expect("an address").port();
+        let mut refused = None;
+        let heard = heard_without_tls(&listener, async {
+            let options = MysqlOptions::parse(&format!("mysql://shop:{SECRET}@0.0.0.0:{port}/orders{mode}"));
+            refused = options.expect("valid").connect_timeout(Duration::from_secs(2)).connect().await.err();
+        })
+        .await;
+        assert!(heard.is_empty(), "{mode:?}: user and password were sent to a server without TLS");
+        let error = refused.expect("the server has no TLS");
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains("`ssl-mode=disabled`"), "{error}");
+    }
+}
+
 /// A server that restarts ends the connections; a call or two notice, then there are new ones.
 #[tokio::test]
 async fn ended_connections_are_replaced() {
@@ -172,6 +217,44 @@ async fn ended_connections_are_replaced() {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         }
         store.counts().await.expect("reconnects");
+    })
+    .await;
+}
+
+/// A failover leaves connections to the old primary, which is read-only from then on. Sessions here are read-only if a table says
+/// so when they begin.
+#[tokio::test]
+async fn a_read_only_connection_is_dropped() {
+    with_db(async |db| {
+        db.store().await;
+        db.execute("CREATE TABLE read_only_now (flag INT NOT NULL)").await;
+        db.execute("INSERT INTO read_only_now VALUES (1)").await;
+        let options = Opts::from_url(&db.url_with("", "")).expect("valid");
+        let setup =
+            "SET SESSION /*M! tx_read_only */ /*!80001 transaction_read_only */ = (SELECT flag FROM read_only_now)";
+        let options = OptsBuilder::from_opts(options).setup(vec![setup]);
+        let store = MysqlOptions::from_opts(options).pool_size(1).connect().await.expect("connects");
+        let node = support::node("shop");
+        let error = store.join(&node, Mode::SingleNode, LEASE).await.expect_err("it is read-only");
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("read-only"), "{error}");
+        db.execute("UPDATE read_only_now SET flag = 0").await;
+        store.join(&node, Mode::SingleNode, LEASE).await.expect("joins on a new connection");
+    })
+    .await;
+}
+
+/// What sessions of the user's own run at their start cannot undo what the store sets.
+#[tokio::test]
+async fn the_setup_of_the_users_options_runs_before_that_of_the_store() {
+    with_db(async |db| {
+        db.execute("CREATE TABLE seen (wait INT NOT NULL)").await;
+        let options = Opts::from_url(&db.url_with("", "")).expect("valid");
+        let setup = vec!["INSERT INTO seen VALUES (@@innodb_lock_wait_timeout)"];
+        let options = OptsBuilder::from_opts(options).prefer_socket(false).setup(setup);
+        MysqlOptions::from_opts(options).connect().await.expect("connects");
+        let seen = db.text("SELECT CAST(MAX(wait) AS CHAR) FROM seen").await.expect("the setup has run");
+        assert_ne!(seen, "10", "the store waits for a lock that long, and has set it before");
     })
     .await;
 }

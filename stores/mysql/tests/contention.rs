@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
-use pillarbox_core::ownership::{Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::ownership::{Epochs, Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
 use support::{LEASE, done, events, eventually, fetch, node, with_db};
 
@@ -30,12 +31,12 @@ async fn a_settle_under_way_is_in_the_way_of_a_removal_and_not_of_a_renewal() {
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
 
-        let verdicts = done(&written);
+        let verdicts = done(&store, &written).await;
         let settle = store.settle(&owner, Fence::Table, &verdicts);
         let meanwhile = async {
             eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
-            let renewed = tokio::time::timeout(Duration::from_secs(5), store.renew(&owner, LEASE)).await;
-            assert_eq!(renewed.expect("does not wait").expect("renews"), Renewal::Renewed);
+            let renewed = tokio::time::timeout(Duration::from_secs(5), store.renew(&owner, LEASE, None)).await;
+            assert!(matches!(renewed.expect("does not wait").expect("renews"), Renewal::Renewed { .. }));
             let leave = async {
                 store.leave(&owner).await.expect("leaves");
             };
@@ -60,12 +61,12 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
         let store = db.store().await;
         let (dying, heir) = (node("dying"), node("heir"));
         store.join(&dying, Mode::Partitioned, LEASE).await.expect("joins");
-        store.share(&dying, Partitions::NONE).await.expect("shares");
+        store.share(&dying, &Epochs::none()).await.expect("shares");
         let written = db.write(&store, events(1)).await;
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
 
-        let verdicts = done(&written);
+        let verdicts = done(&store, &written).await;
         let settle = store.settle(&dying, Fence::Partition, &verdicts);
         let meanwhile = async {
             eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
@@ -75,7 +76,8 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
                 eventually("the heir waits", async || waiting(db).await.as_deref() == Some("2")).await;
                 user.rollback().await.expect("rolls back");
             };
-            tokio::join!(store.share(&heir, Partitions::NONE), release).0
+            let nothing = Epochs::none();
+            tokio::join!(store.share(&heir, &nothing), release).0
         };
         let (settled, shared) = tokio::join!(settle, meanwhile);
         assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
@@ -83,6 +85,26 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
         assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::ALL));
         let refused = store.settle(&dying, Fence::Partition, &verdicts).await.expect("settles");
         assert_eq!(refused, written, "it was cleared away");
+    })
+    .await;
+}
+
+/// Whoever needs the lock of the nodes is told after a while that it is held, and where to look.
+#[tokio::test]
+async fn a_lock_that_is_held_for_long_is_named() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        let lock = "UPDATE outbox_partition SET interventions = 1 WHERE `partition` = 0";
+        user.query_drop(lock).await.expect("locks");
+        let refused = store.join(&node("first"), Mode::Partitioned, LEASE).await.expect_err("is held up");
+        assert_eq!(refused.kind(), StoreErrorKind::Contention);
+        let message = refused.to_string();
+        for part in ["partition 0", "outbox_partition", "innodb_trx"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        user.rollback().await.expect("rolls back");
+        store.join(&node("first"), Mode::Partitioned, LEASE).await.expect("joins");
     })
     .await;
 }
@@ -116,14 +138,14 @@ async fn a_deadlock_is_run_again() {
         let written = db.write(&store, events(200)).await;
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         // The settle locks in ascending order, and gets stuck at the last row.
-        let backwards = format!("UPDATE outbox_event SET handler = 'x' WHERE seq > {}", written[100]);
+        let backwards = format!("UPDATE outbox_event SET tenant_id = 'x' WHERE seq > {}", written[100]);
         user.query_drop(backwards).await.expect("locks");
         let half = [written[0], written[101]];
-        let verdicts = done(&half);
+        let verdicts = done(&store, &half).await;
         let settle = store.settle(&owner, Fence::Table, &verdicts);
         let meanwhile = async {
             eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
-            let circle = format!("UPDATE outbox_event SET handler = 'x' WHERE seq = {}", written[0]);
+            let circle = format!("UPDATE outbox_event SET tenant_id = 'x' WHERE seq = {}", written[0]);
             user.query_drop(circle).await.expect("is not the victim");
             user.commit().await.expect("commits");
         };

@@ -2,12 +2,15 @@
 
 mod support;
 
-use futures_util::future::try_join_all;
+use std::time::Duration;
+
+use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::{Payload, Stamp};
-use pillarbox_core::ownership::{Fence, Mode, NodeId, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, NodeName, Partitions, Share};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, Scope, Store as _, TableName, Upkeep as _};
 use support::{LEASE, done, events, fetch, owner, pending, unique, with_db};
+use tokio::time::Instant;
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
 #[tokio::test]
@@ -17,7 +20,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let versions = "SELECT GROUP_CONCAT(version ORDER BY version) FROM outbox_migration";
-        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4"), "one of them did it");
+        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4,5,6,8"), "one of them did it");
         let partitions = "SELECT COUNT(*) FROM outbox_partition WHERE node_id IS NULL";
         assert_eq!(db.text(partitions).await.as_deref(), Some("256"));
     })
@@ -32,11 +35,11 @@ async fn a_migration_that_was_cut_short_is_completed() {
         let written = db.write(&store, events(3)).await;
         for lost in [
             "DELETE FROM outbox_migration",
-            "DELETE FROM outbox_migration WHERE version = 3",
+            "DELETE FROM outbox_migration WHERE version >= 3",
             "DELETE FROM outbox_migration; DELETE FROM outbox_partition WHERE `partition` > 100",
             "DROP TABLE outbox_migration, outbox_partition, outbox_node",
-            "DELETE FROM outbox_migration WHERE version = 4",
-            "DELETE FROM outbox_migration WHERE version = 4; ALTER TABLE outbox_event DROP KEY pillarbox_heads",
+            "DELETE FROM outbox_migration WHERE version >= 4",
+            "DELETE FROM outbox_migration WHERE version >= 4; ALTER TABLE outbox_event DROP KEY pillarbox_heads",
         ] {
             db.execute(lost).await;
             store.migrate().await.expect("migrates");
@@ -89,7 +92,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
         db.execute("UPDATE outbox_partition SET node_id = 'gone' WHERE `partition` < 3").await;
         let store = db.options().connect().await.expect("connects");
         let error = store.check().await.expect_err("a version is missing");
-        assert!(error.to_string().contains("version 1, this release needs 4"), "{error}");
+        assert!(error.to_string().contains("version 1, this release needs 8"), "{error}");
         store.migrate().await.expect("upgrades");
         store.check().await.expect("is complete");
         assert_eq!(heads_index(db).await, "head,handler,failing,seq");
@@ -99,7 +102,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
             (Heads::Retry, "aceghi"),
             (Heads::RetryAndDead, "acghi"),
         ] {
-            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: Vec::new() };
+            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: Vec::new(), node: None };
             let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
             let ids: String = fetched.rows.iter().map(event_id).collect();
             assert_eq!(ids, expected, "{heads:?}");
@@ -108,7 +111,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
         // What the release before left to whoever takes it over says now that its owner died.
         let node = support::node("sharer");
         store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
-        let Share::Member(holding) = store.share(&node, Partitions::NONE).await.expect("shares") else {
+        let Share::Member(holding) = store.share(&node, &Epochs::none()).await.expect("shares") else {
             panic!("it is registered")
         };
         assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::from(0..=2)));
@@ -238,20 +241,54 @@ async fn a_table_of_outbox_java_is_adopted_and_its_writers_go_on() {
 
         let rows = store.fetch(&fetch(10)).await.expect("fetches").rows;
         let ids: Vec<&str> = rows.iter().map(event_id).collect();
-        // Ours is due at once, theirs have a due time each and follow in its order.
-        assert_eq!(ids[1..], ["01B", "01A", "01E"]);
-        assert_eq!(rows[0].seq(), ours[0]);
-        let FetchedRow::Row(theirs) = &rows[1] else { panic!("{rows:?}") };
+        // Their due times are not after their creation, so all are due at once.
+        assert_eq!(ids[..3], ["01A", "01B", "01E"]);
+        assert_eq!(rows[3].seq(), ours[0]);
+        let FetchedRow::Row(theirs) = &rows[0] else { panic!("{rows:?}") };
         assert!(matches!(&theirs.payload, Payload::Json(json) if json.contains("\"n\"")), "{theirs:?}");
         assert_eq!(theirs.headers.get("trace"), Some("é"));
 
         let owner = owner(&store).await;
         let all: Vec<i64> = rows.iter().map(FetchedRow::seq).collect();
-        assert_eq!(store.settle(&owner, Fence::Table, &done(&all)).await.expect("settles"), [0_i64; 0]);
+        assert_eq!(store.settle(&owner, Fence::Table, &done(&store, &all).await).await.expect("settles"), [0_i64; 0]);
         let counts = store.counts().await.expect("counts");
         assert_eq!((counts.new, counts.done, counts.dead), (0, 5, 1));
         let record = store.records("01D").await.expect("reads").pop().expect("is there");
         assert_eq!((record.status, record.seq), (3, 4), "seq follows the old primary key");
+    })
+    .await;
+}
+
+/// A statement that waits for a table keeps all others waiting behind it; so it gives up soon, and comes back.
+#[tokio::test]
+async fn writers_go_on_while_a_migration_waits_for_one_of_them() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.execute("DELETE FROM outbox_migration WHERE version >= 4").await;
+        db.execute("ALTER TABLE outbox_event DROP KEY pillarbox_heads").await;
+        let insert =
+            |id: &str| format!("INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('{id}', 't', '1')");
+        let mut writer = db.pool.get_conn().await.expect("a connection");
+        let mut open = writer.start_transaction(mysql_async::TxOpts::new()).await.expect("begins");
+        mysql_async::prelude::Query::ignore(insert("open"), &mut open).await.expect("inserts");
+        let others = async {
+            // Twice one of them had to wait behind the migration.
+            let (mut longest, mut slow, mut number) = (Duration::ZERO, 0, 0);
+            while slow < 2 {
+                let began = Instant::now();
+                db.execute(&insert(&format!("event-{number}"))).await;
+                number += 1;
+                longest = longest.max(began.elapsed());
+                slow += i32::from(began.elapsed() > Duration::from_secs(1));
+            }
+            open.commit().await.expect("commits");
+            longest
+        };
+        let (migrated, longest) = join(store.migrate(), others).await;
+        migrated.expect("migrates when the writer has ended");
+        // What the migration waits for a lock, and a slow machine.
+        assert!(longest < Duration::from_secs(4), "{longest:?}");
+        assert_eq!(heads_index(db).await, "head,handler,failing,seq");
     })
     .await;
 }

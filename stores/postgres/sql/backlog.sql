@@ -1,15 +1,15 @@
 -- From the indexes of pending and of DEAD rows alone; what is DONE is never looked at.
 WITH ready AS (
     SELECT count(*) AS "rows", min("created_at") AS "since" FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NULL
+    WHERE {is_ready}
 ), due AS (
     SELECT count(*) AS "rows", min("available_at") AS "since" FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
+    WHERE {is_timed} AND "available_at" <= now()
 )
 SELECT
     ready."rows" + due."rows" AS "due",
     (SELECT count(*) FROM {event}
-     WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()) AS "delayed",
+     WHERE {is_timed} AND "available_at" > now()) AS "delayed",
     (SELECT count(*) FROM {event} WHERE "status" = 3) AS "dead",
     least(ready."since", due."since") AS "oldest_due",
     now() AS "now"

@@ -6,7 +6,7 @@
 WITH concerned AS MATERIALIZED (
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C" AS "key", e."handler"
     FROM {event} AS e
-    WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $1::bigint AND EXISTS (
+    WHERE {is_ready} AND "seq" > $1::bigint AND EXISTS (
         SELECT FROM {event} AS h
         WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
           AND h."status" IN (2, 3)
@@ -14,7 +14,7 @@ WITH concerned AS MATERIALIZED (
     UNION ALL
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C", e."handler"
     FROM {event} AS e
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "seq" > $1::bigint AND EXISTS (
+    WHERE {is_timed} AND "seq" > $1::bigint AND EXISTS (
         SELECT FROM {event} AS h
         WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
           AND h."status" IN (2, 3)

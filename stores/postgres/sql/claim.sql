@@ -1,4 +1,5 @@
--- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows without a due time get of the limit at least.
+-- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows with a due time get of the limit where both kinds abound, $6 payload
+-- bytes of each kind of rows. Their sums run over the rows as they come: to name their order would have them sorted again.
 -- As fetch.sql, of rows that are free or the node's own, which from now on are the node's. Whose a row is, is decided by
 -- what the row says, never by who is registered: a row that changed after this statement began is judged anew by its new
 -- version, but against the nodes of the moment before, and a node that joined in between would be robbed.
@@ -6,8 +7,8 @@
 WITH fence AS MATERIALIZED (
     SELECT FROM {node} WHERE "node_id" = $1::text FOR KEY SHARE
 ), due AS MATERIALIZED (
-    SELECT ctid AS "place", "seq", "locked_by" FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= now()
+    SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+    WHERE {is_timed} AND "available_at" <= now()
       AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
       AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
     ORDER BY "available_at", "seq"
@@ -15,17 +16,24 @@ WITH fence AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), ready AS MATERIALIZED (
     SELECT * FROM (
-        SELECT ctid AS "place", "seq", "locked_by" FROM {event}
-        WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "seq" > $2::bigint
+        SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+        WHERE {is_ready} AND "seq" > $2::bigint
           AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
           AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
         ORDER BY "seq"
         LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
     ) head
-    LIMIT greatest($5::bigint, $4::bigint - (SELECT count(*) FROM due))
+    LIMIT $4::bigint - (SELECT least(count(*), $5::bigint) FROM due)
 ), free AS MATERIALIZED (
-    SELECT * FROM ready UNION ALL SELECT * FROM due LIMIT $4::bigint
+    SELECT "place", "seq", "locked_by" FROM (
+        SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total" FROM ready
+    ) ready WHERE "payload_total" - "payload_size" < $6::bigint
+    UNION ALL
+    SELECT "place", "seq", "locked_by" FROM (
+        SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total" FROM due
+    ) due WHERE "payload_total" - "payload_size" < $6::bigint
+    LIMIT $4::bigint
 ), taken AS (
     -- By place: the fastest way to rows that are locked and so stay where they are. One that had moved already when it was
     -- locked is not found there; it is left for the next claim. No index names locked_by, so the new version of a row
@@ -43,12 +51,16 @@ SELECT "seq", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 
     "locked_by"
 FROM free WHERE "locked_by" IS NOT NULL
 UNION ALL
+-- Marked by the missing seq and the missing times: rows were left out for their size.
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+WHERE (SELECT count(*) FROM free) < least($4::bigint, (SELECT count(*) FROM ready) + (SELECT count(*) FROM due))
+UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
         NULL, NULL, NULL
     FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" > now()/* without_types */
+    WHERE {is_timed} AND "available_at" > now()/* without_types */
     ORDER BY "available_at", "seq"
     LIMIT 1
 )

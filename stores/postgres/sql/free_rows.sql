@@ -5,10 +5,10 @@
 -- statement_timestamp(), since now() is the time at which this transaction began to wait for the lock.
 WITH held AS MATERIALIZED (
     SELECT ctid AS "place", "locked_by" FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NULL AND "locked_by" NOT IN ('?', '!')
+    WHERE {is_ready} AND "locked_by" NOT IN ('?', '!')
     UNION ALL
     SELECT ctid AS "place", "locked_by" FROM {event}
-    WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL AND "available_at" <= statement_timestamp()
+    WHERE {is_timed} AND "available_at" <= statement_timestamp()
       AND "locked_by" NOT IN ('?', '!')
 ), orphans AS MATERIALIZED (
     SELECT * FROM held WHERE rtrim("locked_by", '!') NOT IN (SELECT "node_id" FROM {node})

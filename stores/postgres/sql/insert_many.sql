@@ -5,14 +5,16 @@ INSERT INTO {event} (
     "payload", "payload_bytes", "content_type", "headers", "available_at", "occurred_at", "locked_by", "handler")
 SELECT
     "c1", "c2", "c3", "c4", "c5", "c6", "c7"::smallint, "c8"::json, "c9", "c10", "c11"::json,
-    timestamptz 'epoch' + "c12" / 1000000 * interval '1 second' + "c12" % 1000000 * interval '1 microsecond',
+    coalesce(
+        timestamptz 'epoch' + "c12" / 1000000 * interval '1 second' + "c12" % 1000000 * interval '1 microsecond',
+        clock_timestamp() + "c16" / 1000000 * interval '1 second' + "c16" % 1000000 * interval '1 microsecond'),
     timestamptz 'epoch' + "c13" / 1000000 * interval '1 second' + "c13" % 1000000 * interval '1 microsecond',
     "c14", "c15"
 FROM unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[],
     $8::text[], $9::bytea[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::text[],
-    $15::text[])
+    $15::text[], $16::bigint[])
     WITH ORDINALITY AS "rows" ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11", "c12", "c13",
-        "c14", "c15", "position")
+        "c14", "c15", "c16", "position")
 ORDER BY "position"
 RETURNING "seq"

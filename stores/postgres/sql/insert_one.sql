@@ -6,7 +6,9 @@ INSERT INTO {event} (
 VALUES (
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, ($7::bigint)::smallint,
     ($8::text)::json, $9::bytea, $10::text, ($11::text)::json,
-    timestamptz 'epoch' + $12::bigint / 1000000 * interval '1 second' + $12::bigint % 1000000 * interval '1 microsecond',
+    coalesce(
+        timestamptz 'epoch' + $12::bigint / 1000000 * interval '1 second' + $12::bigint % 1000000 * interval '1 microsecond',
+        clock_timestamp() + $16::bigint / 1000000 * interval '1 second' + $16::bigint % 1000000 * interval '1 microsecond'),
     timestamptz 'epoch' + $13::bigint / 1000000 * interval '1 second' + $13::bigint % 1000000 * interval '1 microsecond',
     $14::text, $15::text)
 RETURNING "seq"

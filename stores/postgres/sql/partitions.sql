@@ -1,8 +1,8 @@
 -- From the indexes of pending rows alone. A row without a partition is pending in none.
 WITH pending AS (
-    SELECT "partition" FROM {event} WHERE "status" IN (0, 2) AND "available_at" IS NULL
+    SELECT "partition" FROM {event} WHERE {is_ready}
     UNION ALL
-    SELECT "partition" FROM {event} WHERE "status" IN (0, 2) AND "available_at" IS NOT NULL
+    SELECT "partition" FROM {event} WHERE {is_timed}
 ), by_partition AS (
     SELECT "partition", count(*) AS "rows" FROM pending GROUP BY "partition"
 )

@@ -1,7 +1,7 @@
 -- What acquire finds, without a lock: whether anything has to be changed, and the answer if not. A standby asks this
 -- every second, so it must cost no write. At most one other node owns partitions, so both min() speak of the same one.
 SELECT
-    EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text AND "expires_at" > clock_timestamp()) AS "alive",
+    EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text) AS "alive",
     EXISTS (SELECT FROM {node} WHERE "expires_at" <= clock_timestamp()) AS "expired_nodes",
     count(*) FILTER (WHERE p."node_id" = $1::text) AS "owned",
     count(*) AS "partitions",

@@ -1,8 +1,9 @@
--- $1 state, or NULL for all, $2 age in microseconds, $3 above, $4 limit.
+-- $1 state, or NULL for all, $2 age in microseconds, $3 above, $4 limit, $5 key, or NULL for any.
+-- Rows that say no end, as those of an adopted table may, count from their creation.
 -- A window of the table in the order of seq, and what in it is old enough. The state is asked again where rows are deleted:
 -- a DEAD one may have been replayed meanwhile.
 WITH "window" AS MATERIALIZED (
-    SELECT "seq", "status", "created_at", "done_at" FROM {event}
+    SELECT "seq", "status", "created_at", "done_at", coalesce("ordering_key", "aggregate_id") AS "key" FROM {event}
     WHERE "seq" > $3::bigint
     ORDER BY "seq"
     LIMIT $4::bigint
@@ -10,8 +11,9 @@ WITH "window" AS MATERIALIZED (
     DELETE FROM {event}
     WHERE "seq" = ANY (ARRAY(
         SELECT "seq" FROM "window"
-        WHERE CASE WHEN $1::smallint IS NULL THEN "created_at" ELSE "done_at" END
+        WHERE CASE WHEN $1::smallint IS NULL THEN "created_at" ELSE coalesce("done_at", "created_at") END
             <= now() - $2::bigint * interval '1 microsecond'
+            AND ($5::text IS NULL OR "key" = $5::text)
     )) AND ($1::smallint IS NULL OR "status" = $1::smallint)
     RETURNING 1
 ), intervention AS (

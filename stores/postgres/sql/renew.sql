@@ -1,3 +1,6 @@
-UPDATE {node} SET "expires_at" = clock_timestamp() + $2::bigint * interval '1 microsecond'
-WHERE "node_id" = $1::text AND "expires_at" > clock_timestamp()
-RETURNING 1
+-- A lease that has ended goes on as long as nobody has cleared its node away.
+-- $1 node, $2 lease in microseconds, $3 the end of the lease as the last confirmed renewal left it, in microseconds since 2000.
+UPDATE {node} SET "expires_at" = clock_timestamp() + $2::bigint * interval '1 microsecond', "lease" = $2::bigint
+WHERE "node_id" = $1::text
+  AND "expires_at" >= coalesce(timestamptz '2000-01-01 00:00:00+00' + $3::bigint * interval '1 microsecond', '-infinity')
+RETURNING "expires_at"

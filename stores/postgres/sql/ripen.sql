@@ -1,4 +1,9 @@
--- $1 ascending seqs. The time is asked for in a way that does not lead the planner to the index of all that is due.
+-- $1 ascending seqs, $2 event ids, $3 handlers. The time is asked for in a way that does not lead the planner to the index of
+-- all that is due.
+WITH named AS MATERIALIZED (
+    SELECT ARRAY(SELECT {fingerprint} FROM unnest($2::text[], $3::text[]) AS v ("event_id", "handler")) AS "events"
+)
 UPDATE {event} SET "available_at" = NULL
-WHERE "seq" = ANY ($1::bigint[]) AND "status" = 0
+WHERE "seq" = ANY ($1::bigint[]) AND "status" IN (0, 2)
   AND coalesce("available_at", 'infinity') <= now()
+  AND {fingerprint} = (SELECT "events" FROM named)[width_bucket("seq", $1::bigint[])]

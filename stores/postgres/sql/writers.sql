@@ -2,17 +2,22 @@
 -- below uncommitted at that moment is among those who still hold the lock under which rows are written, or has ended
 -- meanwhile. Prepared transactions are among them as well. This statement itself only reads.
 -- A transaction goes by two names: a virtual one, which it has from its beginning and loses when the server restarts after it
--- was prepared; and its id, which it has once it has written and keeps.
+-- was prepared (before 14.1, 13.5 and 12.9 as soon as it is prepared); and its id, which it has once it has written and keeps. One
+-- may be seen by its virtual name alone, while a trigger runs before its first row, and go by another when it is seen again. So
+-- prepared ones, which no process runs, are named apart as well.
 WITH held AS MATERIALIZED (
-    SELECT "locktype", "virtualtransaction", "transactionid" FROM pg_locks
+    SELECT "locktype", "virtualtransaction", "transactionid", "pid" FROM pg_locks
     WHERE "granted" AND ("locktype" = 'transactionid'
         OR "locktype" = 'relation' AND "relation" = '{event}'::regclass AND "mode" = 'RowExclusiveLock'
             AND "database" = (SELECT "oid" FROM pg_database WHERE "datname" = current_database()))
 ), writer AS (
-    SELECT DISTINCT "virtualtransaction" FROM held WHERE "locktype" = 'relation'
+    SELECT DISTINCT "virtualtransaction", "pid" IS NULL AS "prepared" FROM held WHERE "locktype" = 'relation'
+), name AS MATERIALIZED (
+    SELECT "virtualtransaction" AS "name", "prepared" FROM writer
+    UNION ALL
+    SELECT "transactionid"::text, "prepared" FROM held JOIN writer USING ("virtualtransaction")
+    WHERE "locktype" = 'transactionid'
 )
 SELECT coalesce((SELECT "seq" FROM {event} ORDER BY "seq" DESC LIMIT 1), 0) AS "highest",
-    ARRAY(SELECT "virtualtransaction" FROM writer
-        UNION ALL
-        SELECT "transactionid"::text FROM held JOIN writer USING ("virtualtransaction")
-        WHERE "locktype" = 'transactionid') AS "open"
+    ARRAY(SELECT "name" FROM name) AS "open",
+    ARRAY(SELECT "name" FROM name WHERE "prepared") AS "prepared"

@@ -1,27 +1,29 @@
 use std::collections::HashMap;
 
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, RowId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
-use crate::fetch::{from, reserved_for_ready, size, wait};
+use crate::fetch::{from, share_of_due, size, wait};
 use crate::row::{self, Micros};
+use crate::rows::Rows;
 use crate::session::Param;
 use crate::store::Inner;
 use crate::types::{names, without};
 
 /// Takes rows that are due and free, and asks for the next due time, in one statement.
 pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result<Fetched, Failure> {
-    let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
-    let node = node.as_str();
+    let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
+    let (node, max_bytes) = (node.as_str(), size(fetch.max_bytes));
     let mut params: Vec<Param<'_>> = vec![
         (&node, Type::TEXT),
         (&above, Type::INT8),
         (&fetch.exclude, Type::INT8_ARRAY),
         (&limit, Type::INT8),
-        (&reserved, Type::INT8),
+        (&share, Type::INT8),
+        (&max_bytes, Type::INT8),
     ];
     let types = names(&fetch.without_types);
     let sql = without(&store.sql.claim, &fetch.without_types, params.len() + 1);
@@ -34,16 +36,19 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
 
     let mut taken: Vec<(Option<Micros>, i64, &Row)> = Vec::with_capacity(found.len());
     let mut held_before: HashMap<i64, Box<str>> = HashMap::new();
-    let mut next_due = None;
+    let (mut next_due, mut cut) = (None, false);
     for row in &found {
         let seq: Option<i64> = row.try_get(row::SEQ)?;
         let event_id: Option<&str> = row.try_get(row::EVENT_ID)?;
         match (seq, event_id) {
-            (Some(seq), Some(_)) => taken.push((row.try_get(row::AVAILABLE_AT)?, seq, row)),
+            (Some(seq), Some(_)) => taken.push((row::due_at(row)?, seq, row)),
             (Some(seq), None) => {
                 held_before.insert(seq, row.try_get::<_, &str>(row::LOCKED_BY)?.into());
             }
-            (None, _) => next_due = Some(wait(row.try_get(row::AVAILABLE_AT)?, row.try_get(row::CREATED_AT)?)),
+            (None, _) => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
+                Some(due) => next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
+                None => cut = true,
+            },
         }
     }
     // An UPDATE returns rows in no order. Those without a due time come first, as None does.
@@ -56,18 +61,20 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
         Ok(row)
     });
     let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
-    let next_due = next_due.filter(|_| rows.len() < fetch.limit);
-    Ok(Fetched { rows, next_due, ..Fetched::default() })
+    let next_due = next_due.filter(|_| rows.len() < fetch.limit && !cut);
+    Ok(Fetched { rows, cut, next_due, ..Fetched::default() })
 }
 
 /// Gives rows back that the node holds.
-pub(crate) async fn release(store: &Inner, node: &NodeId, seqs: &[i64]) -> Result<(), Failure> {
-    if seqs.is_empty() {
+pub(crate) async fn release(store: &Inner, node: &NodeId, rows: &[RowId]) -> Result<(), Failure> {
+    if rows.is_empty() {
         return Ok(());
     }
-    let node = node.as_str();
+    let (node, rows) = (node.as_str(), Rows::ascending(rows));
+    let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT)];
+    rows.bind(&mut params);
     let session = store.sessions.session().await?;
-    session.query(&store.sql.release, &[(&node, Type::TEXT), (&seqs, Type::INT8_ARRAY)]).await?;
+    session.query(&store.sql.release, &params).await?;
     session.finish();
     Ok(())
 }

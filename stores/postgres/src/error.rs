@@ -1,8 +1,10 @@
 use std::error::Error as _;
 use std::io;
 
-use deadpool_postgres::{PoolError, TimeoutType};
+use deadpool_postgres::{HookError, PoolError, TimeoutType};
+use pillarbox_connect::no_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
 use tokio_postgres::error::{DbError, SqlState};
 
 /// What a call stumbled over, before it is known which call that was.
@@ -12,6 +14,17 @@ pub(crate) enum Failure {
     Pool(PoolError),
     /// Our own refusal.
     Refused(StoreErrorKind, String),
+}
+
+impl Failure {
+    /// Whether the server has refused a statement, for another reason than that it ends.
+    pub(crate) fn is_refusal(&self) -> bool {
+        const OPERATOR_INTERVENTION: &str = "57";
+        match self {
+            Self::Driver(error) => error.code().is_some_and(|code| !code.code().starts_with(OPERATOR_INTERVENTION)),
+            Self::Pool(_) | Self::Refused(..) => false,
+        }
+    }
 }
 
 impl From<tokio_postgres::Error> for Failure {
@@ -26,8 +39,6 @@ impl From<PoolError> for Failure {
     }
 }
 
-const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
-
 /// The remedy for tables that are not there, or not as this release needs them.
 pub(crate) fn migrate_remedy(problem: &str) -> String {
     format!("{problem}; {MIGRATE}")
@@ -39,13 +50,20 @@ pub(crate) fn no_row() -> Failure {
 }
 
 impl Failure {
+    /// Whether a statement waited for a lock for too long, or in a circle, so that it may be tried again.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        let Self::Driver(error) = self else { return false };
+        matches!(error.code(), Some(code) if [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code))
+    }
+
     /// The one place where the driver's errors become ours.
     ///
     /// The message is the server's primary message without its detail, which may quote values of the row.
     pub(crate) fn during(self, operation: &'static str, address: &str) -> StoreError {
         let (kind, message) = match &self {
             Self::Refused(kind, message) => (*kind, message.clone()),
-            Self::Pool(PoolError::Backend(error)) | Self::Driver(error) => driver(error),
+            Self::Pool(PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)))
+            | Self::Driver(error) => driver(error),
             Self::Pool(PoolError::Timeout(TimeoutType::Create)) => (
                 StoreErrorKind::Unavailable,
                 "no connection came about in time; is the server running and reachable?".to_owned(),
@@ -53,12 +71,15 @@ impl Failure {
             Self::Pool(PoolError::Timeout(_)) => {
                 (StoreErrorKind::Unavailable, "all connections stayed busy; raise pool_size if it lasts".to_owned())
             }
-            Self::Pool(PoolError::Closed) => (StoreErrorKind::Unexpected, "the store has been closed".to_owned()),
+            Self::Pool(PoolError::Closed) => (StoreErrorKind::Unexpected, CLOSED.to_owned()),
             Self::Pool(error) => (StoreErrorKind::Unexpected, error.to_string()),
         };
         let ours = StoreError::new(kind, operation, message).at(address);
         match self {
-            Self::Driver(error) | Self::Pool(PoolError::Backend(error)) => ours.with_source(error),
+            Self::Driver(error)
+            | Self::Pool(PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error))) => {
+                ours.with_source(error)
+            }
             Self::Pool(_) | Self::Refused(..) => ours,
         }
     }
@@ -69,6 +90,8 @@ fn driver(error: &tokio_postgres::Error) -> (StoreErrorKind, String) {
         return server(error);
     }
     let message = match error.source() {
+        // The driver has no type for it.
+        Some(source) if source.to_string() == "server does not support TLS" => no_tls("sslmode=disable"),
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     };
@@ -98,7 +121,7 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
     if code == &SqlState::PROTOCOL_VIOLATION && message.contains("startup parameter") {
         return with(
             StoreErrorKind::Config,
-            "this is a pooler: use `.pooler(true)` or add `pgbouncer=true` to the URL",
+            "this is a pooler: add `pgbouncer=true` to the URL, or in code use `.pooler(true)`",
         );
     }
     match code.code() {
@@ -111,9 +134,10 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
             (StoreErrorKind::Schema, migrate_remedy(message) + ", or name the schema, as in `billing.outbox_event`")
         }
         "42P01" | "42703" => (StoreErrorKind::Schema, migrate_remedy(message)),
-        "26000" | "42P05" => {
-            with(StoreErrorKind::Config, "behind a pooler, use `.pooler(true)` or add `pgbouncer=true` to the URL")
-        }
+        "26000" | "42P05" => with(
+            StoreErrorKind::Config,
+            "behind a pooler, add `pgbouncer=true` to the URL, or in code use `.pooler(true)`",
+        ),
         code => match code.get(..2).unwrap_or_default() {
             "08" | "53" | "57" | "58" => plain(StoreErrorKind::Unavailable),
             "28" => plain(StoreErrorKind::Denied),

@@ -13,9 +13,15 @@ use crate::types::{names, without};
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
-    let (above, limit, reserved) = (from(fetch.above), size(fetch.limit), size(reserved_for_ready(fetch.limit)));
-    let mut params: Vec<Param<'_>> =
-        vec![(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&reserved, Type::INT8)];
+    let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
+    let max_bytes = size(fetch.max_bytes);
+    let mut params: Vec<Param<'_>> = vec![
+        (&above, Type::INT8),
+        (&fetch.exclude, Type::INT8_ARRAY),
+        (&limit, Type::INT8),
+        (&share, Type::INT8),
+        (&max_bytes, Type::INT8),
+    ];
     let bounds = fetch.scope.as_ref().map(Bounds::of);
     if let Some(bounds) = &bounds {
         bounds.bind(&mut params);
@@ -40,26 +46,30 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
         match row.try_get(row::SEQ)? {
             // Ready rows come first, so what exceeds the limit are the last of the due ones.
             Some(_) if fetched.rows.len() == fetch.limit => {}
-            Some(seq) => fetched.rows.push(row::decode(seq, row)?),
+            Some(seq) => {
+                fetched.cut |= row.try_get::<_, bool>(row::REACHES_THE_LIMIT)?;
+                fetched.rows.push(row::decode(seq, row)?);
+            }
             None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
                 Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
                 None => {
                     fetched.interventions = row.try_get::<_, &str>(row::LOCKED_BY)?.parse().unwrap_or_default();
                     fetched.heads = row.try_get::<_, i32>(row::ATTEMPTS)? == 1;
+                    fetched.lease = row.try_get::<_, Option<Micros>>(row::CREATED_AT)?.map(Micros::mark);
                 }
             },
         }
     }
-    if fetched.rows.len() >= fetch.limit {
+    if fetched.rows.len() >= fetch.limit || fetched.cut {
         fetched.next_due = None;
     }
     Ok(fetched)
 }
 
-/// What rows without a due time get of the limit at least, however many are due: a third. Of a limit of one, nothing:
-/// due rows run out sooner.
-pub(crate) fn reserved_for_ready(limit: usize) -> usize {
-    if limit == 1 { 0 } else { limit.div_ceil(3) }
+/// The rows with a due time among `limit` where both kinds abound: a third, so that a storm of retries leaves most of the room
+/// to new events. A limit of one goes to them, since they run out sooner.
+pub(crate) fn share_of_due(limit: usize) -> usize {
+    limit.div_ceil(3)
 }
 
 /// Zero means from the lowest row, wherever that is.
@@ -67,9 +77,9 @@ pub(crate) fn from(above: i64) -> i64 {
     if above == 0 { i64::MIN } else { above }
 }
 
-/// A number of rows for SQL.
-pub(crate) fn size(rows: usize) -> i64 {
-    i64::try_from(rows).unwrap_or(i64::MAX)
+/// A number of rows or bytes for SQL.
+pub(crate) fn size(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn wait(due: Micros, now: Micros) -> Duration {

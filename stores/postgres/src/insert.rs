@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
@@ -32,6 +33,7 @@ fn one(row: &NewRow) -> Vec<Bind<'_>> {
         Bind::Int(Some(event.occurred_at().as_micros())),
         Bind::Text(row.locked_by()),
         Bind::Text(row.handler()),
+        Bind::Int(row.delay().map(micros)),
     ]
 }
 
@@ -53,6 +55,7 @@ fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
         ints(rows, |row| Some(row.envelope().occurred_at().as_micros())),
         texts(rows, NewRow::locked_by),
         texts(rows, NewRow::handler),
+        ints(rows, |row| row.delay().map(micros)),
     ]
 }
 
@@ -62,4 +65,9 @@ fn texts(rows: &[NewRow], column: impl Fn(&NewRow) -> Option<&str>) -> Bind<'_> 
 
 fn ints(rows: &[NewRow], column: impl Fn(&NewRow) -> Option<i64>) -> Bind<'_> {
     Bind::Ints(rows.iter().map(column).collect())
+}
+
+/// Events are delayed by 1,000 years at most.
+fn micros(delay: Duration) -> i64 {
+    i64::try_from(delay.as_micros()).unwrap_or(i64::MAX)
 }

@@ -18,12 +18,27 @@
 //! # }
 //! ```
 //!
+//! A certificate of the client's own is named in the URL (`sslcert`, `sslkey`). A connector of one's own, for what no URL can say, is given
+//! with the driver's configuration:
+//!
+//! ```no_run
+//! # async fn example(tls: tokio_postgres_rustls::MakeRustlsConnect) -> Result<(), Box<dyn std::error::Error>> {
+//! use pillarbox_postgres::PostgresOptions;
+//!
+//! let mut config = tokio_postgres::Config::new();
+//! config.host("db.internal").user("shop").dbname("shop").ssl_mode(tokio_postgres::config::SslMode::Require);
+//! let store = PostgresOptions::from_config(config, tls).connect().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` say where the database is and how
 //! it is trusted, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
 //! port's methods.
 
 mod adopt;
 mod claim;
+mod connector;
 mod error;
 mod fetch;
 mod insert;
@@ -34,6 +49,7 @@ mod ownership;
 mod plans;
 mod reclaim;
 mod row;
+mod rows;
 mod schema;
 mod scope;
 mod session;

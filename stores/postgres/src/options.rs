@@ -3,11 +3,15 @@ use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
+use pillarbox_core::store::operation;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Config, Socket};
 
 use crate::PostgresStore;
+use crate::connector::Connector;
 use crate::schema;
 use crate::session::Sessions;
-use crate::tls::Roots;
+use crate::tls::{Identity, Roots};
 use crate::url::Target;
 
 /// How to connect to a database, beyond what its URL says.
@@ -28,8 +32,9 @@ impl PostgresOptions {
     ///
     /// | Parameter | Meaning |
     /// |---|---|
-    /// | `sslmode` | `disable`, `prefer` (default), `require`: encrypted, not verified; `verify-ca`: issued by a trusted authority; `verify-full`: and for this host |
+    /// | `sslmode` | `disable`: plaintext; `prefer`, `allow`: TLS if the server offers it; `require`: encrypted, not verified; `verify-ca`: issued by a trusted authority; `verify-full`: and for this host. Default: `prefer` |
     /// | `sslrootcert` | PEM file of trusted authorities; without it, or as `system`, those of the operating system |
+    /// | `sslcert`, `sslkey` | PEM files of the client's own certificate and its key, for a server that asks for one |
     /// | `sslnegotiation` | `postgres` (default), `direct` (PostgreSQL 17) |
     /// | `pgbouncer` | `true`: see [`pooler`](Self::pooler) |
     /// | `options` | settings of the session, such as `-c search_path=billing` |
@@ -38,18 +43,34 @@ impl PostgresOptions {
     /// | `target_session_attrs` | default `read-write` if the URL names several hosts |
     /// | `application_name` | default `pillarbox` |
     ///
+    /// To another machine `prefer` and `allow` mean `require`: a password is never sent in clear there unless the URL says
+    /// `sslmode=disable`. Where the network is not trusted, use `verify-full`. A Unix socket has no TLS and needs none.
+    ///
     /// # Errors
     /// When the URL is malformed or a parameter is unknown; it says which, and what to write instead.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
-        let target = Target::parse(url)?;
+        Ok(Self::of(Target::parse(url)?))
+    }
+
+    /// Takes the driver's configuration and a connector for TLS, for what no URL can say: keys in hardware, certificates that are
+    /// renewed while the process runs, a verifier of one's own. `NoTls` is one too.
+    ///
+    /// The store opens connections with it and keeps them to itself: they need settings of their own, which a pool that is
+    /// shared with other code has not. As with a URL, [`SslMode::Prefer`](tokio_postgres::config::SslMode::Prefer), the driver's
+    /// default, means `Require` to another machine; plaintext there takes `SslMode::Disable`.
+    pub fn from_config<T>(config: Config, tls: T) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Self::of(Target::from_config(config, Connector::new(tls)))
+    }
+
+    fn of(target: Target) -> Self {
         let connect_timeout = target.config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
-        Ok(Self {
-            target,
-            table: TableName::default().to_string(),
-            pool_size: 4,
-            durable_marks: false,
-            connect_timeout,
-        })
+        Self { target, table: TableName::default().to_string(), pool_size: 4, durable_marks: false, connect_timeout }
     }
 
     /// The event table, such as `outbox_event` (default) or `billing.outbox_event`; its companions stand beside it.
@@ -93,6 +114,12 @@ impl PostgresOptions {
         self
     }
 
+    /// PEM files of the client's own certificate and its key, as `sslcert` and `sslkey` in the URL.
+    pub fn client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.target.tls.identity = Some(Identity { certificate: certificate.into(), key: key.into() });
+        self
+    }
+
     /// The SQL that [`migrate`](pillarbox_core::store::Store::migrate) runs on an empty database, without connecting to
     /// one.
     ///
@@ -120,9 +147,15 @@ impl PostgresOptions {
         if self.connect_timeout.is_zero() {
             return Err(refuse("setting `connect_timeout` is zero; give it at least a second".to_owned()));
         }
+        if self.target.connector.is_some()
+            && (self.target.tls.roots != Roots::System || self.target.tls.identity.is_some())
+        {
+            let problem = "a connector was given, beside which `ca_file` and `client_certificate` mean nothing";
+            return Err(refuse(format!("{problem}; give them to the connector")));
+        }
         let sessions = Sessions::new(self.target, self.pool_size, self.connect_timeout)?;
         sessions
-            .call("connect to PostgreSQL", async {
+            .call(operation::CONNECT, async {
                 let session = sessions.session().await?;
                 session.query("SELECT 1", &[]).await?;
                 session.finish();

@@ -1,36 +1,43 @@
 //! What order per key needs beside fetching: partitions in all rows, due rows in their place, and who may still commit.
 
-use pillarbox_core::store::Writers;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::store::{RowId, Writers};
 use tokio_postgres::types::Type;
 
 use crate::error::{Failure, no_row};
+use crate::row::Micros;
+use crate::rows::Rows;
+use crate::session::Param;
 use crate::store::Inner;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(store: &Inner, rows: &[(i64, u8)]) -> Result<(), Failure> {
-    if rows.is_empty() {
+pub(crate) async fn stamp(store: &Inner, stamps: &[(RowId, u8)]) -> Result<(), Failure> {
+    if stamps.is_empty() {
         return Ok(());
     }
-    let mut rows = rows.to_vec();
-    // In the same order everywhere: nodes that stamp the same rows wait for each other and not in a circle.
-    rows.sort_unstable();
-    let (seqs, partitions): (Vec<i64>, Vec<i16>) =
-        rows.into_iter().map(|(seq, partition)| (seq, i16::from(partition))).unzip();
+    let mut ascending: Vec<&(RowId, u8)> = stamps.iter().collect();
+    ascending.sort_unstable_by_key(|(row, _)| row.seq);
+    let partitions: Vec<i16> = ascending.iter().map(|(_, partition)| i16::from(*partition)).collect();
+    let rows = Rows::ascending(ascending.into_iter().map(|(row, _)| row));
+    let mut params: Vec<Param<'_>> = Vec::new();
+    rows.bind(&mut params);
+    params.push((&partitions, Type::INT2_ARRAY));
     let session = store.sessions.session().await?;
-    session.query(&store.sql.stamp, &[(&seqs, Type::INT8_ARRAY), (&partitions, Type::INT2_ARRAY)]).await?;
+    session.query(&store.sql.stamp, &params).await?;
     session.finish();
     Ok(())
 }
 
-/// Takes the due time from NEW rows whose time has come.
-pub(crate) async fn ripen(store: &Inner, seqs: &[i64]) -> Result<(), Failure> {
-    if seqs.is_empty() {
+/// Takes the due time from pending rows whose time has come.
+pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
+    if rows.is_empty() {
         return Ok(());
     }
-    let mut seqs = seqs.to_vec();
-    seqs.sort_unstable();
+    let rows = Rows::ascending(rows);
+    let mut params: Vec<Param<'_>> = Vec::new();
+    rows.bind(&mut params);
     let session = store.sessions.session().await?;
-    session.query(&store.sql.ripen, &[(&seqs, Type::INT8_ARRAY)]).await?;
+    session.query(&store.sql.ripen, &params).await?;
     session.finish();
     Ok(())
 }
@@ -41,5 +48,13 @@ pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let rows = session.query(&store.sql.writers, &[]).await?;
     session.finish();
     let row = rows.first().ok_or_else(no_row)?;
-    Ok(Writers { highest: row.try_get(0)?, open: Some(row.try_get(1)?) })
+    Ok(Writers { highest: row.try_get(0)?, open: Some(row.try_get(1)?), prepared: row.try_get(2)? })
+}
+
+/// The database's time.
+pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.now, &[]).await?;
+    session.finish();
+    Ok(rows.first().ok_or_else(no_row)?.try_get::<_, Micros>(0)?.into())
 }

@@ -6,7 +6,7 @@
 //!                      │  ▲  acquire: another lives  │ ▲────┘
 //!                      │  └──────────── standby ◀────┘
 //!                      ▼
-//!            leave, or any node's acquire after expires_at: the row is deleted, its partitions are free
+//!            leave, or any node's acquire after the lease ended: the row is deleted, its partitions are free
 //! ```
 //!
 //! The node's row is the lease; partitions point to it. Whoever changes membership or ownership first locks partition 0,
@@ -16,37 +16,43 @@
 //! - A settle holds the node's row (`FOR KEY SHARE`) while it changes events. A takeover deletes the row, so it waits for
 //!   settles under way, and later ones find no row: the new owner sees everything the old one recorded, and nothing comes
 //!   after.
-//! - A renewal updates the row if its lease has not ended. Where it meets a takeover, one of them waits and then finds the
-//!   row gone, or renewed. In both cases the database decides, by its own clock.
+//! - A renewal updates the row as long as it is there. Where it meets a takeover, one of them waits and then finds the row
+//!   gone, or renewed. Which leases have ended is judged by a [`LeaseClock`](pillarbox_core::store::LeaseClock).
 
 use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Partitions, Renewal};
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Partitions, Renewal};
+use pillarbox_core::store::{Judged, NodeStatus, refusal};
+use tokio::time::Instant;
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use crate::error::{Failure, migrate_remedy};
 use crate::fetch::wait;
 use crate::row::Micros;
-use crate::session::Session;
+use crate::session::{Param, Session};
 use crate::settle::micros;
+use crate::sql::qualified;
 use crate::store::Inner;
+use crate::upkeep::overview;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
-    for row in transaction.query_typed(&store.sql.live_nodes, &[]).await? {
-        let (other, other_mode): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
-        // A mode of a later release is unknown here, and so is whether it would tolerate this one.
-        if !other_mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known)) {
-            let problem = format!(
-                "node `{other}` runs in mode `{other_mode}` on this table, beside which `{mode}` cannot run; stop it, \
-                 or start this node in the same mode"
-            );
-            return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
-        }
+    // A mode of a later release is unknown here, and so is whether it would tolerate this one.
+    let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known));
+    let judged = judge(store, &transaction).await?;
+    if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
+        let problem = refusal::other_mode(other.node.as_str(), &other.mode, mode);
+        return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
+    }
+    // As long as its row is there, a node may renew.
+    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+    if !ended.is_empty() {
+        clear(store, &transaction, &ended).await?;
     }
     let (id, name, lease) = (node.as_str(), mode.name(), micros(lease));
     transaction.query_typed(&store.sql.join, &[(&id, Type::TEXT), (&name, Type::TEXT), (&lease, Type::INT8)]).await?;
@@ -56,7 +62,7 @@ pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Durati
 }
 
 pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Failure> {
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     let id = node.as_str();
     // Asked once a second by every standby, so the usual answer takes no lock and writes nothing.
     let rows = session.query(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
@@ -69,8 +75,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     }
 
     let transaction = locked(store, &mut session).await?;
-    transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    clear_ended(store, &transaction).await?;
     let rows = transaction.query_typed(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
     let found = Probe::read(&rows)?;
     let answer = match found.answer() {
@@ -85,62 +90,134 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     Ok(answer)
 }
 
-pub(crate) async fn renew(store: &Inner, node: &NodeId, lease: Duration) -> Result<Renewal, Failure> {
+pub(crate) async fn renew(
+    store: &Inner,
+    node: &NodeId,
+    lease: Duration,
+    last: Option<LeaseMark>,
+) -> Result<Renewal, Failure> {
     let session = store.sessions.lease_session().await?;
-    let (id, lease) = (node.as_str(), micros(lease));
-    let renewed = session.query(&store.sql.renew, &[(&id, Type::TEXT), (&lease, Type::INT8)]).await?;
+    let (id, lease, known) = (node.as_str(), micros(lease), last.map(|last| last.0));
+    let params: [Param<'_>; 3] = [(&id, Type::TEXT), (&lease, Type::INT8), (&known, Type::INT8)];
+    let renewed = session.query(&store.sql.renew, &params).await?;
+    let mark = |rows: &[Row]| -> Result<Option<LeaseMark>, Failure> {
+        Ok(rows.first().map(|row| row.try_get::<_, Micros>(0)).transpose()?.map(Micros::mark))
+    };
+    let answer = match mark(&renewed)? {
+        Some(mark) => Renewal::Renewed { mark },
+        None if last.is_none() => Renewal::Lost,
+        None => {
+            let found = mark(&session.query(&store.sql.lease_end, &params[..1]).await?)?;
+            if found < last && found.is_some() { Renewal::WentBack } else { Renewal::Lost }
+        }
+    };
     session.finish();
-    Ok(if renewed.is_empty() { Renewal::Lost } else { Renewal::Renewed })
+    Ok(answer)
 }
 
 pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
-    let mut session = store.sessions.lease_session().await?;
+    let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
-    give(store, &transaction, node, Partitions::ALL).await?;
-    transaction.query_typed(&store.sql.leave, &[(&node.as_str(), Type::TEXT)]).await?;
+    let id = node.as_str();
+    transaction.query_typed(&store.sql.leave_partitions, &[(&id, Type::TEXT)]).await?;
+    transaction.query_typed(&store.sql.leave, &[(&id, Type::TEXT)]).await?;
     transaction.commit().await?;
     session.finish();
     Ok(())
 }
 
-/// Frees those of `partitions` that the node owns.
+/// Clears away a node that has not renewed its lease since it was seen.
+pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Failure> {
+    let mut session = store.sessions.session().await?;
+    let transaction = locked(store, &mut session).await?;
+    let evicted = delete(store, &transaction, seen).await?;
+    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    transaction.commit().await?;
+    session.finish();
+    Ok(evicted)
+}
+
+/// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
+pub(crate) async fn clear_ended(store: &Inner, transaction: &Transaction<'_>) -> Result<Judged, Failure> {
+    let judged = judge(store, transaction).await?;
+    clear(store, transaction, &judged.ended).await?;
+    Ok(judged)
+}
+
+async fn judge(store: &Inner, transaction: &Transaction<'_>) -> Result<Judged, Failure> {
+    let asked = Instant::now();
+    let (nodes, now) = overview::statuses(&transaction.query_typed(&store.sql.nodes, &[]).await?)?;
+    Ok(now.map(|now| store.lease_clock.judge(nodes, now, asked)).unwrap_or_default())
+}
+
+async fn clear(store: &Inner, transaction: &Transaction<'_>, nodes: &[NodeStatus]) -> Result<(), Failure> {
+    for node in nodes {
+        delete(store, transaction, node).await?;
+    }
+    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    Ok(())
+}
+
+/// Deletes the row of a node that has not renewed its lease since it was seen; returns whether it did.
+async fn delete(store: &Inner, transaction: &Transaction<'_>, seen: &NodeStatus) -> Result<bool, Failure> {
+    let (id, expires_at) = (seen.node.as_str(), seen.expires_at.as_micros());
+    let values: [Param<'_>; 2] = [(&id, Type::TEXT), (&expires_at, Type::INT8)];
+    Ok(!transaction.query_typed(&store.sql.evict, &values).await?.is_empty())
+}
+
+/// Frees those of `given` that the node owns under the epochs named.
 pub(crate) async fn give(
     store: &Inner,
     transaction: &Transaction<'_>,
     node: &NodeId,
-    partitions: Partitions,
+    given: &Epochs,
 ) -> Result<(), Failure> {
-    change(&store.sql.give_partitions, transaction, node, partitions).await
+    let (partitions, epochs): (Vec<i16>, Vec<i64>) =
+        given.iter().map(|(partition, epoch)| (i16::from(partition), epoch)).unzip();
+    let values: [Param<'_>; 3] =
+        [(&node.as_str(), Type::TEXT), (&partitions, Type::INT2_ARRAY), (&epochs, Type::INT8_ARRAY)];
+    transaction.query_typed(&store.sql.give_partitions, &values).await?;
+    Ok(())
 }
 
-/// Makes the node the owner of `partitions`, which are free.
+/// Makes the node the owner of `partitions`, which are free; returns the epochs under which it owns them.
 pub(crate) async fn take(
     store: &Inner,
     transaction: &Transaction<'_>,
     node: &NodeId,
     partitions: Partitions,
-) -> Result<(), Failure> {
-    change(&store.sql.take_partitions, transaction, node, partitions).await
-}
-
-async fn change(
-    statement: &str,
-    transaction: &Transaction<'_>,
-    node: &NodeId,
-    partitions: Partitions,
-) -> Result<(), Failure> {
+) -> Result<Epochs, Failure> {
     let (id, partitions): (&str, Vec<i16>) = (node.as_str(), partitions.iter().map(i16::from).collect());
-    transaction.query_typed(statement, &[(&id, Type::TEXT), (&partitions, Type::INT2_ARRAY)]).await?;
-    Ok(())
+    let values: [Param<'_>; 2] = [(&id, Type::TEXT), (&partitions, Type::INT2_ARRAY)];
+    let mut taken = Vec::with_capacity(partitions.len());
+    for row in transaction.query_typed(&store.sql.take_partitions, &values).await? {
+        let (partition, epoch): (i16, i64) = (row.try_get(0)?, row.try_get(1)?);
+        taken.extend(u8::try_from(partition).ok().map(|partition| (partition, epoch)));
+    }
+    Ok(taken.into_iter().collect())
 }
 
 /// Begins a transaction that is alone in changing membership and ownership.
 pub(crate) async fn locked<'a>(store: &Inner, session: &'a mut Session) -> Result<Transaction<'a>, Failure> {
     let transaction = session.transaction().await?;
-    if transaction.query_typed(&store.sql.lock, &[]).await?.is_empty() {
-        return Err(no_partitions());
+    let locked = transaction.query_typed(&store.sql.lock, &[]).await;
+    let is_held = |error: &tokio_postgres::Error| error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
+    match locked {
+        Ok(rows) if rows.is_empty() => return Err(no_partitions()),
+        Ok(_) => {}
+        Err(error) if is_held(&error) => return Err(lock_is_held(store)),
+        Err(error) => return Err(error.into()),
     }
     Ok(transaction)
+}
+
+fn lock_is_held(store: &Inner) -> Failure {
+    let partition = qualified(&store.table, &store.table.beside("partition"));
+    let problem = format!(
+        "another transaction has held the row of partition 0 in {partition} for 10 s, which nodes lock to join, leave and \
+         take over; end it: `select * from pg_stat_activity where state like 'idle in transaction%'` may show it"
+    );
+    Failure::Refused(StoreErrorKind::Contention, problem)
 }
 
 fn no_partitions() -> Failure {

@@ -24,9 +24,8 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     }
 
     let transaction = ownership::locked(store, &mut session).await?;
-    let cleared = transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
-    let freed: i64 = if thorough || !cleared.is_empty() {
+    let judged = ownership::clear_ended(store, &transaction).await?;
+    let freed: i64 = if thorough || !judged.ended.is_empty() {
         if store.sessions.is_pooled() {
             transaction.batch_execute(BY_INDEX).await?;
         }
@@ -34,7 +33,8 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     } else {
         0
     };
-    let found = Membership::read(&transaction.query_typed(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
+    let mut found = Membership::read(&transaction.query_typed(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
+    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
     transaction.commit().await?;
     session.finish();
     Ok(found.answer(u64::try_from(freed).unwrap_or(0)))

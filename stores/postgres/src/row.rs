@@ -3,6 +3,7 @@ use std::error::Error;
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
+use pillarbox_core::ownership::LeaseMark;
 use pillarbox_core::settle::Status;
 use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 use tokio_postgres::types::{FromSql, Type, accepts};
@@ -27,20 +28,32 @@ const STATUS: usize = 15;
 const PARTITION: usize = 16;
 const HANDLER: usize = 17;
 pub(crate) const LOCKED_BY: usize = 18;
+/// Of `fetch.sql` alone.
+pub(crate) const REACHES_THE_LIMIT: usize = 19;
 
 /// Reads a row. What makes no event is handed over as broken, so that it does not stop its neighbours.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
     // A negative number of attempts counts as none, here and when the row is settled.
     let attempts = u32::try_from(row.try_get::<_, i32>(ATTEMPTS)?);
-    let timed = row.try_get::<_, Option<Micros>>(AVAILABLE_AT)?.is_some();
+    let timed = due_at(row)?.is_some();
     let event = attempts.map_err(|_| "attempts is negative".to_owned()).and_then(|n| event(seq, row, n, timed));
     Ok(match event {
         Ok(event) => FetchedRow::Row(event),
         Err(reason) => {
             let (partition, key) = (partition(row).ok().flatten(), order_key(row));
-            FetchedRow::Broken(BrokenRow { seq, attempts: attempts.unwrap_or(0), timed, partition, key, reason })
+            let (attempts, event_id) = (attempts.unwrap_or(0), EventId::from_stored(row.try_get(EVENT_ID)?));
+            let handler = row.try_get::<_, Option<&str>>(HANDLER)?.map(Box::from);
+            FetchedRow::Broken(BrokenRow { seq, event_id, handler, attempts, timed, partition, key, reason })
         }
     })
+}
+
+/// When a row is due, if it has a due time: as `{is_timed}` in the statements has it.
+pub(crate) fn due_at(row: &tokio_postgres::Row) -> Result<Option<Micros>, tokio_postgres::Error> {
+    let (available_at, created_at): (Option<Micros>, Option<Micros>) =
+        (row.try_get(AVAILABLE_AT)?, row.try_get(CREATED_AT)?);
+    let is_new = row.try_get::<_, i16>(STATUS)? == Status::New.code();
+    Ok(available_at.filter(|due| !is_new || created_at.is_none_or(|created| *due > created)))
 }
 
 /// What a row is ordered by, as far as it can be read.
@@ -123,6 +136,13 @@ fn column<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Res
 /// A `timestamptz` as microseconds since 1970, exact and without a limit: `infinity` is the end of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Micros(pub(crate) i64);
+
+impl Micros {
+    /// The end of a lease as what a renewal leaves in the node's row.
+    pub(crate) fn mark(self) -> LeaseMark {
+        LeaseMark(self.0.saturating_sub(EPOCH_2000))
+    }
+}
 
 impl From<Micros> for Timestamp {
     fn from(micros: Micros) -> Self {

@@ -1,31 +1,85 @@
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::TableName;
+use pillarbox_core::store::{SchemaVersion, TableName};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use crate::adopt;
 use crate::error::{Failure, migrate_remedy};
-use crate::sql::{qualified, render};
+use crate::sql::{qualified, render, without_comments};
 use crate::store::Inner;
 
-/// What each version added, in ascending order; a released file never changes.
-const MIGRATIONS: [(i32, &str); 4] = [
-    (1, OUTBOX),
-    (2, include_str!("../migrations/0002_dead_events.sql")),
-    (3, include_str!("../migrations/0003_handlers.sql")),
-    (4, include_str!("../migrations/0004_heads.sql")),
+/// The versions in ascending order. A released file never changes.
+const MIGRATIONS: [Migration; 8] = [
+    Migration { sql: OUTBOX, ..Migration::new(1, 1) },
+    Migration { indexes: include_str!("../migrations/0002_dead_events.sql"), ..Migration::new(2, 1) },
+    Migration { sql: include_str!("../migrations/0003_handlers.sql"), ..Migration::new(3, 3) },
+    Migration {
+        indexes: include_str!("../migrations/0004_heads_index.sql"),
+        sql: include_str!("../migrations/0004_heads.sql"),
+        ..Migration::new(4, 4)
+    },
+    Migration { sql: include_str!("../migrations/0005_compatibility.sql"), ..Migration::new(5, 4) },
+    Migration {
+        indexes: include_str!("../migrations/0006_undelayed_indexes.sql"),
+        sql: include_str!("../migrations/0006_undelayed.sql"),
+        ..Migration::new(6, 6)
+    },
+    Migration { sql: include_str!("../migrations/0007_numbers.sql"), ..Migration::new(7, 6) },
+    Migration { sql: include_str!("../migrations/0008_leases.sql"), ..Migration::new(8, 6) },
 ];
+
+/// The SQL that leads to a version from the one before.
+#[derive(Clone, Copy)]
+struct Migration {
+    version: i64,
+    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
+    compatible_from: i64,
+    /// Statements that create indexes. On tables that are there they run first, one by one and beside the writers.
+    indexes: &'static str,
+    /// The rest, in one transaction. It locks one of the tables that nodes use and no other: nodes lock them in an order of their
+    /// own, and neither would ever wait for the other in a circle.
+    sql: &'static str,
+}
+
+impl Migration {
+    const fn new(version: i64, compatible_from: i64) -> Self {
+        Self { version, compatible_from, indexes: "", sql: "" }
+    }
+
+    /// The record of it. The first versions had no column for what can run on them.
+    fn record(&self) -> String {
+        let Self { version, compatible_from, .. } = self;
+        if *version < RECORDS_COMPATIBILITY {
+            format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n")
+        } else {
+            format!(
+                "INSERT INTO {{migration}} (\"version\", \"compatible_from\") VALUES ({version}, {compatible_from});\n"
+            )
+        }
+    }
+}
+
+/// The version from which on a version records the oldest one that is compatible.
+const RECORDS_COMPATIBILITY: i64 = 5;
 const OUTBOX: &str = include_str!("../migrations/0001_outbox.sql");
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
+const BLOCKERS: &str = include_str!("../sql/blockers.sql");
 const TABLE_EXISTS: &str = include_str!("../sql/table_exists.sql");
 
 /// The version this release needs.
-fn latest() -> i32 {
-    MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or_default()
+fn latest() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
-pub(crate) fn script(table: &TableName, applied: i32) -> String {
+pub(crate) fn script(table: &TableName, applied: i64) -> String {
     compose(table, applied, OUTBOX)
 }
 
@@ -39,7 +93,7 @@ fn adoption(table: &TableName, adopt: &str) -> String {
 /// Where version 1 goes on to indexes and the other tables.
 const AFTER_THE_EVENT_TABLE: &str = "CREATE INDEX {ready_index}";
 
-fn compose(table: &TableName, applied: i32, first: &str) -> String {
+fn compose(table: &TableName, applied: i64, first: &str) -> String {
     let mut script = String::new();
     if applied == 0 {
         if let Some(schema) = table.schema() {
@@ -47,10 +101,10 @@ fn compose(table: &TableName, applied: i32, first: &str) -> String {
         }
         script.push_str(MIGRATION_TABLE);
     }
-    let migrations = std::iter::once((1, first)).chain(MIGRATIONS.into_iter().skip(1));
-    for (version, migration) in migrations.filter(|(version, _)| *version > applied) {
-        script.push_str(&format!("\n-- Version {version}\n\n{migration}"));
-        script.push_str(&format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n"));
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+        let Migration { version, indexes, sql, .. } = *migration;
+        let sql = if version == 1 { first } else { sql };
+        script.push_str(&format!("\n-- Version {version}\n\n{indexes}{sql}{}", migration.record()));
     }
     render(&script, table)
 }
@@ -59,36 +113,201 @@ fn create_schema(schema: &str) -> String {
     format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n")
 }
 
-/// Runs what is missing in one transaction, one process at a time. An outbox-java table is adopted.
+/// Creates or upgrades the tables, one process at a time. An outbox-java table is adopted.
 ///
-/// The lock is the transaction's, so it cannot outlive it. Where nothing is missing nothing is locked or written, and no
-/// privilege to create tables is needed.
-pub(crate) async fn migrate(store: &Inner) -> Result<(), Failure> {
+/// New tables come in one transaction. Those that are there are upgraded version by version while their writers go on: indexes are
+/// built concurrently, and no statement waits for a lock for longer than [`LOCK_WAIT`], since all that need the table queue
+/// behind one that waits. What did not get its lock is tried again for as long as `patience`.
+///
+/// Where nothing is missing nothing is locked or written, and no privilege to create tables is needed.
+pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
+    if is_migrated(store).await? {
+        return Ok(());
+    }
+    // The lock of migrations is held by a connection of its own: an index is built concurrently outside of any transaction.
+    let (client, mut wire) = store.sessions.connect().await?;
+    let mut work = pin!(migrate_alone(store, &client, patience));
+    poll_fn(|cx| {
+        while let Poll::Ready(message) = wire.poll_message(cx) {
+            let closed =
+                || Failure::Refused(StoreErrorKind::Unavailable, "the server closed the connection".to_owned());
+            match message {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(error.into())),
+                None => return Poll::Ready(Err(closed())),
+            }
+        }
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// How long a migration tries to get the locks it needs, before it says who keeps them.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a statement of a migration waits for a lock.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How long the others have the table for themselves before it is tried again.
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
+/// How often a process asks whether another one's migration has ended.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Begins the transaction that holds the lock of migrations, for as long as they take.
+const BEGIN_GUARD: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// Migrates while `client` holds the lock of migrations. The lock is its transaction's, so it cannot outlive the connection.
+async fn migrate_alone(store: &Inner, client: &Client, patience: Duration) -> Result<(), Failure> {
+    // An index that is built waits until all transactions have ended that have a snapshot. So who waits for the lock does it in
+    // short ones, and who has it keeps none.
+    let lock = format!("pillarbox migration of {}", store.table);
+    let locked = "SELECT pg_try_advisory_xact_lock(hashtextextended($1::text, 0))";
+    loop {
+        client.batch_execute(BEGIN_GUARD).await?;
+        if client.query_typed_one(locked, &[(&lock, Type::TEXT)]).await?.try_get(0)? {
+            break;
+        }
+        client.batch_execute("ROLLBACK").await?;
+        sleep(ASK_EVERY).await;
+    }
+    forget_snapshot(client).await?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match advance(store).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(failure) if failure.is_lock_timeout() => {
+                let blockers = blockers(client, &store.table).await?;
+                forget_snapshot(client).await?;
+                if Instant::now() >= deadline {
+                    let problem = format!(
+                        "the tables of {} are in use: {blockers}; end what keeps them, and migrate again",
+                        store.table
+                    );
+                    return Err(Failure::Refused(StoreErrorKind::Contention, problem));
+                }
+                tracing::warn!(table = %store.table, %blockers, "a migration waits for its turn; trying again");
+                sleep(LOCK_PAUSE).await;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+/// The answer of a statement with values keeps its snapshot until the next one; that of a plain statement does not.
+async fn forget_snapshot(client: &Client) -> Result<(), Failure> {
+    Ok(client.batch_execute("SELECT 1").await?)
+}
+
+/// Applies the next version, or all if there are no tables; says whether nothing is left to do.
+async fn advance(store: &Inner) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
-    if applied(&transaction, &store.table).await? < latest() {
-        // A migration may take its time and wait for others; the call has its own deadline.
-        transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
-        let lock = format!("pillarbox migration of {}", store.table);
-        let locked = "SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))";
-        transaction.query_typed(locked, &[(&lock, Type::TEXT)]).await?;
-        // Another process may have done it while this one waited.
-        let applied = applied(&transaction, &store.table).await?;
-        if applied < latest() {
-            let adopt = if applied == 0 { adopt::script(&transaction, &store.table).await? } else { None };
-            let mut script = match adopt {
-                Some(adopt) => adoption(&store.table, &adopt),
-                None => script(&store.table, applied),
-            };
-            if let Some(schema) = store.table.schema() {
-                script = without_existing_schema(&transaction, schema, script).await?;
-            }
-            transaction.batch_execute(&script).await?;
+    let applied = applied(&transaction, &store.table).await?;
+    let Some(next) = MIGRATIONS.iter().find(|migration| migration.version > applied) else {
+        transaction.commit().await?;
+        session.finish();
+        return Ok(true);
+    };
+    if applied == 0 {
+        transaction.batch_execute(&limits()).await?;
+        let mut script = match adopt::script(&transaction, &store.table).await? {
+            Some(adopt) => adoption(&store.table, &adopt),
+            None => script(&store.table, applied),
+        };
+        if let Some(schema) = store.table.schema() {
+            script = without_existing_schema(&transaction, schema, script).await?;
         }
+        transaction.batch_execute(&script).await?;
+        transaction.commit().await?;
+        session.finish();
+        return Ok(true);
     }
     transaction.commit().await?;
     session.finish();
+    build(store, &without_comments(&render(next.indexes, &store.table))).await?;
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    transaction.batch_execute(&limits()).await?;
+    transaction.batch_execute(&render(&format!("{}{}", next.sql, next.record()), &store.table)).await?;
+    transaction.commit().await?;
+    session.finish();
+    Ok(false)
+}
+
+/// What holds in a transaction of a migration: it may take its time, but not wait for others; the call has its own deadline.
+fn limits() -> String {
+    format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}", LOCK_WAIT.as_millis())
+}
+
+/// Creates indexes while the writers go on. One that an interrupted migration has left behind unfinished is built anew.
+async fn build(store: &Inner, indexes: &str) -> Result<(), Failure> {
+    for create in indexes.split(";\n").map(str::trim).filter(|statement| !statement.is_empty()) {
+        let session = store.sessions.session().await?;
+        // It waits for transactions that have begun, and nobody waits for it.
+        if !store.sessions.is_pooled() {
+            session.query("SET statement_timeout = 0", &[]).await?;
+            session.query("SET lock_timeout = 0", &[]).await?;
+        }
+        let name = create.trim_start_matches("CREATE INDEX ").split(" ON ").next().unwrap_or_default();
+        let name = render(&format!("{{of_schema}}{name}"), &store.table);
+        let found = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1::text)";
+        let found = session.query(found, &[(&name, Type::TEXT)]).await?;
+        let is_valid = found.first().map(|row| row.try_get::<_, bool>(0)).transpose()?;
+        if is_valid == Some(false) {
+            session.query(&format!("DROP INDEX CONCURRENTLY {name}"), &[]).await?;
+        }
+        if is_valid != Some(true) {
+            session.query(&create.replacen("CREATE INDEX", "CREATE INDEX CONCURRENTLY", 1), &[]).await?;
+        }
+        // The session has other settings than the engine's: it is closed.
+    }
     Ok(())
+}
+
+/// The sessions that keep the tables from being changed, the oldest transaction first, in words.
+async fn blockers(client: &Client, table: &TableName) -> Result<String, Failure> {
+    let names = tables(table);
+    let rows = client.query_typed(BLOCKERS, &[(&names, Type::TEXT_ARRAY)]).await?;
+    let mut blockers = Vec::new();
+    for row in &rows {
+        let (pid, application, state): (i32, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let (age, query): (i64, String) = (row.try_get(3)?, row.try_get(4)?);
+        blockers.push(format!("pid {pid} ({application}{state}, in a transaction for {age} s): {}", beginning(&query)));
+    }
+    Ok(if blockers.is_empty() { "what held them has ended since".to_owned() } else { blockers.join("; ") })
+}
+
+/// The beginning of a statement, which ends before the first value in it: what a program writes is nobody else's business.
+fn beginning(query: &str) -> String {
+    let mut before = ' ';
+    let is_value = |c: char| {
+        let starts_number = c.is_ascii_digit() && !before.is_alphanumeric() && before != '_';
+        before = c;
+        c == '\'' || c == '$' || starts_number
+    };
+    let end = query.find(is_value).unwrap_or(query.len());
+    let words: Vec<&str> = query[..end].split_whitespace().collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None if end < query.len() => text + " …",
+        None => text,
+    }
+}
+
+/// Whether nothing is missing.
+async fn is_migrated(store: &Inner) -> Result<bool, Failure> {
+    let mut session = store.sessions.session().await?;
+    let transaction = session.transaction().await?;
+    let applied = applied(&transaction, &store.table).await?;
+    transaction.commit().await?;
+    session.finish();
+    Ok(applied >= latest())
+}
+
+/// All tables of an outbox, quoted.
+fn tables(table: &TableName) -> Vec<String> {
+    let beside = ["node", "partition", "migration"].map(|role| table.beside(role));
+    std::iter::once(table.event().to_owned()).chain(beside).map(|name| qualified(table, &name)).collect()
 }
 
 /// `CREATE SCHEMA IF NOT EXISTS` wants the privilege to create schemas even where there is nothing to do.
@@ -105,11 +324,7 @@ async fn without_existing_schema(
 /// Verifies that every table is there and of the version this release needs.
 pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let table = &store.table;
-    let roles = ["node", "partition", "migration"];
-    let names: Vec<String> = std::iter::once(table.event().to_owned())
-        .chain(roles.map(|role| table.beside(role)))
-        .map(|name| qualified(table, &name))
-        .collect();
+    let names = tables(table);
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
     let missing = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL";
@@ -119,40 +334,47 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
         let problem = format!("missing tables: {}", missing.join(", ").replace('"', ""));
         return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
     }
-    let applied = applied(&transaction, table).await?;
-    if applied < latest() {
-        let problem = format!("the tables of {table} are of version {applied}, this release needs {}", latest());
-        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
-    }
+    let found = found(&transaction, table).await?;
+    found.refuse_unusable(&table.to_string(), latest()).map_err(unusable)?;
     transaction.commit().await?;
     session.finish();
     Ok(())
 }
 
-/// The version the tables have, zero if there are none; an error if it is newer than this release knows.
-async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i32, Failure> {
+/// The version the tables have, zero if there are none; an error if this release cannot run on them because they are newer.
+async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i64, Failure> {
+    let found = found(transaction, table).await?;
+    found.refuse_newer(&table.to_string(), latest()).map_err(unusable)?;
+    Ok(found.applied)
+}
+
+fn unusable(problem: String) -> Failure {
+    Failure::Refused(StoreErrorKind::Schema, problem)
+}
+
+async fn found(transaction: &Transaction<'_>, table: &TableName) -> Result<SchemaVersion, Failure> {
     // Read from the catalog itself: `to_regclass` may answer from a cache that does not know yet what another process
     // committed while this transaction waited for the lock.
     let (migration, schema) = (table.beside("migration"), table.schema());
     if transaction.query_typed(TABLE_EXISTS, &[(&migration, Type::TEXT), (&schema, Type::TEXT)]).await?.is_empty() {
-        return Ok(0);
+        return Ok(SchemaVersion { applied: 0, compatible_from: None });
     }
     let name = qualified(table, &migration);
-    let version = format!("SELECT coalesce(max(\"version\"), 0) FROM {name}");
-    let version: i32 = transaction.query_typed_one(&version, &[]).await?.try_get(0)?;
-    if version > latest() {
-        let problem = format!(
-            "the tables of {table} are of version {version}, newer than the {} this release knows; upgrade Pillarbox",
-            latest()
-        );
-        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
-    }
-    Ok(version)
+    let newest = async |column: &str| -> Result<Option<i64>, Failure> {
+        let newest = format!("SELECT \"{column}\"::bigint FROM {name} ORDER BY \"version\" DESC LIMIT 1");
+        let rows = transaction.query_typed(&newest, &[]).await?;
+        Ok(rows.first().map_or(Ok(None), |row| row.try_get(0))?)
+    };
+    let applied = newest("version").await?.unwrap_or(0);
+    // Older tables have no such column, and nobody asks.
+    let compatible_from = if applied > latest() { newest("compatible_from").await? } else { None };
+    Ok(SchemaVersion { applied, compatible_from })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plans::{Setting, execute, with_table};
 
     #[test]
     fn an_adoption_creates_all_but_the_event_table() {
@@ -161,6 +383,58 @@ mod tests {
         let created = |sql: &str| sql.lines().filter(|line| line.starts_with("CREATE")).count();
         assert_eq!(created(&adopted), created(&whole) - 1, "{adopted}");
         assert!(adopted.contains("-- Adopted.") && !adopted.contains("CREATE TABLE \"outbox_event\" ("), "{adopted}");
+    }
+
+    #[tokio::test]
+    async fn a_migration_that_gets_no_lock_says_who_keeps_the_table() {
+        with_table(Setting::WithoutStatistics, async |store| {
+            let inner = store.inner();
+            let table = qualified(&inner.table, inner.table.event());
+            let migrations = qualified(&inner.table, &inner.table.beside("migration"));
+            execute(store, &format!("DELETE FROM {migrations} WHERE version >= 7")).await;
+            let mut session = inner.sessions.session().await.expect("a session");
+            let open = session.transaction().await.expect("begins");
+            let insert = format!("INSERT INTO {table} (event_id, event_type, payload) VALUES ('secret', 't', '1')");
+            open.batch_execute(&insert).await.expect("inserts");
+            let pid: i32 = open.query_typed_one("SELECT pg_backend_pid()", &[]).await.expect("asks").get(0);
+            open.batch_execute(&insert.replace("secret", "another")).await.expect("inserts");
+            let refused = migrate(inner, Duration::ZERO).await.expect_err("it gets no lock");
+            let Failure::Refused(StoreErrorKind::Contention, text) = refused else { panic!("{refused:?}") };
+            for part in [&*format!("pid {pid} "), "idle in transaction", "INSERT INTO", "migrate again"] {
+                assert!(text.contains(part), "{part} is missing in: {text}");
+            }
+            assert!(!text.contains("another") && !text.contains("secret"), "{text}");
+            open.commit().await.expect("commits");
+            migrate(inner, Duration::ZERO).await.expect("migrates");
+        })
+        .await;
+    }
+
+    #[test]
+    fn a_transaction_of_a_migration_locks_one_table() {
+        for Migration { version, indexes, sql, compatible_from } in MIGRATIONS.into_iter().skip(1) {
+            let sql = without_comments(sql);
+            let tables = ["{event}", "{node}", "{partition}"].into_iter().filter(|table| sql.contains(table));
+            assert!(tables.count() <= 1, "version {version}: {sql}");
+            assert!(!sql.contains("CREATE INDEX") && !indexes.contains("UNIQUE"), "version {version}: {sql}");
+            assert!(compatible_from <= version, "version {version}");
+        }
+        assert!(MIGRATIONS.is_sorted_by_key(|migration| (migration.version, migration.compatible_from)));
+        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.compatible_from));
+    }
+
+    #[test]
+    fn a_statement_is_shown_up_to_its_first_value() {
+        for (query, shown) in [
+            ("INSERT INTO orders_2 (id, card)\n  VALUES ('o-1', 4711)", "INSERT INTO orders_2 (id, card) VALUES ( …"),
+            ("UPDATE t SET a = 17", "UPDATE t SET a = …"),
+            ("DELETE FROM t WHERE a = $1", "DELETE FROM t WHERE a = …"),
+            ("COMMIT", "COMMIT"),
+            ("", ""),
+        ] {
+            assert_eq!(beginning(query), shown);
+        }
+        assert_eq!(beginning(&"é".repeat(100)).chars().count(), 81);
     }
 
     #[test]

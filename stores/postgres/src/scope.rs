@@ -2,28 +2,29 @@
 //!
 //! Every condition is in the text or not: asked at run time whether it applies, it would cost each row of each fetch.
 
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::{Heads, OrderKey, Scope};
 use tokio_postgres::types::Type;
 
 use crate::session::Param;
 
-/// $5 the first and $6 the last partition. A partition that does not exist is as good as none.
+/// $6 the first and $7 the last partition. A partition that does not exist is as good as none.
 const OF_THESE_PARTITIONS: &str = r#"
-      AND ("partition" BETWEEN $5::smallint AND $6::smallint OR "partition" IS NULL
+      AND ("partition" BETWEEN $6::smallint AND $7::smallint OR "partition" IS NULL
           OR "partition" NOT BETWEEN 0 AND 255)"#;
 
-/// $7 keys and $8 handlers to leave out. Rows without a key stay in, and a missing handler is a handler like any other.
+/// $9 keys and $10 handlers to leave out. Rows without a key stay in, and a missing handler is a handler like any other.
 const WITHOUT_KEYS: &str = r#"
       AND (coalesce(e."ordering_key", e."aggregate_id") IS NULL
           OR (coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) NOT IN (
               SELECT w."key", coalesce('+' || w."handler", '-')
-              FROM unnest($7::text[], $8::text[]) AS w ("key", "handler")))"#;
+              FROM unnest($9::text[], $10::text[]) AS w ("key", "handler")))"#;
 
-/// $9 keys and $10 their handlers. IS TRUE says to the planner that they are looked up for each row: a join would be in no order.
+/// $11 keys and $12 their handlers. IS TRUE says to the planner that they are looked up for each row: a join would be in no order.
 const ONLY_KEYS: &str = r#"
       AND ((coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) IN (
           SELECT o."key", coalesce('+' || o."handler", '-')
-          FROM unnest($9::text[], $10::text[]) AS o ("key", "handler"))) IS TRUE"#;
+          FROM unnest($11::text[], $12::text[]) AS o ("key", "handler"))) IS TRUE"#;
 
 /// One look into the index of heads for each row. OFFSET 0 says so to the planner: a join would be at the mercy of its
 /// statistics, and a comparison of `seq` within the look-up would lead to the primary key where they know of no rows.
@@ -37,12 +38,14 @@ const BEHIND_NO_HEAD: &str = r#"
           ) AS head
           WHERE head."seq" < e."seq")"#;
 
-/// One more row, marked by its missing time: how often operators have intervened, in place of the holder; and in place of the
-/// attempts whether there are heads, if it was asked. All at the moment at which the rows were read.
+/// One more row, marked by its missing time: how often operators have intervened, in place of the holder; in place of the
+/// attempts whether there are heads, if it was asked; and in place of its creation the end of the lease of the node $8. All at
+/// the moment at which the rows were read.
 const AND_INTERVENTIONS: &str = r#"
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL, NULL, NULL, NULL,
-    NULL, "interventions"::text
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL,
+    (SELECT "expires_at" FROM {node} WHERE "node_id" = $8::text), NULL, NULL, NULL, "interventions"::text,
+    NULL
 FROM {partition} WHERE "partition" = 0"#;
 
 /// Any row in the index of heads.
@@ -121,12 +124,13 @@ fn asked(scope: &Scope) -> Asked {
     }
 }
 
-/// The values that a scope binds, after the four that every fetch does.
+/// The values that a scope binds, after the five that every fetch does.
 #[derive(Debug)]
 pub(crate) struct Bounds<'a> {
     asked: Asked,
     first: i16,
     last: i16,
+    node: Option<&'a str>,
     without: Keys<'a>,
     only: Keys<'a>,
 }
@@ -140,13 +144,14 @@ impl<'a> Bounds<'a> {
             asked: asked(scope),
             first: i16::from(*scope.partitions.start()),
             last: i16::from(*scope.partitions.end()),
+            node: scope.node.as_ref().map(NodeId::as_str),
             without: keys(&scope.without),
             only: keys(&scope.only),
         }
     }
 
     pub(crate) fn bind(&'a self, params: &mut Vec<Param<'a>>) {
-        params.extend([(&self.first as _, Type::INT2), (&self.last as _, Type::INT2)]);
+        params.extend([(&self.first as _, Type::INT2), (&self.last as _, Type::INT2), (&self.node as _, Type::TEXT)]);
         for (keys, asked) in [(&self.without, Asked::Without), (&self.only, Asked::Only)] {
             if self.asked >= asked {
                 params.extend([(&keys.0 as _, Type::TEXT_ARRAY), (&keys.1 as _, Type::TEXT_ARRAY)]);

@@ -1,18 +1,22 @@
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Transaction,
+    Hook, HookError, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Transaction,
 };
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::{History, HistoryKeeper};
+use tokio::time::Instant;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, IsolationLevel, Row};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::connector::{Connector, Wire};
 use crate::error::Failure;
 use crate::url::Target;
-use crate::wakeup::Wire;
 
 /// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -30,15 +34,16 @@ pub(crate) const BY_INDEX: &str =
 /// The store's connections.
 pub(crate) struct Sessions {
     pool: Pool,
-    /// One connection for what keeps the lease: a renewal must never wait behind statements that read or settle events.
+    /// One connection for renewals alone: none of them ever waits behind another statement.
     lease: Pool,
     /// Whether a pooler in transaction mode stands in between, to which a prepared statement means nothing.
     pooler: bool,
     /// For the connections that listen.
     config: Config,
-    connector: MakeRustlsConnect,
+    connector: Connector,
     create_timeout: Duration,
     address: String,
+    history: Arc<HistoryKeeper>,
 }
 
 impl fmt::Debug for Sessions {
@@ -50,7 +55,10 @@ impl fmt::Debug for Sessions {
 impl Sessions {
     pub(crate) fn new(mut target: Target, pool_size: usize, connect_timeout: Duration) -> Result<Self, StoreError> {
         let address = target.address();
-        let connector = target.tls.connector()?;
+        let connector = match target.connector.take() {
+            Some(connector) => connector,
+            None => target.tls.connector()?,
+        };
         if !target.pooler {
             let options = session_options(target.config.get_options());
             target.config.options(options);
@@ -60,9 +68,27 @@ impl Sessions {
         // The driver's timeout ends with the TCP handshake; the pool's covers TLS and authentication as well.
         let create_timeout = connect_timeout.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let history = Arc::new(HistoryKeeper::default());
         let pool = |size| {
-            Pool::builder(Manager::from_config(target.config.clone(), connector.clone(), config.clone()))
+            let (created, used) = (Arc::clone(&history), Arc::clone(&history));
+            Pool::builder(connector.manager(target.config.clone(), config.clone()))
                 .max_size(size)
+                .post_create(Hook::async_fn(move |client, _| {
+                    let history = Arc::clone(&created);
+                    Box::pin(async move {
+                        history.reached(&server(client).await.map_err(HookError::Backend)?);
+                        Ok(())
+                    })
+                }))
+                .pre_recycle(Hook::sync_fn(move |client, metrics| {
+                    if client.is_closed() {
+                        used.lost();
+                    }
+                    if used.is_outdated(Instant::from_std(metrics.created)) {
+                        return Err(HookError::message("its server is not the one that others have reached since"));
+                    }
+                    Ok(())
+                }))
                 .create_timeout(Some(create_timeout))
                 .runtime(Runtime::Tokio1)
                 .build()
@@ -77,7 +103,13 @@ impl Sessions {
             connector,
             create_timeout,
             address,
+            history,
         })
+    }
+
+    /// What the connections have seen of the history of the database.
+    pub(crate) fn history(&self) -> History {
+        self.history.read()
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -116,17 +148,26 @@ impl Sessions {
     }
 
     pub(crate) async fn session(&self) -> Result<Session, Failure> {
-        Ok(Session { client: Some(self.pool.get().await?), pooler: self.pooler })
+        Ok(self.opened(self.pool.get().await?))
     }
 
-    /// The session for membership, ownership and lease.
+    /// The session for renewals. Whatever else asks for it could make them wait.
     pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
-        Ok(Session { client: Some(self.lease.get().await?), pooler: self.pooler })
+        Ok(self.opened(self.lease.get().await?))
+    }
+
+    fn opened(&self, client: Object) -> Session {
+        Session {
+            client: Some(client),
+            pooler: self.pooler,
+            history: Arc::clone(&self.history),
+            refused: AtomicBool::new(false),
+        }
     }
 
     /// Opens a connection beside the pool. Nothing moves on it but what the caller polls.
     pub(crate) async fn connect(&self) -> Result<(Client, Wire), Failure> {
-        let connecting = self.config.connect(self.connector.clone());
+        let connecting = self.connector.connect(self.config.clone());
         match tokio::time::timeout(self.create_timeout, connecting).await {
             Ok(connected) => Ok(connected?),
             Err(_) => Err(PoolError::Timeout(TimeoutType::Create).into()),
@@ -142,6 +183,25 @@ impl Sessions {
         self.pool.close();
         self.lease.close();
     }
+}
+
+/// What a server says of its history: whose data it has, and on which timeline, which is another one after each promotion and
+/// each recovery to a point in time. Read from where the server writes, since the control file may lag behind a promotion.
+const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', ' || \
+    CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
+/// The same where that is not allowed, or not there: a service that fails over starts another server.
+const STARTED: &str = "SELECT 'started ' || pg_postmaster_start_time()";
+
+/// Names the server that a connection has reached.
+async fn server(client: &Client) -> Result<String, tokio_postgres::Error> {
+    let refused = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_FUNCTION, SqlState::FEATURE_NOT_SUPPORTED];
+    let rows = match client.query_typed(SERVER, &[]).await {
+        Err(error) if error.code().is_some_and(|code| refused.contains(code)) => {
+            client.query_typed(STARTED, &[]).await?
+        }
+        answer => answer?,
+    };
+    rows.first().map_or_else(|| Ok(String::new()), |row| row.try_get(0))
 }
 
 /// How long a transaction may wait for this side before the server ends it.
@@ -176,11 +236,21 @@ fn session_options(user: Option<&str>) -> String {
 pub(crate) struct Session {
     client: Option<Object>,
     pooler: bool,
+    history: Arc<HistoryKeeper>,
+    /// Whether the server answered, and refused.
+    refused: AtomicBool,
 }
 
 impl Session {
     /// Runs a statement that is its own transaction: one round trip, once it is prepared.
     pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        self.ask(sql, params).await.inspect_err(|failure| {
+            // A server that refuses a statement is still there.
+            self.refused.store(failure.is_refusal(), Ordering::Relaxed);
+        })
+    }
+
+    async fn ask(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
         let client = self.client.as_ref().ok_or_else(ended)?;
         if self.pooler {
             return Ok(client.query_typed(sql, params).await?);
@@ -222,6 +292,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
+            if !self.refused.load(Ordering::Relaxed) {
+                self.history.lost();
+            }
             drop(Object::take(client));
         }
     }

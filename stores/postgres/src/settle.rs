@@ -8,6 +8,7 @@ use pillarbox_core::store::BegunAttempt;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
+use crate::rows::Rows;
 use crate::session::Param;
 use crate::store::Inner;
 
@@ -24,12 +25,12 @@ pub(crate) async fn settle(
     let Batch { done, others, removed } = Batch::of(verdicts);
     let node = node.as_str();
     let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
-    let sql = if removed.never_failed() && done.is_empty() && others.seqs.is_empty() {
-        params.push((&removed.seqs, Type::INT8_ARRAY));
+    let sql = if removed.never_failed() && done.is_empty() && others.rows.is_empty() {
+        removed.rows.bind(&mut params);
         &store.sql.settle_removed
     } else {
-        params.push((&done, Type::INT8_ARRAY));
-        if removed.seqs.is_empty() && others.seqs.is_empty() {
+        done.bind(&mut params);
+        if removed.rows.is_empty() && others.rows.is_empty() {
             &store.sql.settle_done
         } else {
             others.bind(&mut params);
@@ -47,7 +48,7 @@ pub(crate) async fn settle(
         return Ok(Vec::new());
     }
     let applied: HashSet<i64> = applied.into_iter().collect();
-    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| !applied.contains(seq)).collect())
+    Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| !applied.contains(seq)).collect())
 }
 
 /// Announces that an attempt begins; false if that changed nothing.
@@ -60,12 +61,15 @@ pub(crate) async fn begin_attempt(
     let node = node.as_str();
     let (expected, attempts) = (count(attempt.expected_attempts), count(attempt.attempts));
     let error = attempt.error.as_deref().map(storable);
-    let params: [Param<'_>; 5] = [
+    let (event, handler) = (attempt.row.event_id.as_str(), attempt.row.handler.as_deref());
+    let params: [Param<'_>; 7] = [
         (&node, Type::TEXT),
-        (&attempt.seq, Type::INT8),
+        (&attempt.row.seq, Type::INT8),
         (&expected, Type::INT4),
         (&attempts, Type::INT4),
         (&error, Type::TEXT),
+        (&event, Type::TEXT),
+        (&handler, Type::TEXT),
     ];
     let session = store.sessions.session().await?;
     let begun = session.query(store.sql.begin_attempt.of(fence), &params).await?;
@@ -77,22 +81,22 @@ pub(crate) async fn begin_attempt(
 /// share in the same order.
 #[derive(Debug, Default)]
 struct Batch<'a> {
-    /// Rows that succeeded at once: their numbers say everything.
-    done: Vec<i64>,
+    /// Rows that succeeded at once: which ones says everything.
+    done: Rows<'a>,
     others: Columns<'a>,
-    removed: Removals,
+    removed: Removals<'a>,
 }
 
 impl<'a> Batch<'a> {
     fn of(verdicts: &'a [Verdict]) -> Self {
         let mut ascending: Vec<&Verdict> = verdicts.iter().collect();
-        ascending.sort_unstable_by_key(|verdict| verdict.seq);
+        ascending.sort_unstable_by_key(|verdict| verdict.row.seq);
         let mut batch = Self::default();
         for verdict in ascending {
             match (&verdict.change, verdict.expected_attempts) {
-                (Change::Done, 0) => batch.done.push(verdict.seq),
+                (Change::Done, 0) => batch.done.push(&verdict.row),
                 (Change::Remove, expected) => {
-                    batch.removed.seqs.push(verdict.seq);
+                    batch.removed.rows.push(&verdict.row);
                     batch.removed.expected.push(count(expected));
                 }
                 _ => batch.others.push(verdict),
@@ -104,26 +108,27 @@ impl<'a> Batch<'a> {
 
 /// Rows that are not kept, column by column.
 #[derive(Debug, Default)]
-struct Removals {
-    seqs: Vec<i64>,
+struct Removals<'a> {
+    rows: Rows<'a>,
     expected: Vec<i32>,
 }
 
-impl Removals {
-    /// Whether their numbers say everything, and there are any.
+impl Removals<'_> {
+    /// Whether none has failed before, and there are any.
     fn never_failed(&self) -> bool {
-        !self.seqs.is_empty() && self.expected.iter().all(|expected| *expected == 0)
+        !self.rows.is_empty() && self.expected.iter().all(|expected| *expected == 0)
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
-        params.extend([(&self.seqs as _, Type::INT8_ARRAY), (&self.expected as _, Type::INT4_ARRAY)]);
+        self.rows.bind(params);
+        params.push((&self.expected, Type::INT4_ARRAY));
     }
 }
 
 /// The other verdicts, column by column.
 #[derive(Debug, Default)]
 struct Columns<'a> {
-    seqs: Vec<i64>,
+    rows: Rows<'a>,
     expected: Vec<i32>,
     states: Vec<i16>,
     attempts: Vec<i32>,
@@ -137,9 +142,11 @@ impl<'a> Columns<'a> {
         let (attempts, delay, error) = match &verdict.change {
             Change::Done | Change::Remove => (verdict.expected_attempts, None, None),
             Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
-            Change::Hold { attempts, error } | Change::Dead { attempts, error } => (*attempts, None, Some(&**error)),
+            Change::Hold { attempts, error }
+            | Change::Rescued { attempts, error }
+            | Change::Dead { attempts, error } => (*attempts, None, Some(&**error)),
         };
-        self.seqs.push(verdict.seq);
+        self.rows.push(&verdict.row);
         self.expected.push(count(verdict.expected_attempts));
         self.states.push(verdict.change.status().code());
         self.attempts.push(count(attempts));
@@ -148,8 +155,8 @@ impl<'a> Columns<'a> {
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
+        self.rows.bind(params);
         params.extend([
-            (&self.seqs as _, Type::INT8_ARRAY),
             (&self.expected as _, Type::INT4_ARRAY),
             (&self.states as _, Type::INT2_ARRAY),
             (&self.attempts as _, Type::INT4_ARRAY),

@@ -1,42 +1,41 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Holding, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Share, spread};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::{Failure, no_row};
 use crate::fetch::wait;
-use crate::ownership::{give, locked, take};
+use crate::ownership::{clear_ended, give, locked, take};
 use crate::row::Micros;
 use crate::store::Inner;
 
 /// Gives partitions back and takes those that are free of what the node should own.
 ///
-/// It does not use the connection of the lease: it may wait for others who change ownership, and renewals must not.
-pub(crate) async fn share(store: &Inner, node: &NodeId, to_give: Partitions) -> Result<Share, Failure> {
+pub(crate) async fn share(store: &Inner, node: &NodeId, to_give: &Epochs) -> Result<Share, Failure> {
     let mut session = store.sessions.session().await?;
     let id = node.as_str();
     // Asked once a second by every node, so the usual answer takes no lock and writes nothing.
     let found = Found::read(&session.query(&store.sql.share, &[(&id, Type::TEXT)]).await?)?;
-    if found.alive && !found.expired_nodes && found.owned.intersection(to_give).is_empty() {
+    let gives = to_give.iter().any(|(partition, epoch)| found.epochs.get(partition) == Some(epoch));
+    if found.alive && !found.expired_nodes && !gives {
         let target = spread::target(&found.members, node);
         if found.free.intersection(set(target.clone())).is_empty() {
             session.finish();
-            return Ok(Share::Member(found.holding(Partitions::NONE, target)));
+            return Ok(Share::Member(found.holding(&Epochs::none(), target)));
         }
     }
 
     let transaction = locked(store, &mut session).await?;
-    transaction.query_typed(&store.sql.clear_nodes, &[]).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    let judged = clear_ended(store, &transaction).await?;
     give(store, &transaction, node, to_give).await?;
-    let found = Found::read(&transaction.query_typed(&store.sql.share, &[(&id, Type::TEXT)]).await?)?;
+    let mut found = Found::read(&transaction.query_typed(&store.sql.share, &[(&id, Type::TEXT)]).await?)?;
+    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
     let answer = if found.alive {
         let target = spread::target(&found.members, node);
-        let gained = found.free.intersection(set(target.clone()));
-        take(store, &transaction, node, gained).await?;
-        Share::Member(found.holding(gained, target))
+        let gained = take(store, &transaction, node, found.free.intersection(set(target.clone()))).await?;
+        Share::Member(found.holding(&gained, target))
     } else {
         Share::Lost
     };
@@ -56,9 +55,9 @@ fn set(target: Target) -> Partitions {
 struct Found {
     alive: bool,
     expired_nodes: bool,
-    /// The living nodes that share the partitions out, in the order in which they joined.
+    /// The nodes that share the partitions out, in the order in which they joined.
     members: Vec<NodeId>,
-    owned: Partitions,
+    epochs: Epochs,
     free: Partitions,
     /// Of the free ones, those whose last owner died.
     died: Partitions,
@@ -73,22 +72,27 @@ impl Found {
             let numbers: Vec<i16> = row.try_get(index)?;
             Ok(numbers.into_iter().filter_map(|number| u8::try_from(number).ok()).collect())
         };
-        let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(6)?, row.try_get(7)?);
+        let (owned, epochs): (Vec<i16>, Vec<i64>) = (row.try_get(3)?, row.try_get(4)?);
+        let owned = owned.into_iter().zip(epochs);
+        let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(7)?, row.try_get(8)?);
         Ok(Self {
             alive: row.try_get(0)?,
             expired_nodes: row.try_get(1)?,
             members: members.into_iter().map(NodeId::from_stored).collect(),
-            owned: partitions(3)?,
-            free: partitions(4)?,
-            died: partitions(5)?,
+            epochs: owned.filter_map(|(partition, epoch)| Some((u8::try_from(partition).ok()?, epoch))).collect(),
+            free: partitions(5)?,
+            died: partitions(6)?,
             next_expiry: next_expiry.map(|end| wait(end, now)),
         })
     }
 
-    /// What the node holds once it has taken `gained`.
-    fn holding(&self, gained: Partitions, target: Target) -> Holding {
+    /// What the node holds once it has taken `taken`.
+    fn holding(&self, taken: &Epochs, target: Target) -> Holding {
+        let gained = taken.partitions();
+        let epochs: Epochs = self.epochs.iter().chain(taken.iter()).collect();
         Holding {
-            owned: self.owned.union(gained),
+            owned: epochs.partitions(),
+            epochs,
             gained,
             unclean: gained.intersection(self.died),
             target,

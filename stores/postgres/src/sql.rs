@@ -19,17 +19,21 @@ pub(crate) struct Sql {
     pub(crate) settle_mixed: Fenced,
     pub(crate) stamp: String,
     pub(crate) ripen: String,
+    pub(crate) identify: String,
     pub(crate) writers: String,
+    pub(crate) now: String,
     pub(crate) lock: String,
     pub(crate) live_nodes: String,
     pub(crate) join: String,
     pub(crate) renew: String,
+    pub(crate) lease_end: String,
     pub(crate) leave: String,
     pub(crate) probe: String,
-    pub(crate) clear_nodes: String,
+    pub(crate) evict: String,
     pub(crate) free_partitions: String,
     pub(crate) share: String,
     pub(crate) give_partitions: String,
+    pub(crate) leave_partitions: String,
     pub(crate) take_partitions: String,
     pub(crate) membership: String,
     pub(crate) free_rows: String,
@@ -39,6 +43,7 @@ pub(crate) struct Sql {
     pub(crate) partitions: String,
     pub(crate) blocked: String,
     pub(crate) record: String,
+    pub(crate) record_by_seq: String,
     pub(crate) dead: String,
     pub(crate) count_dead: String,
     pub(crate) replay: String,
@@ -76,9 +81,21 @@ const ITS_PARTITION_IS_OWNED: &str =
 /// What is asked of the row under [`Fence::Row`].
 const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text || '!')";
 
+/// The event and the handler of a row in eight bytes: in an array of texts, what stands at a place is found by passing over all
+/// that stands before it. The server makes it on both sides of every comparison, so it may be another on the next version.
+const FINGERPRINT: &str =
+    r#"hashtextextended(coalesce("handler", '') COLLATE "C", hashtextextended("event_id" COLLATE "C", 0))"#;
+
+/// The size of a payload.
+const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
+
 impl Sql {
     pub(crate) fn new(table: &TableName) -> Self {
-        let verb = |text: &str| render(&without_comments(text), table);
+        let verb = |text: &str| {
+            render(&without_comments(text), table)
+                .replace("{payload_size}", PAYLOAD_SIZE)
+                .replace("{fingerprint}", FINGERPRINT)
+        };
         let fenced = |text: &str| {
             let under = |of_the_node, of_the_row| {
                 let text = text.replace("{and_owns_the_table}", of_the_node);
@@ -102,17 +119,21 @@ impl Sql {
             settle_mixed: fenced(include_str!("../sql/settle_mixed.sql")),
             stamp: verb(include_str!("../sql/stamp.sql")),
             ripen: verb(include_str!("../sql/ripen.sql")),
+            identify: verb(include_str!("../sql/identify.sql")),
             writers: verb(include_str!("../sql/writers.sql")),
+            now: verb(include_str!("../sql/now.sql")),
             lock: verb(include_str!("../sql/lock.sql")),
             live_nodes: verb(include_str!("../sql/live_nodes.sql")),
             join: verb(include_str!("../sql/join.sql")),
             renew: verb(include_str!("../sql/renew.sql")),
+            lease_end: verb(include_str!("../sql/lease_end.sql")),
             leave: verb(include_str!("../sql/leave.sql")),
             probe: verb(include_str!("../sql/probe.sql")),
-            clear_nodes: verb(include_str!("../sql/clear_nodes.sql")),
+            evict: verb(include_str!("../sql/evict.sql")),
             free_partitions: verb(include_str!("../sql/free_partitions.sql")),
             share: verb(include_str!("../sql/share.sql")),
             give_partitions: verb(include_str!("../sql/give_partitions.sql")),
+            leave_partitions: verb(include_str!("../sql/leave_partitions.sql")),
             take_partitions: verb(include_str!("../sql/take_partitions.sql")),
             membership: verb(include_str!("../sql/membership.sql")),
             free_rows: verb(include_str!("../sql/free_rows.sql")),
@@ -122,6 +143,7 @@ impl Sql {
             partitions: verb(include_str!("../sql/partitions.sql")),
             blocked: verb(include_str!("../sql/blocked.sql")),
             record: verb(include_str!("../sql/record.sql")),
+            record_by_seq: verb(include_str!("../sql/record_by_seq.sql")),
             dead: verb(include_str!("../sql/dead.sql")),
             count_dead: verb(include_str!("../sql/count_dead.sql")),
             replay: verb(include_str!("../sql/replay.sql")),
@@ -141,12 +163,22 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
     }
 }
 
+/// The pending rows in the index of those without a due time. Writers that stamp both times, as those of an adopted table do, mean
+/// no delay by a due time that is not after the creation, whatever their clock says. Only a NEW row's due time is its writer's.
+const IS_READY: &str =
+    r#""status" IN (0, 2) AND ("available_at" IS NULL OR "status" = 0 AND "available_at" <= "created_at")"#;
+/// All other pending rows, which are in the index of due times.
+const IS_TIMED: &str =
+    r#""status" IN (0, 2) AND "available_at" IS NOT NULL AND ("status" = 2 OR "available_at" > "created_at")"#;
+
 /// Fills in the names; they are the only thing in the SQL that is not constant, and `TableName` has checked them.
 pub(crate) fn render(text: &str, table: &TableName) -> String {
     let event = table.event();
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
-    text.replace("{event}", &qualified(table, event))
+    text.replace("{is_ready}", IS_READY)
+        .replace("{is_timed}", IS_TIMED)
+        .replace("{event}", &qualified(table, event))
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
@@ -154,13 +186,16 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{event_id_key}", &on_event("event_id_key"))
         .replace("{ready_index}", &on_event("ready_idx"))
         .replace("{due_index}", &on_event("due_idx"))
+        .replace("{of_schema}", &table.schema().map_or_else(String::new, |schema| format!("\"{schema}\".")))
+        .replace("{new_ready_index}", &on_event("new_ready_idx"))
+        .replace("{new_due_index}", &on_event("new_due_idx"))
         .replace("{dead_index}", &on_event("dead_idx"))
         .replace("{head_index}", &on_event("head_idx"))
         .replace("{seq_key}", &on_event("seq_key"))
 }
 
 /// Comments are for readers; behind a pooler the text travels with every call.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     lines.join("\n")
 }
@@ -173,7 +208,7 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{and_"] {
+        for placeholder in ["{event", "{node", "{partition", "{and_", "{fingerprint"] {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

@@ -1,16 +1,20 @@
+use pillarbox_core::store::operation;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, WakeUps, Writers};
+use pillarbox_core::store::{
+    BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
+};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::{PostgresOptions, claim, fetch, insert, order, ownership, reclaim, schema, settle, share};
+use crate::{PostgresOptions, claim, fetch, insert, order, ownership, reclaim, rows, schema, settle, share};
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -24,6 +28,7 @@ pub(crate) struct Inner {
     pub(crate) table: TableName,
     pub(crate) sql: Sql,
     pub(crate) durable_marks: bool,
+    pub(crate) lease_clock: LeaseClock,
     info: StoreInfo,
 }
 
@@ -39,7 +44,16 @@ impl PostgresStore {
 
     pub(crate) fn new(sessions: Sessions, table: TableName, durable_marks: bool) -> Self {
         let info = StoreInfo::new(Dialect::POSTGRES, sessions.address(), table.to_string());
-        Self { inner: Arc::new(Inner { sql: Sql::new(&table), sessions, table, durable_marks, info }) }
+        Self {
+            inner: Arc::new(Inner {
+                sql: Sql::new(&table),
+                sessions,
+                table,
+                durable_marks,
+                lease_clock: LeaseClock::default(),
+                info,
+            }),
+        }
     }
 }
 
@@ -59,8 +73,12 @@ impl Store for PostgresStore {
         insert::statements(&self.inner.sql, rows)
     }
 
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
+        Some(rows::identify_sql(&self.inner.sql, seqs))
+    }
+
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.inner.sessions.patient_call("migrate the tables", schema::migrate(&self.inner)).await
+        self.inner.sessions.patient_call(operation::MIGRATE, schema::migrate(&self.inner, schema::PATIENCE)).await
     }
 
     fn migration_sql(&self) -> String {
@@ -68,64 +86,80 @@ impl Store for PostgresStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.inner.sessions.call("check the tables", schema::check(&self.inner)).await
+        self.inner.sessions.call(operation::CHECK, schema::check(&self.inner)).await
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        self.inner.sessions.call("register the node", ownership::join(&self.inner, node, mode, lease)).await
+        self.inner.sessions.call(operation::JOIN, ownership::join(&self.inner, node, mode, lease)).await
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        self.inner.sessions.call("acquire ownership", ownership::acquire(&self.inner, node)).await
+        self.inner.sessions.call(operation::ACQUIRE, ownership::acquire(&self.inner, node)).await
     }
 
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
-        self.inner.sessions.call("share the partitions out", share::share(&self.inner, node, give)).await
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
+        self.inner.sessions.call(operation::SHARE, share::share(&self.inner, node, give)).await
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        self.inner.sessions.call("renew the lease", ownership::renew(&self.inner, node, lease)).await
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
+        self.inner.sessions.call(operation::RENEW, ownership::renew(&self.inner, node, lease, last)).await
+    }
+
+    fn history(&self) -> History {
+        self.inner.sessions.history()
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        self.inner.sessions.call("unregister the node", ownership::leave(&self.inner, node)).await
+        self.inner.sessions.call(operation::LEAVE, ownership::leave(&self.inner, node)).await
+    }
+
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
+        self.inner.sessions.call(operation::EVICT, ownership::evict(&self.inner, seen)).await
     }
 
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.inner.sessions.call("fetch events", fetch::fetch(&self.inner, fetch)).await
+        self.inner.sessions.call(operation::FETCH, fetch::fetch(&self.inner, fetch)).await
     }
 
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.inner.sessions.call("claim events", claim::claim(&self.inner, node, fetch)).await
+        self.inner.sessions.call(operation::CLAIM, claim::claim(&self.inner, node, fetch)).await
     }
 
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
-        self.inner.sessions.call("release events", claim::release(&self.inner, node, seqs)).await
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::RELEASE, claim::release(&self.inner, node, rows)).await
     }
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        self.inner.sessions.call("reclaim events", reclaim::reclaim(&self.inner, node, thorough)).await
+        self.inner.sessions.call(operation::RECLAIM, reclaim::reclaim(&self.inner, node, thorough)).await
     }
 
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
-        self.inner.sessions.call("stamp events", order::stamp(&self.inner, rows)).await
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::STAMP, order::stamp(&self.inner, rows)).await
     }
 
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
-        self.inner.sessions.call("take due times away", order::ripen(&self.inner, seqs)).await
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::RIPEN, order::ripen(&self.inner, rows)).await
+    }
+
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
+        self.inner.sessions.call(operation::IDENTIFY, rows::identify(&self.inner, seqs)).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
-        self.inner.sessions.call("ask who writes", order::writers(&self.inner)).await
+        self.inner.sessions.call(operation::WRITERS, order::writers(&self.inner)).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.sessions.call(operation::NOW, order::now(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         let begin = settle::begin_attempt(&self.inner, node, fence, attempt);
-        self.inner.sessions.call("announce an attempt", begin).await
+        self.inner.sessions.call(operation::BEGIN_ATTEMPT, begin).await
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        self.inner.sessions.call("settle events", settle::settle(&self.inner, node, fence, verdicts)).await
+        self.inner.sessions.call(operation::SETTLE, settle::settle(&self.inner, node, fence, verdicts)).await
     }
 
     /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.

@@ -11,6 +11,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::connector::Connector;
+
 /// How a server's certificate is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tls {
@@ -18,6 +20,15 @@ pub(crate) struct Tls {
     pub(crate) roots: Roots,
     /// TLS from the first byte on (`sslnegotiation=direct`), which has to name the protocol.
     pub(crate) direct: bool,
+    /// Shown to a server that asks who is there.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// The PEM files of a client's certificate and of its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// What is verified: the rows of libpq's table of `sslmode`s.
@@ -42,25 +53,32 @@ pub(crate) enum Roots {
 
 impl Tls {
     /// The connector. The cryptography is handed in here, so that it works in a process with any default provider or none.
-    pub(crate) fn connector(&self) -> Result<MakeRustlsConnect, StoreError> {
+    pub(crate) fn connector(&self) -> Result<Connector, StoreError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| refuse(format!("TLS cannot be set up: {error}")))?;
-        let mut config = match self.verify {
-            Verify::ChainAndName => builder.with_root_certificates(self.roots.load()?).with_no_client_auth(),
+        let builder = match self.verify {
+            Verify::ChainAndName => builder.with_root_certificates(self.roots.load()?),
             Verify::Nothing | Verify::Chain => {
                 let roots = if self.verify == Verify::Chain { Some(self.roots.load()?) } else { None };
-                builder
-                    .dangerous()
-                    .with_custom_certificate_verifier(Arc::new(AnyName { roots, provider }))
-                    .with_no_client_auth()
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { roots, provider }))
             }
+        };
+        let mut config = match &self.identity {
+            Some(Identity { certificate, key }) => {
+                let (chain, key) = tls::identity(("sslcert", certificate), ("sslkey", key))
+                    .map_err(|error| refuse(error.to_string()))?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| refuse(format!("`sslcert` and `sslkey` cannot be used: {error}")))?
+            }
+            None => builder.with_no_client_auth(),
         };
         if self.direct {
             config.alpn_protocols = vec![b"postgresql".to_vec()];
         }
-        Ok(MakeRustlsConnect::new(config))
+        Ok(Connector::new(MakeRustlsConnect::new(config)))
     }
 }
 

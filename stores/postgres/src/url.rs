@@ -2,12 +2,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use pillarbox_connect::unknown_parameter;
+use pillarbox_connect::{needs_tls, unknown_parameter};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 
-use crate::tls::{Roots, Tls, Verify};
+use crate::connector::Connector;
+use crate::tls::{Identity, Roots, Tls, Verify};
 
 /// Where a database is, how to reach it and how to trust it, as a URL says it.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
     pub(crate) pooler: bool,
+    /// One's own connector, in the place of what `tls` says.
+    pub(crate) connector: Option<Connector>,
 }
 
 /// Parameters that the driver understands; the others are ours, or nobody's.
@@ -38,7 +41,7 @@ const DRIVER_PARAMETERS: [&str; 18] = [
     "tcp_user_timeout",
     "user",
 ];
-const OUR_PARAMETERS: [&str; 3] = ["pgbouncer", "sslmode", "sslrootcert"];
+const OUR_PARAMETERS: [&str; 5] = ["pgbouncer", "sslcert", "sslkey", "sslmode", "sslrootcert"];
 
 impl Target {
     /// Reads a URL as libpq's users write it. Nothing is connected to, and no error repeats a part of the URL that could
@@ -47,6 +50,7 @@ impl Target {
         let (base, query) = split(url)?;
         let mut kept: Vec<(&str, &str)> = Vec::new();
         let (mut sslmode, mut sslrootcert, mut pooler) = (Cow::Borrowed("prefer"), None, false);
+        let (mut sslcert, mut sslkey) = (None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let Some((name, value)) = pair.split_once('=') else {
                 return Err(refuse(
@@ -56,6 +60,8 @@ impl Target {
             };
             match name {
                 "sslmode" => sslmode = decode(name, value)?,
+                "sslcert" => sslcert = Some(decode(name, value)?.into_owned()),
+                "sslkey" => sslkey = Some(decode(name, value)?.into_owned()),
                 "sslrootcert" => sslrootcert = Some(decode(name, value)?.into_owned()),
                 "pgbouncer" => pooler = boolean(name, &decode(name, value)?)?,
                 name if DRIVER_PARAMETERS.contains(&name) => kept.push((name, value)),
@@ -64,8 +70,25 @@ impl Target {
         }
         let mut config = driver_config(base, &kept)?;
         complete(&mut config, &kept);
-        let tls = tls(&sslmode, sslrootcert, &mut config)?;
-        Ok(Self { config, tls, pooler })
+        let mut tls = tls(&sslmode, sslrootcert, &mut config)?;
+        tls.identity = match (sslcert, sslkey) {
+            (Some(certificate), Some(key)) => Some(Identity { certificate: certificate.into(), key: key.into() }),
+            (None, None) => None,
+            _ => return Err(refuse("has one of `sslcert` and `sslkey`", "name both: the certificate and its key")),
+        };
+        Ok(Self { config, tls, pooler, connector: None })
+    }
+
+    /// What a program has put together itself, but for what every connection of a store needs.
+    pub(crate) fn from_config(mut config: Config, connector: Connector) -> Self {
+        if config.get_application_name().is_none() {
+            config.application_name("pillarbox");
+        }
+        if config.get_ssl_mode() == SslMode::Prefer && leads_elsewhere(&config) {
+            config.ssl_mode(SslMode::Require);
+        }
+        let tls = Tls { verify: Verify::Nothing, roots: Roots::System, direct: false, identity: None };
+        Self { config, tls, pooler: false, connector: Some(connector) }
     }
 
     /// Where the database is, for errors and logs: `localhost:5432/shop`.
@@ -157,14 +180,14 @@ fn complete(config: &mut Config, kept: &[(&str, &str)]) {
 
 fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Result<Tls, StoreError> {
     let verify = match (sslmode, &sslrootcert) {
-        ("disable" | "prefer", _) | ("require", None) => Verify::Nothing,
+        ("disable" | "allow" | "prefer", _) | ("require", None) => Verify::Nothing,
         // As in libpq: who names a root certificate wants it checked.
         ("require", Some(_)) | ("verify-ca", _) => Verify::Chain,
         ("verify-full", _) => Verify::ChainAndName,
         _ => {
             return Err(refuse(
                 "has a parameter `sslmode` that is unknown",
-                "use disable, prefer, require, verify-ca or verify-full",
+                "use disable, allow, prefer, require, verify-ca or verify-full",
             ));
         }
     };
@@ -174,14 +197,28 @@ fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Resul
     config.ssl_mode(match sslmode {
         _ if sockets_only => SslMode::Disable,
         "disable" => SslMode::Disable,
-        "prefer" => SslMode::Prefer,
+        // What falls back to plaintext protects nothing where somebody may stand in between.
+        "allow" | "prefer" if !leads_elsewhere(config) => SslMode::Prefer,
         _ => SslMode::Require,
     });
     let roots = match sslrootcert {
         Some(path) if path != "system" => Roots::File(path.into()),
         _ => Roots::System,
     };
-    Ok(Tls { verify, roots, direct: config.get_ssl_negotiation() == SslNegotiation::Direct })
+    Ok(Tls { verify, roots, direct: config.get_ssl_negotiation() == SslNegotiation::Direct, identity: None })
+}
+
+/// True if a host, or the address that the URL names in its place, is another machine.
+fn leads_elsewhere(config: &Config) -> bool {
+    let addresses: Vec<String> = config.get_hostaddrs().iter().map(ToString::to_string).collect();
+    if !addresses.is_empty() {
+        return needs_tls(addresses.iter().map(String::as_str));
+    }
+    needs_tls(config.get_hosts().iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(name.as_str()),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    }))
 }
 
 const EXAMPLE: &str = "write it like `postgres://user:password@host:5432/database?sslmode=verify-full`, with special \
@@ -237,6 +274,26 @@ mod tests {
     }
 
     #[test]
+    fn another_machine_is_reached_with_tls_unless_the_url_says_disable() {
+        use SslMode::{Disable, Prefer, Require};
+        for (url, mode) in [
+            ("postgres://u@h/d", Require),
+            ("postgres://u@10.0.0.7/d?sslmode=prefer", Require),
+            ("postgres://u@h/d?sslmode=allow", Require),
+            ("postgres://u@h/d?sslmode=disable", Disable),
+            ("postgres://u@localhost,h/d", Require),
+            ("postgres://u@localhost,h/d?host=127.0.0.1", Require),
+            ("postgres://u@localhost/d?hostaddr=10.0.0.7", Require),
+            ("postgres://u@h/d?hostaddr=127.0.0.1", Prefer),
+            ("postgres://u@localhost,127.0.0.1,[::1],db.localhost/d", Prefer),
+            ("postgres://u@localhost/d?sslmode=allow", Prefer),
+            ("postgres:///d?host=/run&user=u", Disable),
+        ] {
+            assert_eq!(target(url).config.get_ssl_mode(), mode, "{url}");
+        }
+    }
+
+    #[test]
     fn sslmodes_mean_what_they_mean_in_libpq() {
         use Verify::{Chain, ChainAndName, Nothing};
         let table = [
@@ -251,10 +308,10 @@ mod tests {
             ("host=/run&sslmode=verify-full", SslMode::Disable, ChainAndName, Roots::System),
         ];
         for (query, mode, verify, roots) in table {
-            let host = if query.starts_with("host=") { "" } else { "h" };
+            let host = if query.starts_with("host=") { "" } else { "localhost" };
             let target = target(&format!("postgres://u@{host}/d?{query}"));
             assert_eq!(target.config.get_ssl_mode(), mode, "{query}");
-            assert_eq!(target.tls, Tls { verify, roots, direct: false }, "{query}");
+            assert_eq!(target.tls, Tls { verify, roots, direct: false, identity: None }, "{query}");
         }
     }
 
@@ -293,6 +350,8 @@ mod tests {
             ("postgres://u@h/d?connect_timeout=soon", "connect_timeout"),
             ("postgres://u@h/d?sslmode", "name=value"),
             ("postgres://u@h/d?sslrootcert=%ff", "`sslrootcert`"),
+            ("postgres://u@h/d?sslcert=/c", "name both"),
+            ("postgres://u@h/d?sslkey=/k", "name both"),
         ];
         for (url, part) in table {
             let error = Target::parse(url).map(|_| ()).expect_err(url).to_string();

@@ -1,3 +1,4 @@
+use pillarbox_core::store::operation;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -5,11 +6,10 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::{Listener, WakeUps};
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::PostgresStore;
+use crate::connector::Wire;
 use crate::error::Failure;
 
 const LISTEN: &str = "listen for other nodes";
@@ -24,7 +24,7 @@ impl WakeUps for PostgresStore {
             session.finish();
             Ok(())
         };
-        store.sessions.call("wake other nodes", ring).await
+        store.sessions.call(operation::WAKE, ring).await
     }
 
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
@@ -42,9 +42,6 @@ impl WakeUps for PostgresStore {
         Ok(Box::new(store.sessions.call(LISTEN, listen).await?))
     }
 }
-
-/// What a connection sends and receives on. It moves only while it is polled; no task drives it.
-pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// A connection of its own that listens. The server's side of it sends nothing but rings; keepalives of TCP tell when
 /// there is no other side any more.

@@ -108,10 +108,8 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     assert!((10_700..10_900).contains(&age.as_secs()), "times keep their distance: {age:?}");
 
     let owner = owner(&store).await;
-    let verdict = |event_id: &str, expected_attempts, change| {
-        let seq = rows[event_id].seq();
-        Verdict { seq, expected_attempts, change }
-    };
+    let verdict =
+        |event_id: &str, expected_attempts, change| Verdict { row: rows[event_id].id(), expected_attempts, change };
     let verdicts = [
         verdict("retried", 3, Change::Done),
         verdict("new", 0, Change::Retry { attempts: 1, delay: Duration::ZERO, error: None }),
@@ -128,7 +126,7 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     assert!(keys.contains(&"dead".to_owned()) && keys.len() == 4, "{keys:?}");
     let record = store.records("dead").await.expect("reads").pop().expect("is there");
     assert_eq!((record.status, record.attempts, record.available_at), (0, 0, None));
-    let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 2 };
+    let purge = Purge::new(Purgeable::Done, Duration::ZERO, 2);
     let purged = store.purge(&purge).await.expect("purges");
     assert_eq!((purged.removed, purged.next), (2, Some(2)));
 }
@@ -148,10 +146,11 @@ async fn an_adopted_table_is_claimed_from() {
         store.join(&node, Mode::MultiNode, LEASE).await.expect("joins");
         let claimed = store.claim(&node, &fetch(10)).await.expect("claims");
         let claimed = seqs(&claimed.rows);
-        assert_eq!(claimed, [3, 2, 6], "those that are due, the longest due first");
-        let verdicts: Vec<Verdict> = done(&claimed)
+        assert_eq!(claimed, [6, 3, 2], "what is not delayed, then what is due, the longest due first");
+        let verdicts: Vec<Verdict> = done(&store, &claimed)
+            .await
             .into_iter()
-            .map(|verdict| Verdict { expected_attempts: if verdict.seq == 2 { 3 } else { 0 }, ..verdict })
+            .map(|verdict| Verdict { expected_attempts: if verdict.row.seq == 2 { 3 } else { 0 }, ..verdict })
             .collect();
         assert_eq!(store.settle(&node, Fence::Row, &verdicts).await.expect("settles"), NONE);
     })

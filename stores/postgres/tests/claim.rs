@@ -34,7 +34,7 @@ async fn a_claim_does_not_rob_a_node_that_joined_after_it_began() {
         let (claimed, (quick, before)) = tokio::join!(store.claim(&slow, &wanted), rival);
         assert_eq!(seqs(&before.rows), written[..3]);
         assert_eq!(seqs(&claimed.expect("claims").rows), written[3..]);
-        let verdicts = done(&written[..3]);
+        let verdicts = done(&store, &written[..3]).await;
         assert_eq!(store.settle(&quick, Fence::Row, &verdicts).await.expect("settles"), NONE, "they are still its own");
     })
     .await;
@@ -114,7 +114,7 @@ async fn a_reclaim_covers_rows_whose_due_time_has_passed() {
         let written = db.write(&store, events(3)).await;
         let table = format!("{}.outbox_event", db.schema);
         db.execute(&format!(
-            "UPDATE {table} SET locked_by = 'gone', available_at = now() - interval '1 second' WHERE seq = {};
+            "UPDATE {table} SET locked_by = 'gone', status = 2, available_at = now() - interval '1 second' WHERE seq = {};
              UPDATE {table} SET locked_by = 'gone', available_at = now() + interval '1 hour' WHERE seq = {}",
             written[0], written[1]
         ))
@@ -127,7 +127,7 @@ async fn a_reclaim_covers_rows_whose_due_time_has_passed() {
     .await;
 }
 
-/// A third of the limit is kept for rows without a due time, and what is taken is what is returned.
+/// Rows with a due time get a third of the limit, and what is taken is what is returned.
 #[tokio::test]
 async fn a_claim_takes_what_it_returns_and_no_more() {
     with_db(async |db| {
@@ -135,11 +135,12 @@ async fn a_claim_takes_what_it_returns_and_no_more() {
         let ready = db.write(&store, events(10)).await;
         let due = db.write(&store, events(10)).await;
         let table = format!("{}.outbox_event", db.schema);
-        let late = format!("UPDATE {table} SET available_at = now() - interval '1 hour' WHERE seq >= {}", due[0]);
+        let late =
+            format!("UPDATE {table} SET status = 2, available_at = now() - interval '1 hour' WHERE seq >= {}", due[0]);
         db.execute(&late).await;
         let node = claimer(&store, "node").await;
         let taken = seqs(&store.claim(&node, &fetch(9)).await.expect("claims").rows);
-        assert_eq!(taken, [&ready[..3], &due[..6]].concat());
+        assert_eq!(taken, [&ready[..6], &due[..3]].concat());
         let held = format!("SELECT count(*) FROM {table} WHERE locked_by = '{node}'");
         assert_eq!(db.text(&held).await.as_deref(), Some("9"));
     })

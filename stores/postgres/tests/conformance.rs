@@ -8,8 +8,8 @@ use pillarbox_core::event::Stamp;
 use pillarbox_core::store::Store;
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use pillarbox_sqlx::Sqlx;
-use pillarbox_testkit::{Capabilities, Harness, conformance};
-use sqlx::postgres::{PgPool, PgPoolOptions, PgRow, PgTransaction};
+use pillarbox_testkit::{Capabilities, Harness, Held, conformance};
+use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow, PgTransaction};
 use sqlx::{AssertSqlSafe, Row as _};
 
 fn main() -> ExitCode {
@@ -32,7 +32,8 @@ impl Harness for PostgresHarness {
     type Transaction = PgTransaction<'static>;
     type Source<'a> = &'a PgPool;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: true, wake_ups: true };
+    const CAPABILITIES: Capabilities =
+        Capabilities { sql: true, concurrent_writers: true, wake_ups: true, row_locks: true };
 
     async fn create() -> Result<Self, BoxError> {
         let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
@@ -72,6 +73,28 @@ impl Harness for PostgresHarness {
         let row = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false).fetch_optional(&self.pool).await?;
         let texts = |row: PgRow| (0..row.len()).map(|index| row.try_get(index)).collect();
         Ok(row.map(texts).transpose()?)
+    }
+
+    async fn execute_in(transaction: &mut PgConnection, sql: &str) -> Result<(), BoxError> {
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(transaction).await?;
+        Ok(())
+    }
+
+    async fn hold(&self, sql: &str) -> Result<Held, BoxError> {
+        let (pool, sql) = (self.pool.clone(), sql.to_owned());
+        let begin = async move {
+            let mut transaction = pool.begin().await?;
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
+            Ok(async move { Ok(transaction.commit().await?) })
+        };
+        Held::begin(begin).await
+    }
+
+    async fn waiting(&self) -> Result<usize, BoxError> {
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0";
+        let count: i64 = sqlx::query_scalar(waiting).bind(&self.schema).fetch_one(&self.pool).await?;
+        Ok(usize::try_from(count)?)
     }
 
     fn sql_time(seconds: i64) -> String {

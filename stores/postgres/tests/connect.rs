@@ -11,6 +11,7 @@ use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use support::{Db, LEASE, url, with_db};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 const SECRET: &str = "s3cr3t";
@@ -74,7 +75,7 @@ async fn passwords_stay_secret() {
         "postgres://u:a/s3cr3t@h/d?sslmode=off",
         "postgres://u:a/b?s3cr3t=x@h/d",
         "postgres://u:s3cr3t@h/d?sslmode",
-        "postgres://u:s3cr3t@h/d?sslmode=allow",
+        "postgres://u:s3cr3t@h/d?sslmode=s3cr3t",
         "postgres://u:s3cr3t@h/d?ssl_mode=require",
         "postgres://u:s3cr3t@h/d?password=s3cr3t&connect_timeout=soon",
         "postgres://u:s3cr3t@h/d?pgbouncer=s3cr3t",
@@ -158,6 +159,36 @@ async fn tls_is_verified_as_far_as_asked() {
         assert!(error.to_string().contains("/no/such/file"), "{error}");
     })
     .await;
+}
+
+/// Refuses TLS, and answers whatever comes then by asking for the password in clear; returns all that it was sent.
+async fn server_without_tls(listener: TcpListener) -> Vec<u8> {
+    let (mut stream, _) = listener.accept().await.expect("accepts");
+    let (mut heard, mut piece) = (Vec::new(), [0; 1024]);
+    while let Ok(length @ 1..) = stream.read(&mut piece).await {
+        let answer: &[u8] = if heard.is_empty() { b"N" } else { b"R\0\0\0\x08\0\0\0\x03" };
+        heard.extend_from_slice(&piece[..length]);
+        if stream.write_all(answer).await.is_err() {
+            break;
+        }
+    }
+    heard
+}
+
+/// No rule takes the address `0.0.0.0` for this machine, and Linux leads it there.
+#[tokio::test]
+async fn a_server_without_tls_on_another_machine_learns_no_password() {
+    for mode in ["", "&sslmode=allow", "&sslmode=prefer", "&sslmode=require"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let port = listener.local_addr().expect("an address").port();
+        let url = format!("postgres://shop:{SECRET}@0.0.0.0:{port}/orders?connect_timeout=10{mode}");
+        let (heard, connected) = tokio::join!(server_without_tls(listener), PostgresStore::connect(&url));
+        let error = connected.expect_err("the server has no TLS");
+        assert!(!String::from_utf8_lossy(&heard).contains(SECRET), "{mode:?}: the password was sent in clear");
+        assert_eq!(heard.len(), 8, "{mode:?}: more was sent than the request for TLS");
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains("`sslmode=disable`"), "{error}");
+    }
 }
 
 /// Who signed the server's certificate: the authority the test server was made with, else the certificate itself.

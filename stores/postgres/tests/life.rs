@@ -9,6 +9,7 @@ use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
 use pillarbox_core::settle::{Change, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
+use pillarbox_testkit::rows_at;
 use support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};
 
 /// The ends of the range an event accepts, and an odd microsecond: floating point would lose each of them.
@@ -46,6 +47,7 @@ async fn odd_rows_are_broken_one_by_one() {
         db.execute(&format!(
             "ALTER TABLE {0}.outbox_event ALTER payload TYPE jsonb, ALTER headers TYPE jsonb;
              INSERT INTO {0}.outbox_event (seq, event_id, event_type, payload, payload_bytes, headers, attempts, available_at)
+             OVERRIDING SYSTEM VALUE
              VALUES (-5, 'below', 'fine', '[1]', NULL, NULL, 0, NULL),
                     (1, 'null headers', 'broken', '1', NULL, 'null', 0, NULL),
                     (2, 'no payload', 'broken', NULL, NULL, NULL, 0, NULL),
@@ -71,7 +73,7 @@ async fn odd_rows_are_broken_one_by_one() {
                 FetchedRow::Broken(row) => {
                     reasons.push(row.reason.clone());
                     let change = Change::Dead { attempts: row.attempts, error: row.reason.clone() };
-                    verdicts.push(Verdict { seq: row.seq, expected_attempts: row.attempts, change });
+                    verdicts.push(Verdict { row: row.id(), expected_attempts: row.attempts, change });
                 }
             }
         }
@@ -106,7 +108,7 @@ async fn a_takeover_and_a_settle_exclude_each_other() {
         let holder = client.transaction().await.expect("begins");
         let lock = format!("SELECT FROM {}.outbox_event WHERE seq = {} FOR UPDATE", db.schema, written[0]);
         holder.execute(&lock, &[]).await.expect("locks");
-        let first = done(&written[..1]);
+        let first = done(&store, &written[..1]).await;
         let settle = store.settle(&old, Fence::Table, &first);
         let takeover = async {
             db.waiting("outbox_event").await;
@@ -123,7 +125,7 @@ async fn a_takeover_and_a_settle_exclude_each_other() {
         assert_eq!(refused.expect("settles"), NONE, "the settle came first");
         assert!(matches!(acquired, Acquired::Owner { epoch: 2, .. }), "{acquired:?}");
 
-        let late = done(&written[1..]);
+        let late = done(&store, &written[1..]).await;
         assert_eq!(store.settle(&old, Fence::Table, &late).await.expect("settles"), written[1..], "its owner is gone");
         assert_eq!(store.settle(&new, Fence::Table, &late).await.expect("settles"), NONE);
     })
@@ -137,13 +139,14 @@ async fn a_mixed_settle_is_one_transaction() {
         let store = db.store().await;
         let node = owner(&store).await;
         let seqs = db.write(&store, events(4)).await;
-        let verdict = |seq, change| Verdict { seq, expected_attempts: 0, change };
+        let rows = rows_at(&store, &[&seqs[..], &[i64::MAX]].concat()).await.expect("reads");
+        let verdict = |index: usize, change| Verdict { row: rows[index].clone(), expected_attempts: 0, change };
         let verdicts = [
-            verdict(seqs[3], Change::Dead { attempts: 1, error: "a\0b".to_owned() }),
-            verdict(seqs[1], Change::Retry { attempts: 1, delay: Duration::MAX, error: Some("late".to_owned()) }),
-            verdict(seqs[0], Change::Done),
-            Verdict { seq: seqs[2], expected_attempts: 7, change: Change::Done },
-            verdict(i64::MAX, Change::Done),
+            verdict(3, Change::Dead { attempts: 1, error: "a\0b".to_owned() }),
+            verdict(1, Change::Retry { attempts: 1, delay: Duration::MAX, error: Some("late".to_owned()) }),
+            verdict(0, Change::Done),
+            Verdict { expected_attempts: 7, ..verdict(2, Change::Done) },
+            verdict(4, Change::Done),
         ];
         assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), [seqs[2], i64::MAX]);
         let transactions =
@@ -166,10 +169,10 @@ async fn a_fetch_shares_its_limit() {
         let due = db.write(&store, events(10)).await;
         let again = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
         let verdicts: Vec<_> =
-            due.iter().map(|seq| Verdict { seq: *seq, expected_attempts: 0, change: again.clone() }).collect();
+            done(&store, &due).await.into_iter().map(|verdict| Verdict { change: again.clone(), ..verdict }).collect();
         assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), NONE);
         let ready = db.write(&store, events(10)).await;
-        for (limit, ready_share) in [(1, 0), (2, 1), (3, 1), (9, 3), (15, 5), (20, 10), (30, 10)] {
+        for (limit, ready_share) in [(1, 0), (2, 1), (3, 2), (9, 6), (15, 10), (20, 10), (30, 10)] {
             let found = seqs(&store.fetch(&fetch(limit)).await.expect("fetches").rows);
             let expected: Vec<_> =
                 ready[..ready_share].iter().chain(&due[..(limit - ready_share).min(10)]).copied().collect();
@@ -209,12 +212,12 @@ async fn a_renewal_waits_for_no_other_statement() {
         let fetching = store.fetch(&wanted);
         let renewing = async {
             db.waiting("outbox_event").await;
-            let renewal = store.renew(&node, LEASE).await.expect("renews");
+            let renewal = store.renew(&node, LEASE, None).await.expect("renews");
             transaction.rollback().await.expect("rolls back");
             renewal
         };
         let (fetched, renewal) = futures_util::future::join(fetching, renewing).await;
-        assert_eq!(renewal, Renewal::Renewed);
+        assert!(matches!(renewal, Renewal::Renewed { .. }));
         assert!(fetched.expect("fetches").rows.is_empty());
     })
     .await;

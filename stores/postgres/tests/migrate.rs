@@ -2,12 +2,15 @@
 
 mod support;
 
-use futures_util::future::try_join_all;
+use std::time::Duration;
+
+use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Mode, NodeId, NodeName};
 use pillarbox_core::store::{Fetch, Heads, Scope, Store as _, TableName, Upkeep as _};
-use support::{LEASE, events, fetch, unique, with_db};
+use support::{Db, LEASE, events, fetch, unique, with_db};
+use tokio::time::{Instant, sleep};
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
 #[tokio::test]
@@ -17,7 +20,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let recorded = format!("SELECT count(*) FROM {}.outbox_migration", db.schema);
-        assert_eq!(db.text(&recorded).await.as_deref(), Some("4"), "one of them did it, once each version");
+        assert_eq!(db.text(&recorded).await.as_deref(), Some("8"), "one of them did it, once each version");
         let partitions = format!("SELECT count(*) FROM {}.outbox_partition WHERE node_id IS NULL", db.schema);
         assert_eq!(db.text(&partitions).await.as_deref(), Some("256"));
     })
@@ -85,7 +88,8 @@ async fn a_table_of_version_2_is_upgraded_with_its_rows() {
         store.check().await.expect("it is up to date");
         assert_eq!(db.text(&rows).await, before, "no row has changed");
         // Of the NEW rows this one alone comes before all heads of its key; row 8, the next, is behind row 3, which is DEAD.
-        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![] };
+        let scope =
+            Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(support::seqs(&fetched.rows), [4]);
         assert_eq!(store.counts().await.expect("counts").pending(), 20);
@@ -121,6 +125,139 @@ async fn tables_of_version_2_take_an_event_for_several_handlers() {
         let handlers: Vec<_> =
             store.records("a").await.expect("reads").into_iter().map(|record| record.handler).collect();
         assert_eq!(handlers, [None, Some("mailer".to_owned())]);
+    })
+    .await;
+}
+
+/// Statements that the server has not let through yet, because of what another transaction has locked.
+async fn waits(db: &Db, statement: &str) -> bool {
+    let waiting = format!(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity
+             WHERE wait_event_type = 'Lock' AND query LIKE '%{statement}%' AND query LIKE '%{}%')::text",
+        db.schema
+    );
+    db.text(&waiting).await.as_deref() == Some("true")
+}
+
+/// Inserts rows one by one until `enough` says so of how long each has taken, and returns the longest time.
+async fn insert_until(db: &Db, enough: impl AsyncFn(&[Duration]) -> bool) -> Duration {
+    let mut took = Vec::new();
+    while !enough(&took).await {
+        let began = Instant::now();
+        db.execute(&insert(db, &unique("event")[6..])).await;
+        took.push(began.elapsed());
+    }
+    took.into_iter().max().unwrap_or_default()
+}
+
+fn insert(db: &Db, event_id: &str) -> String {
+    format!("INSERT INTO {}.outbox_event (event_id, event_type, payload) VALUES ('{event_id}', 't', '1')", db.schema)
+}
+
+/// The longest that an insert may wait for a migration: what the migration waits for a lock, and a slow machine.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// A statement that waits for a lock keeps all others waiting behind it; so it gives up soon, and comes back.
+#[tokio::test]
+async fn writers_go_on_while_a_migration_waits_for_one_of_them() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.execute(&format!("DELETE FROM {}.outbox_migration WHERE version >= 7", db.schema)).await;
+        let mut writer = db.pool.get().await.expect("a connection");
+        let open = writer.transaction().await.expect("begins");
+        open.batch_execute(&insert(db, "open")).await.expect("inserts");
+        let others = async {
+            // Twice one of them had to wait behind the migration.
+            let slow = |took: &Duration| *took > Duration::from_secs(1);
+            let longest = insert_until(db, async |took| took.iter().filter(|took| slow(took)).count() >= 2).await;
+            open.commit().await.expect("commits");
+            longest
+        };
+        let (migrated, longest) = join(store.migrate(), others).await;
+        migrated.expect("migrates when the writer has ended");
+        assert!(longest < LONGEST, "{longest:?}");
+        store.check().await.expect("is complete");
+    })
+    .await;
+}
+
+/// An index that is built waits for open transactions, and nobody for it. What an interrupted migration left is not taken for one.
+#[tokio::test]
+async fn writers_go_on_while_indexes_are_built() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let fresh = db.indexes(&db.schema).await;
+        let left = format!(
+            "DELETE FROM {0}.outbox_migration WHERE version >= 6;
+             CREATE INDEX outbox_event_new_due_idx ON {0}.outbox_event (seq);
+             UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{0}.outbox_event_new_due_idx'::regclass",
+            db.schema
+        );
+        db.execute(&left).await;
+        let mut writer = db.pool.get().await.expect("a connection");
+        let open = writer.transaction().await.expect("begins");
+        open.batch_execute(&insert(db, "open")).await.expect("inserts");
+        let others = async {
+            let built = "CREATE INDEX CONCURRENTLY";
+            let longest = insert_until(db, async |took| took.len() >= 50 && waits(db, built).await).await;
+            open.commit().await.expect("commits");
+            longest
+        };
+        let (migrated, longest) = join(store.migrate(), others).await;
+        migrated.expect("migrates when the writer has ended");
+        assert!(longest < LONGEST, "{longest:?}");
+        assert_eq!(db.indexes(&db.schema).await, fresh, "and leaves what a fresh table has");
+    })
+    .await;
+}
+
+/// Nodes that change membership lock partitions first and events after; a migration holds no lock on the one while it waits for
+/// the other.
+#[tokio::test]
+async fn a_migration_and_a_reclaim_do_not_wait_for_each_other() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let back = format!(
+            "DELETE FROM {0}.outbox_migration WHERE version >= 4;
+             DROP INDEX {0}.outbox_event_head_idx; ALTER TABLE {0}.outbox_partition DROP COLUMN interventions",
+            db.schema
+        );
+        db.execute(&back).await;
+        db.execute(&insert(db, "held")).await;
+        let mut node = db.pool.get().await.expect("a connection");
+        let reclaim = node.transaction().await.expect("begins");
+        let lock = format!("SELECT FROM {}.outbox_partition WHERE partition = 0 FOR UPDATE", db.schema);
+        reclaim.batch_execute(&lock).await.expect("locks");
+        let reclaims = async {
+            while !waits(db, "interventions").await {
+                sleep(Duration::from_millis(5)).await;
+            }
+            let began = Instant::now();
+            let free = format!("UPDATE {}.outbox_event SET locked_by = NULL", db.schema);
+            reclaim.batch_execute(&free).await.expect("is in nobody's way");
+            reclaim.commit().await.expect("commits");
+            began.elapsed()
+        };
+        let (migrated, took) = join(store.migrate(), reclaims).await;
+        migrated.expect("migrates");
+        assert!(took < LONGEST, "{took:?}");
+    })
+    .await;
+}
+
+/// The identity's numbers alone count for how far the table has been written.
+#[tokio::test]
+async fn a_number_that_a_program_made_up_is_refused() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let made_up = format!(
+            "INSERT INTO {}.outbox_event (seq, event_id, event_type, payload) VALUES (1000000000, 'a', 't', '1')",
+            db.schema
+        );
+        let connection = db.pool.get().await.expect("a connection");
+        let error = connection.batch_execute(&made_up).await.expect_err("it is refused");
+        assert_eq!(error.code(), Some(&tokio_postgres::error::SqlState::GENERATED_ALWAYS), "{error}");
+        assert_eq!(db.write(&store, events(1)).await, [1]);
     })
     .await;
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::PostgresStore;
+use pillarbox_testkit::rows_at;
 use support::{LEASE, NONE, done, events, fetch, seqs, with_db};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -120,8 +121,11 @@ async fn a_whole_life_in_transaction_mode() {
                 let found = store.fetch(&fetch(7)).await.expect("fetches");
                 assert!(found.rows.iter().all(|row| matches!(row, FetchedRow::Row(_))), "{:?}", found.rows);
                 let batch = seqs(&found.rows);
-                assert_eq!(store.settle(&node, Fence::Table, &done(&batch)).await.expect("settles"), NONE);
-                assert_eq!(store.renew(&node, LEASE).await.expect("renews"), Renewal::Renewed);
+                assert_eq!(
+                    store.settle(&node, Fence::Table, &done(&store, &batch).await).await.expect("settles"),
+                    NONE
+                );
+                assert!(matches!(store.renew(&node, LEASE, None).await.expect("renews"), Renewal::Renewed { .. }));
                 assert!(matches!(store.acquire(&node).await.expect("acquires"), Acquired::Owner { .. }));
                 handled.extend(batch);
             }
@@ -136,35 +140,37 @@ async fn a_whole_life_in_transaction_mode() {
         store.leave(&node).await.expect("leaves");
 
         // The statements of the other modes, and those of operators.
+        let row = async |seq| rows_at(&store, &[seq]).await.expect("reads").remove(0);
         let node = support::claimer(&store, "claimer").await;
         let written = write(5).await;
         let claimed = seqs(&store.claim(&node, &fetch(19)).await.expect("claims").rows);
         assert_eq!(claimed, written[..19]);
-        let begun = BegunAttempt { seq: claimed[0], expected_attempts: 0, attempts: 0, error: None };
+        let begun = BegunAttempt { row: row(claimed[0]).await, expected_attempts: 0, attempts: 0, error: None };
         assert!(store.begin_attempt(&node, Fence::Row, &begun).await.expect("begins"));
-        assert_eq!(store.settle(&node, Fence::Row, &done(&claimed[..10])).await.expect("settles"), NONE);
-        store.release(&node, &claimed[10..]).await.expect("releases");
+        assert_eq!(store.settle(&node, Fence::Row, &done(&store, &claimed[..10]).await).await.expect("settles"), NONE);
+        store.release(&node, &rows_at(&store, &claimed[10..]).await.expect("reads")).await.expect("releases");
         assert_eq!(store.reclaim(&node, true).await.expect("reclaims").freed, 0);
         let backlog = store.backlog().await.expect("counts");
         assert_eq!((backlog.due, backlog.delayed, backlog.dead), (10, 0, 0));
         assert_eq!(store.nodes().await.expect("lists").len(), 1);
-        let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1000 };
+        let purge = Purge::new(Purgeable::Done, Duration::ZERO, 1000);
         assert_eq!(store.purge(&purge).await.expect("purges").removed, 410);
         store.leave(&node).await.expect("leaves");
 
         let node = support::node("sharer");
         store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
-        let shared = store.share(&node, Partitions::NONE).await.expect("shares");
+        let shared = store.share(&node, &Epochs::none()).await.expect("shares");
         assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
-        let scope = Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![] };
+        let scope =
+            Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(seqs(&found.rows), written[10..]);
-        store.stamp(&[(written[10], 7)]).await.expect("stamps");
-        store.ripen(&written).await.expect("ripens");
+        store.stamp(&[(row(written[10]).await, 7)]).await.expect("stamps");
+        store.ripen(&rows_at(&store, &written).await.expect("reads")).await.expect("ripens");
         assert_eq!(store.writers().await.expect("asks").highest, written[19]);
         assert_eq!(store.partitions().await.expect("counts").pending, 10);
         assert_eq!(store.blocked(0, 10).await.expect("lists"), []);
-        let verdicts = done(&written[10..]);
+        let verdicts = done(&store, &written[10..]).await;
         assert_eq!(store.settle(&node, Fence::Partition, &verdicts).await.expect("settles"), NONE);
         store.leave(&node).await.expect("leaves");
         store.close().await;
@@ -189,7 +195,7 @@ async fn dropped_calls_free_their_server_connection() {
         for _ in 0..50 {
             let wait = Duration::from_micros(support::random() % 2000);
             let _ = tokio::time::timeout(wait, store.leave(&support::node("other"))).await;
-            store.renew(&node, LEASE).await.expect("renews");
+            store.renew(&node, LEASE, None).await.expect("renews");
         }
         bouncer.stop().await;
     })

@@ -1,12 +1,11 @@
-//! The database goes down under load and comes back: nothing is lost, nothing is handled twice, no attempt is burned.
+//! What takes a server of its own. It goes down under load and comes back: nothing is lost, nothing is handled twice, no attempt is
+//! burned. And it lets transactions be prepared, which servers do not by default.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,112 +15,8 @@ use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresOptions;
 use pillarbox_testkit::Recorder;
-use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::process::Command;
+use support::server::Server;
 use tokio_postgres::NoTls;
-
-/// A PostgreSQL server of the test's own, which it may stop as it likes.
-struct Server {
-    bin: PathBuf,
-    port: u16,
-    directory: TempDir,
-}
-
-/// The server's programs: the named ones, else the newest that Debian's packages installed.
-fn programs() -> PathBuf {
-    if let Some(bin) = std::env::var_os("PILLARBOX_TEST_POSTGRES_BIN") {
-        return bin.into();
-    }
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = installed.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").is_file()).max();
-    newest.expect("this test needs PostgreSQL's programs: run ./scripts/test, or set PILLARBOX_TEST_POSTGRES_BIN")
-}
-
-impl Server {
-    async fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("pillarbox-restart").tempdir().expect("a directory");
-        let port = TcpListener::bind("127.0.0.1:0").await.expect("binds").local_addr().expect("an address").port();
-        let server = Self { bin: programs(), port, directory };
-        if is_root() {
-            server.run("chown", &["postgres", server.path()]).await;
-        }
-        server.tool("initdb", &["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]).await;
-        let settings = format!("port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n");
-        let file = server.data().join("postgresql.auto.conf");
-        std::fs::write(file, settings).expect("writes the settings");
-        server.tool("pg_ctl", &["start", "--wait", "--timeout=60", "--log", &server.log()]).await;
-        server
-    }
-
-    fn path(&self) -> &str {
-        self.directory.path().to_str().expect("a path in UTF-8")
-    }
-
-    fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
-    }
-
-    fn log(&self) -> String {
-        format!("{}/postgres.log", self.path())
-    }
-
-    fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
-    }
-
-    /// Stops the server as a power cut would, and starts it again.
-    async fn crash_and_restart(&self) {
-        let log = self.log();
-        self.tool("pg_ctl", &["restart", "--mode=immediate", "--wait", "--timeout=60", "--log", &log]).await;
-    }
-
-    async fn tool(&self, name: &str, arguments: &[&str]) {
-        let program = self.bin.join(name);
-        let data = self.data();
-        let pgdata = ["--pgdata", data.to_str().expect("a path in UTF-8")];
-        let program = program.to_str().expect("a path in UTF-8");
-        self.run(program, &[arguments, &pgdata].concat()).await;
-    }
-
-    /// Runs a program, as a user that PostgreSQL accepts: it refuses to run as root.
-    async fn run(&self, program: &str, arguments: &[&str]) {
-        let mut command = if is_root() && program != "chown" {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=postgres", "--regid=postgres", "--init-groups", "--", program]);
-            command
-        } else {
-            Command::new(program)
-        };
-        // The server would keep a pipe open for as long as it runs, and reading it would never end.
-        let output = std::fs::File::create(self.directory.path().join("tool.log")).expect("a log");
-        let status = command
-            .args(arguments)
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().expect("a log"))
-            .stderr(output)
-            .status()
-            .await
-            .unwrap_or_else(|error| panic!("{program} cannot be run: {error}"));
-        let said = || std::fs::read_to_string(self.directory.path().join("tool.log")).unwrap_or_default();
-        assert!(status.success(), "{program} {arguments:?} failed: {}", said());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Its directory goes with the test, so it need not end in good order.
-        if let Ok(pid) = std::fs::read_to_string(self.data().join("postmaster.pid")) {
-            let pid = pid.lines().next().unwrap_or_default().to_owned();
-            let _ = std::process::Command::new("kill").args(["-QUIT", &pid]).status();
-        }
-    }
-}
-
-fn is_root() -> bool {
-    Path::new("/proc/self").metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0)
-}
 
 /// Writes one event in a transaction after the other until told to stop; returns the ids whose commit was confirmed.
 async fn write_until(stop: &AtomicBool, outbox: &Outbox, pool: &Pool, failures: &AtomicUsize) -> Vec<String> {
@@ -199,4 +94,67 @@ async fn a_database_that_crashes_under_load_loses_and_doubles_nothing() {
     }
     assert!(confirmed.is_empty(), "every confirmed event is in the table: {confirmed:?}");
     assert!(calls.is_empty(), "and none was handled that is not: {calls:?}");
+}
+
+/// A writer that is still in a trigger before its first row has no id. Prepared, it goes by other names, and is known to be prepared.
+#[tokio::test]
+async fn a_writer_that_is_prepared_before_it_had_an_id_is_told_apart() {
+    let server = Server::start().await;
+    let store = PostgresOptions::parse(&server.url()).expect("a URL").connect().await.expect("connects");
+    store.migrate().await.expect("migrates");
+    let mut connections = tokio::task::JoinSet::new();
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.expect("connects");
+        connections.spawn(connection);
+        clients.push(client);
+    }
+    let [guard, writer, other] = &clients[..] else { panic!("three connections") };
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN IF NEW.event_type = ''slow'' THEN PERFORM pg_advisory_xact_lock(42); END IF; RETURN NEW; END';
+        CREATE TRIGGER slow BEFORE INSERT ON outbox_event FOR EACH ROW EXECUTE FUNCTION slow();
+        SELECT pg_advisory_lock(42)";
+    guard.batch_execute(slow).await.expect("makes the trigger");
+
+    let insert = |event_type: &str| {
+        format!(
+            "INSERT INTO outbox_event (event_id, event_type, payload) VALUES (gen_random_uuid(), '{event_type}', '{{}}')"
+        )
+    };
+    // Of the values of a sequence, only one in many makes the server give the transaction an id.
+    other.batch_execute(&insert("quick")).await.expect("inserts");
+    let prepares = format!("BEGIN; {}; PREPARE TRANSACTION 'slow'", insert("slow"));
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let meanwhile = async {
+        while other.query_one(waiting, &[]).await.expect("asks").get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        other.batch_execute(&insert("quick")).await.expect("inserts");
+        let before = store.writers().await.expect("asks");
+        guard.batch_execute("SELECT pg_advisory_unlock(42)").await.expect("lets it go on");
+        before
+    };
+    let (prepared, before) = tokio::join!(writer.batch_execute(&prepares), meanwhile);
+    prepared.expect("prepares");
+    let named = before.open.expect("PostgreSQL tells");
+    assert_eq!((before.highest, named.len(), before.prepared.len()), (3, 1, 0), "by its virtual name alone: {named:?}");
+
+    let prepared = store.writers().await.expect("asks").prepared;
+    assert!(!prepared.is_empty());
+    // From now on it goes by another name. Releases before 14.1, 13.5 and 12.9 did that at once.
+    server.crash_and_restart().await;
+    let mut after = store.writers().await;
+    while after.is_err() {
+        after = store.writers().await;
+    }
+    let after = after.expect("asks");
+    let open = after.open.expect("PostgreSQL tells");
+    assert!(!open.contains(&named[0]) && !open.is_empty(), "{open:?} after {named:?}");
+    assert_eq!(after.prepared.len(), open.len(), "{:?}", after.prepared);
+    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.expect("connects");
+    connections.spawn(connection);
+    client.batch_execute("COMMIT PREPARED 'slow'").await.expect("commits");
+    let ended = store.writers().await.expect("asks");
+    assert_eq!((ended.open, ended.prepared), (Some(Vec::new()), Vec::new()));
+    store.close().await;
 }

@@ -4,7 +4,8 @@
 
 mod support;
 
-use pillarbox_core::ownership::{Acquired, Fence, Holding, Mode, NodeId, Partitions, Share};
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
 use pillarbox_core::store::Store as _;
 use pillarbox_postgres::PostgresStore;
 use support::{LEASE, NONE, done, event, node, with_db};
@@ -16,7 +17,7 @@ async fn member(store: &PostgresStore, name: &str) -> NodeId {
 }
 
 async fn shared(store: &PostgresStore, node: &NodeId) -> Holding {
-    match store.share(node, Partitions::NONE).await.expect("shares") {
+    match store.share(node, &Epochs::none()).await.expect("shares") {
         Share::Member(holding) => holding,
         Share::Lost => panic!("{node} is lost"),
     }
@@ -58,7 +59,7 @@ async fn a_share_and_a_settle_of_the_dead_exclude_each_other() {
         let holder = client.transaction().await.expect("begins");
         let lock = format!("SELECT FROM {}.outbox_event WHERE seq = {} FOR UPDATE", db.schema, written[0]);
         holder.execute(&lock, &[]).await.expect("locks");
-        let first = done(&written[..1]);
+        let first = done(&store, &written[..1]).await;
         let takeover = async {
             db.waiting("outbox_event").await;
             db.execute(&format!("UPDATE {}.outbox_node SET expires_at = now() WHERE node_id = '{old}'", db.schema))
@@ -73,9 +74,30 @@ async fn a_share_and_a_settle_of_the_dead_exclude_each_other() {
         assert_eq!(refused.expect("settles"), NONE, "the settle came first");
         assert_eq!((holding.gained, holding.unclean), (Partitions::ALL, Partitions::ALL));
 
-        let late = done(&written[1..]);
+        let late = done(&store, &written[1..]).await;
         assert_eq!(store.settle(&old, Fence::Partition, &late).await.expect("settles"), written[1..]);
         assert_eq!(store.settle(&new, Fence::Partition, &late).await.expect("settles"), NONE);
+    })
+    .await;
+}
+
+/// Whoever needs the lock of the nodes is told after a while that it is held, and where to look.
+#[tokio::test]
+async fn a_lock_that_is_held_for_long_is_named() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let mut client = db.pool.get().await.expect("a connection");
+        let holder = client.transaction().await.expect("begins");
+        let lock = format!("UPDATE {}.outbox_partition SET interventions = 1 WHERE partition = 0", db.schema);
+        holder.execute(&lock, &[]).await.expect("locks");
+        let refused = store.join(&node("first"), Mode::Partitioned, LEASE).await.expect_err("is held up");
+        assert_eq!(refused.kind(), StoreErrorKind::Contention);
+        let message = refused.to_string();
+        for part in ["partition 0", "outbox_partition", "pg_stat_activity"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        holder.rollback().await.expect("rolls back");
+        store.join(&node("first"), Mode::Partitioned, LEASE).await.expect("joins");
     })
     .await;
 }
@@ -86,10 +108,10 @@ async fn another_mode_finds_out_that_an_owner_died() {
     with_db(async |db| {
         let store = db.store().await;
         let dying = member(&store, "dying").await;
-        shared(&store, &dying).await;
+        let all = shared(&store, &dying).await;
         let kept = member(&store, "kept").await;
         let half = Partitions::from(128..=255);
-        store.share(&dying, half).await.expect("gives");
+        store.share(&dying, &all.epochs.of(half)).await.expect("gives");
         assert_eq!(shared(&store, &kept).await.gained, half);
         store.leave(&kept).await.expect("leaves");
         db.execute(&format!("UPDATE {}.outbox_node SET expires_at = now()", db.schema)).await;

@@ -3,11 +3,11 @@
 WITH waiting (key, handler, seq) AS MATERIALIZED (
     SELECT coalesce(ordering_key, aggregate_id), handler, seq
     FROM {event} INDEXED BY {event_ready}
-    WHERE status IN (0, 2) AND available_at IS NULL AND seq > ?1 AND EXISTS ({heads})
+    WHERE {ready} AND seq > ?1 AND EXISTS ({heads})
     UNION ALL
     SELECT coalesce(ordering_key, aggregate_id), handler, seq
     FROM {event} INDEXED BY {event_due}
-    WHERE status IN (0, 2) AND available_at IS NOT NULL AND seq > ?1 AND EXISTS ({heads})
+    WHERE {timed} AND seq > ?1 AND EXISTS ({heads})
 ),
 blocking (seq) AS MATERIALIZED (
     SELECT head.seq

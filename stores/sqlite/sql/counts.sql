@@ -1,8 +1,8 @@
 -- Pending and dead rows come from their partial indexes; what else there is has been delivered.
 WITH pending (status) AS (
-    SELECT status FROM {event} INDEXED BY {event_ready} WHERE status IN (0, 2) AND available_at IS NULL
+    SELECT status FROM {event} INDEXED BY {event_ready} WHERE {ready}
     UNION ALL
-    SELECT status FROM {event} INDEXED BY {event_due} WHERE status IN (0, 2) AND available_at IS NOT NULL
+    SELECT status FROM {event} INDEXED BY {event_due} WHERE {timed}
 )
 SELECT (SELECT count(*) FROM pending WHERE status = 0),
        (SELECT count(*) FROM pending WHERE status = 2),

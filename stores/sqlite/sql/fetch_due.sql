@@ -1,6 +1,6 @@
 SELECT {columns}
 FROM {event} INDEXED BY {event_due}
-WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at <= ?3
+WHERE {timed} AND available_at <= ?3
   AND seq NOT IN (SELECT value FROM json_each(?2)) AND {free}/* without_types */
 ORDER BY available_at, seq
 LIMIT ?4

@@ -1,1 +1,4 @@
-UPDATE {node} SET expires_at = {now} + ?2 WHERE node_id = ?1 AND expires_at > {now}
+-- A lease that has ended goes on as long as nobody has cleared its node away.
+-- ?3 is the end of the lease as the last confirmed renewal left it.
+UPDATE {node} SET expires_at = {now} + ?2, lease = ?2 WHERE node_id = ?1 AND expires_at >= coalesce(?3, 0)
+RETURNING expires_at

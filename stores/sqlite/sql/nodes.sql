@@ -1,4 +1,5 @@
 SELECT node_id, mode, started_at, expires_at - {now},
-       (SELECT count(*) FROM {partition} AS owned WHERE owned.node_id = {node}.node_id)
+       (SELECT count(*) FROM {partition} AS owned WHERE owned.node_id = {node}.node_id),
+       expires_at, lease
 FROM {node}
 ORDER BY started_at, node_id

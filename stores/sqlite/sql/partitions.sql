@@ -1,8 +1,8 @@
 -- Partitions that nobody owns, and of the pending rows how many there are and how many are in the fullest partition.
 WITH pending (partition) AS (
-    SELECT partition FROM {event} INDEXED BY {event_ready} WHERE status IN (0, 2) AND available_at IS NULL
+    SELECT partition FROM {event} INDEXED BY {event_ready} WHERE {ready}
     UNION ALL
-    SELECT partition FROM {event} INDEXED BY {event_due} WHERE status IN (0, 2) AND available_at IS NOT NULL
+    SELECT partition FROM {event} INDEXED BY {event_due} WHERE {timed}
 ),
 counted (partition, rows) AS (SELECT partition, count(*) FROM pending GROUP BY partition)
 SELECT (SELECT count(*) FROM {partition} WHERE node_id IS NULL OR node_id NOT IN (SELECT node_id FROM {node})),

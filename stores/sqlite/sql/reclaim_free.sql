@@ -2,8 +2,8 @@
 UPDATE {event} SET locked_by = CASE substr(locked_by, -1) WHEN '!' THEN '!' ELSE '?' END
 WHERE seq IN (
     SELECT seq FROM {event} INDEXED BY {event_ready}
-    WHERE status IN (0, 2) AND available_at IS NULL AND {orphan}
+    WHERE {ready} AND {orphan}
     UNION ALL
     SELECT seq FROM {event} INDEXED BY {event_due}
-    WHERE status IN (0, 2) AND available_at IS NOT NULL AND available_at <= {now} AND {orphan}
+    WHERE {timed} AND available_at <= {now} AND {orphan}
 )

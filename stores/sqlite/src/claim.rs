@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, RowId};
 use sqlx::{AssertSqlSafe, SqliteConnection, query};
 
 use crate::ownership::is_registered;
@@ -46,9 +46,10 @@ pub(crate) async fn release(
     connection: &mut SqliteConnection,
     sql: &Sql,
     node: &NodeId,
-    seqs: &[i64],
+    rows: &[RowId],
 ) -> Result<(), sqlx::Error> {
     let release = query(AssertSqlSafe(Arc::clone(&sql.release))).bind(node.as_str());
-    release.bind(json::array(seqs.iter().copied())).execute(connection).await?;
+    let release = release.bind(json::array(rows.iter().map(|row| row.seq)));
+    release.bind(json::events(rows)).execute(connection).await?;
     Ok(())
 }

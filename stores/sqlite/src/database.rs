@@ -20,7 +20,7 @@ const ROWS_AHEAD: usize = 512;
 ///
 /// It is never reaped and not tested before use, so that a dropped request loses neither its connection nor its caches.
 pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
-    let connect = connect_options(file)
+    let connect = connect_options(file, options)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(options.synchronous)
@@ -44,7 +44,7 @@ pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
 
 /// The connections that read. In write-ahead mode they neither wait for the writer nor make it wait.
 pub(crate) fn readers(file: &Path, options: &SqliteOptions) -> SqlitePool {
-    let connect = connect_options(file).pragma("query_only", "ON").busy_timeout(options.busy_timeout);
+    let connect = connect_options(file, options).pragma("query_only", "ON").busy_timeout(options.busy_timeout);
     SqlitePoolOptions::new()
         .max_connections(READERS)
         .test_before_acquire(false)
@@ -52,7 +52,7 @@ pub(crate) fn readers(file: &Path, options: &SqliteOptions) -> SqlitePool {
         .connect_lazy_with(connect)
 }
 
-fn connect_options(file: &Path) -> SqliteConnectOptions {
+fn connect_options(file: &Path, options: &SqliteOptions) -> SqliteConnectOptions {
     // An engine's statements in the service's debug log would drown its own.
-    SqliteConnectOptions::new().filename(file).row_buffer_size(ROWS_AHEAD).disable_statement_logging()
+    options.connect.clone().filename(file).row_buffer_size(ROWS_AHEAD).disable_statement_logging()
 }

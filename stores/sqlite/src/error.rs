@@ -1,6 +1,7 @@
 use std::io;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::refusal::CLOSED;
 
 /// SQLite's primary result codes, of which the extended ones carry more in the higher bits.
 mod code {
@@ -40,7 +41,7 @@ fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
                            or busy_timeout is short";
             (Contention, message.to_owned())
         }
-        sqlx::Error::PoolClosed => (Unexpected, "the store has been closed; open it again".to_owned()),
+        sqlx::Error::PoolClosed => (Unexpected, CLOSED.to_owned()),
         sqlx::Error::WorkerCrashed => {
             (Unavailable, "the connection's thread ended; the next call opens another".to_owned())
         }
@@ -65,7 +66,7 @@ fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
         (_, code::ERROR)
             if ["no such table", "no such index", "no such column"].iter().any(|m| message.contains(m)) =>
         {
-            (Schema, "; run migrate() or `pillarbox migrate`")
+            (Schema, "; run `store.migrate()` or `pillarbox migrate`")
         }
         _ => (Unexpected, ""),
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use pillarbox_core::ownership::NodeId;
+use pillarbox_core::ownership::{LeaseMark, NodeId};
 use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Scope};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
@@ -14,8 +14,8 @@ use crate::{json, row};
 /// Reads rows that are due; with a node only those that it may take, without one those of the scope.
 ///
 /// Each statement sees a state of its own. Due rows are read first, since a row can come to have a due time between the two
-/// reads; one that loses it in between is dropped from them. How often operators have intervened and whether there are heads is
-/// read last: what changed after the rows were read is noticed as well, which only costs.
+/// reads; one that loses it in between is dropped from them. How often operators have intervened, whether there are heads and when
+/// the reader's lease ends is read last: what changed after the rows were read is noticed as well, which only costs.
 pub(crate) async fn fetch(
     connection: &mut SqliteConnection,
     sql: &Sql,
@@ -26,33 +26,31 @@ pub(crate) async fn fetch(
     let times = wanted.select(wanted.times, 0, 0).fetch_one(&mut *connection).await?;
     let (now, earliest, next): (i64, Option<i64>, Option<i64>) =
         (times.try_get(0)?, times.try_get(1)?, times.try_get(2)?);
-    let mut due = match earliest {
+    let (mut due, due_cut) = match earliest {
         Some(time) if time <= now => {
             let select = wanted.select(wanted.due, now, fetch.limit);
-            read(connection, select, true).await?
+            read(connection, select, fetch.max_bytes, true).await?
         }
-        _ => Vec::new(),
+        _ => (Vec::new(), false),
     };
-    let places = (fetch.limit - due.len()).max(share(fetch.limit));
+    let places = fetch.limit - due.len().min(fetch.limit.div_ceil(3));
     let select = wanted.select(wanted.ready, fetch.above, places);
-    let mut rows = read(connection, select, false).await?;
+    let (mut rows, ready_cut) = read(connection, select, fetch.max_bytes, false).await?;
     due.retain(|row| rows.binary_search_by_key(&row.seq(), FetchedRow::seq).is_err());
     due.truncate(fetch.limit - rows.len());
     rows.append(&mut due);
-    let next_due = next.filter(|_| rows.len() < fetch.limit).map(|next| micros(next - now));
-    let (interventions, heads) = match &fetch.scope {
+    let cut = due_cut || ready_cut;
+    let next_due = next.filter(|_| rows.len() < fetch.limit && !cut).map(|next| micros(next - now));
+    let (interventions, heads, lease) = match &fetch.scope {
         Some(scope) => {
             let select = query_as(AssertSqlSafe(Arc::clone(&sql.interventions))).bind(scope.heads != Heads::None);
-            select.fetch_one(connection).await?
+            let (interventions, heads, lease): (i64, bool, Option<i64>) =
+                select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(connection).await?;
+            (interventions, heads, lease.map(LeaseMark))
         }
-        None => (0, false),
+        None => (0, false, None),
     };
-    Ok(Fetched { rows, next_due, interventions, heads })
-}
-
-/// How many places the rows without a due time have at least: a third, where there are two places to share.
-fn share(limit: usize) -> usize {
-    limit.div_ceil(3).min(limit / 2)
+    Ok(Fetched { rows, cut, next_due, interventions, heads, lease })
 }
 
 type Select<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -118,33 +116,27 @@ impl<'f> Wanted<'f> {
     }
 }
 
+/// Reads rows up to the one that brings their payloads to `max_bytes`; true if one did.
 async fn read(
     connection: &mut SqliteConnection,
     select: Select<'_>,
+    max_bytes: usize,
     timed: bool,
-) -> Result<Vec<FetchedRow>, sqlx::Error> {
-    let mut rows = Vec::new();
+) -> Result<(Vec<FetchedRow>, bool), sqlx::Error> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut found = select.fetch(connection);
     while let Some(found) = found.try_next().await? {
-        rows.push(row::decode(&found, timed)?);
+        let row = row::decode(&found, timed)?;
+        bytes += row.payload_bytes();
+        rows.push(row);
+        if bytes >= max_bytes {
+            return Ok((rows, true));
+        }
     }
-    Ok(rows)
+    Ok((rows, false))
 }
 
 /// A span of time as the database counts it.
 pub(crate) fn micros(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::share;
-
-    #[test]
-    fn each_kind_has_a_third_where_two_can_share() {
-        assert_eq!([1, 2, 3, 4, 5, 6, 1000].map(share), [0, 1, 1, 2, 2, 2, 334]);
-        for limit in 2..500 {
-            assert!(share(limit) * 3 >= limit && (limit - share(limit)) * 3 >= limit, "{limit}");
-        }
-    }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use pillarbox_core::store::TableName;
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
-use crate::sql::render;
+use crate::sql::{NOW, render};
 
 const COLUMNS: [&str; 15] = [
     "event_id",
@@ -23,8 +23,11 @@ const COLUMNS: [&str; 15] = [
     "handler",
 ];
 
+/// Values of a row: one for each column, and the delay, which SQLite adds to its time.
+const VALUES: usize = COLUMNS.len() + 1;
+
 /// SQLite takes 32,766 values in one statement.
-const MAX_ROWS: usize = 32_766 / COLUMNS.len();
+const MAX_ROWS: usize = 32_766 / VALUES;
 
 /// Up to so many rows the text is kept, and worth preparing once per connection; larger batches seldom repeat their size.
 const KEPT: usize = 8;
@@ -59,12 +62,16 @@ impl Inserts {
 }
 
 fn text(head: &str, rows: usize) -> Arc<str> {
-    let row = format!("\n({})", vec!["?"; COLUMNS.len()].join(", "));
+    let value = |column: &&str| match *column {
+        "available_at" => format!("coalesce(?, {NOW} + ?)"),
+        _ => "?".to_owned(),
+    };
+    let row = format!("\n({})", COLUMNS.iter().map(value).collect::<Vec<_>>().join(", "));
     format!("{head}{}\nRETURNING seq", vec![row; rows].join(",")).into()
 }
 
 /// The values of a row, in the order of [`COLUMNS`].
-fn binds(row: &NewRow) -> [Bind<'_>; COLUMNS.len()] {
+fn binds(row: &NewRow) -> [Bind<'_>; VALUES] {
     let event = row.envelope();
     let (bytes, content_type) = row.payload_bytes().unzip();
     [
@@ -80,6 +87,7 @@ fn binds(row: &NewRow) -> [Bind<'_>; COLUMNS.len()] {
         Bind::Text(content_type),
         Bind::Text(row.headers()),
         Bind::Int(row.available_at().map(|time| time.as_micros())),
+        Bind::Int(row.delay().map(|delay| i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
         Bind::Int(Some(event.occurred_at().as_micros())),
         Bind::Text(row.locked_by()),
         Bind::Text(row.handler()),
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn two_rows_are_one_statement() {
         let sql = text("INSERT INTO t (…) VALUES", 2);
-        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let row = format!("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, {NOW} + ?), ?, ?, ?)");
         assert_eq!(*sql, format!("INSERT INTO t (…) VALUES\n{row},\n{row}\nRETURNING seq"));
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
-use pillarbox_core::store::OrderKey;
+use pillarbox_core::ownership::Epochs;
+use pillarbox_core::store::{OrderKey, RowId};
 
 /// A JSON array of integers: what `json_each` takes where other databases have an array to bind.
 pub(crate) fn array(numbers: impl IntoIterator<Item = i64>) -> String {
@@ -16,9 +17,59 @@ pub(crate) fn array(numbers: impl IntoIterator<Item = i64>) -> String {
     text
 }
 
-/// A JSON array of `[seq, partition]`.
-pub(crate) fn stamps(rows: &[(i64, u8)]) -> String {
-    let pairs: Vec<String> = rows.iter().map(|(seq, partition)| format!("[{seq},{partition}]")).collect();
+/// A JSON array of `[seq, partition, event_id]`.
+pub(crate) fn stamps(rows: &[(RowId, u8)]) -> String {
+    list(rows, |text, (row, partition)| {
+        let _ = write!(text, "[{},{partition},", row.seq);
+        quote(text, row.event_id.as_str());
+        text.push(']');
+    })
+}
+
+/// A JSON array of `[seq, event_id]`.
+pub(crate) fn places<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
+    list(rows, |text, row| {
+        let _ = write!(text, "[{},", row.seq);
+        quote(text, row.event_id.as_str());
+        text.push(']');
+    })
+}
+
+/// A JSON array of event ids.
+pub(crate) fn events<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
+    list(rows, |text, row| quote(text, row.event_id.as_str()))
+}
+
+fn list<T>(items: impl IntoIterator<Item = T>, write: impl Fn(&mut String, T)) -> String {
+    let mut text = String::from("[");
+    for item in items {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        write(&mut text, item);
+    }
+    text.push(']');
+    text
+}
+
+/// Adds a JSON string.
+fn quote(text: &mut String, value: &str) {
+    text.push('"');
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            control if control < ' ' => {
+                let _ = write!(text, "\\u{:04x}", u32::from(control));
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+}
+
+/// A JSON array of `[partition, epoch]`.
+pub(crate) fn epochs(epochs: &Epochs) -> String {
+    let pairs: Vec<String> = epochs.iter().map(|(partition, epoch)| format!("[{partition},{epoch}]")).collect();
     format!("[{}]", pairs.join(","))
 }
 
@@ -51,6 +102,8 @@ fn hex(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::event::EventId;
+
     use super::*;
 
     #[test]
@@ -58,7 +111,13 @@ mod tests {
         assert_eq!(array([]), "[]");
         assert_eq!(array([1]), "[1]");
         assert_eq!(array([1, -2, i64::MAX]), "[1,-2,9223372036854775807]");
-        assert_eq!((stamps(&[]).as_str(), stamps(&[(7, 0), (8, 255)]).as_str()), ("[]", "[[7,0],[8,255]]"));
+        let row = |seq, id| RowId { seq, event_id: EventId::from_stored(id), handler: None };
+        let rows = [row(7, "é"), row(8, "\"\\\n")];
+        assert_eq!(events(&rows), r#"["é","\"\\\u000a"]"#);
+        assert_eq!((places([]).as_str(), places(&rows[..1]).as_str()), ("[]", r#"[[7,"é"]]"#));
+        let [first, second] = rows;
+        assert_eq!(stamps(&[]), "[]");
+        assert_eq!(stamps(&[(first, 0), (second, 255)]), r#"[[7,0,"é"],[8,255,"\"\\\u000a"]]"#);
     }
 
     #[test]

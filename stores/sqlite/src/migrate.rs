@@ -1,32 +1,59 @@
+use pillarbox_core::store::operation;
+use pillarbox_core::store::refusal::MIGRATE;
 use std::sync::Arc;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::TableName;
+use pillarbox_core::store::{SchemaVersion, TableName};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
 
 use crate::sql::{INDEXES, Sql, render};
 use crate::statistics;
 
-/// The steps from an empty database to the present schema, and the version each leads to. Versions are the same in every
-/// store, so some are not in this one; a step that was released is never changed.
-const STEPS: &[(i64, &str)] = &[
-    (1, include_str!("../migrations/0001_outbox.sql")),
-    (3, include_str!("../migrations/0003_handlers.sql")),
-    (4, include_str!("../migrations/0004_heads.sql")),
+/// The steps from an empty database to the present schema in ascending order. Versions are the same in every store, so some are
+/// not in this one; a step that was released is never changed.
+const STEPS: &[Step] = &[
+    Step::new(1, 1, include_str!("../migrations/0001_outbox.sql")),
+    Step::new(3, 3, include_str!("../migrations/0003_handlers.sql")),
+    Step::new(4, 4, include_str!("../migrations/0004_heads.sql")),
+    Step::new(5, 4, include_str!("../migrations/0005_compatibility.sql")),
+    Step::new(6, 6, include_str!("../migrations/0006_undelayed.sql")),
+    Step::new(8, 6, include_str!("../migrations/0008_leases.sql")),
 ];
+
+/// The SQL that leads to a version from the one before.
+struct Step {
+    version: i64,
+    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
+    compatible_from: i64,
+    sql: &'static str,
+}
+
+impl Step {
+    const fn new(version: i64, compatible_from: i64, sql: &'static str) -> Self {
+        Self { version, compatible_from, sql }
+    }
+
+    /// Its SQL, and the record of it. The first versions had no column for what can run on them.
+    fn render(&self, table: &TableName) -> String {
+        let record = if self.version < RECORDS_COMPATIBILITY { RECORD } else { RECORD_COMPATIBLE };
+        let record = render(table, record).replace("{version}", &self.version.to_string());
+        let record = record.replace("{compatible_from}", &self.compatible_from.to_string());
+        format!("{}\n\n{record}", render(table, self.sql))
+    }
+}
+
+/// The version from which on a version records the oldest one that is compatible.
+const RECORDS_COMPATIBILITY: i64 = 5;
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");
 const RECORD: &str = include_str!("../sql/migration_record.sql");
+const RECORD_COMPATIBLE: &str = include_str!("../sql/migration_record_compatible.sql");
 
 /// All the SQL that runs on an empty database.
 pub(crate) fn script(table: &TableName) -> String {
-    let steps = STEPS.iter().map(|(version, step)| render_step(table, *version, step));
+    let steps = STEPS.iter().map(|step| step.render(table));
     let script: Vec<String> = std::iter::once(render(table, TABLE)).chain(steps).collect();
     script.join("\n\n") + "\n"
-}
-
-fn render_step(table: &TableName, version: i64, step: &str) -> String {
-    format!("{}\n\n{}", render(table, step), render(table, RECORD).replace("{version}", &version.to_string()))
 }
 
 /// Takes the steps that are missing. The open transaction holds the write lock, so that others wait and then find
@@ -41,11 +68,11 @@ pub(crate) async fn migrate(
     }
     raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *connection).await?;
     let present = version(connection, sql).await?;
-    if present > latest() {
-        return Ok(Err(newer("migrate", present)));
+    if let Err(problem) = present.refuse_newer(&table.to_string(), latest()) {
+        return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, problem)));
     }
-    for (version, step) in STEPS.iter().filter(|(version, _)| *version > present) {
-        raw_sql(AssertSqlSafe(render_step(table, *version, step))).execute(&mut *connection).await?;
+    for step in STEPS.iter().filter(|step| step.version > present.applied) {
+        raw_sql(AssertSqlSafe(step.render(table))).execute(&mut *connection).await?;
     }
     statistics::forget_small(connection, table, sql).await?;
     Ok(Ok(()))
@@ -59,7 +86,7 @@ async fn foreign(
 ) -> Result<Option<StoreError>, sqlx::Error> {
     let ours = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_ours))).bind(table.beside("migration"));
     let ours = ours.fetch_one(&mut *connection).await?;
-    if ours && version(connection, sql).await? > 0 {
+    if ours && version(connection, sql).await?.applied > 0 {
         return Ok(None);
     }
     let event = table.event();
@@ -78,22 +105,18 @@ async fn foreign(
             "there is a {kind} `{name}` that Pillarbox did not make; rename that {kind}, or choose another name \
              for the event table"
         );
-        StoreError::new(StoreErrorKind::Schema, "migrate", message)
+        StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, message)
     }))
 }
 
-/// Verifies that the schema is the one this release needs.
-pub(crate) async fn check(connection: &mut SqliteConnection, sql: &Sql) -> Result<Result<(), StoreError>, sqlx::Error> {
-    let present = version(connection, sql).await?;
-    if present > latest() {
-        return Ok(Err(newer("check the schema", present)));
-    }
-    if present < latest() {
-        let needed = latest();
-        let message = format!(
-            "the schema has version {present}, this release needs {needed}; run migrate() or `pillarbox migrate`"
-        );
-        return Ok(Err(StoreError::new(StoreErrorKind::Schema, "check the schema", message)));
+/// Verifies that the schema is one on which this release can run.
+pub(crate) async fn check(
+    connection: &mut SqliteConnection,
+    table: &TableName,
+    sql: &Sql,
+) -> Result<Result<(), StoreError>, sqlx::Error> {
+    if let Err(problem) = version(connection, sql).await?.refuse_unusable(&table.to_string(), latest()) {
+        return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::CHECK, problem)));
     }
     query(AssertSqlSafe(Arc::clone(&sql.check))).fetch_optional(connection).await?;
     Ok(Ok(()))
@@ -101,22 +124,21 @@ pub(crate) async fn check(connection: &mut SqliteConnection, sql: &Sql) -> Resul
 
 /// The error for a schema of which a table or an index is not there.
 pub(crate) fn missing(table: &TableName) -> StoreError {
-    let message = format!("table `{table}` or one beside it is missing; run migrate() or `pillarbox migrate`");
-    StoreError::new(StoreErrorKind::Schema, "check the schema", message)
+    let message = format!("table `{table}` or one beside it is missing; {MIGRATE}");
+    StoreError::new(StoreErrorKind::Schema, operation::CHECK, message)
 }
 
-async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<i64, sqlx::Error> {
-    query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(connection).await
+async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<SchemaVersion, sqlx::Error> {
+    let applied = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(&mut *connection).await?;
+    // Older tables have no such column, and nobody asks.
+    let compatible_from = if applied > latest() {
+        query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_compatible))).fetch_one(connection).await?
+    } else {
+        None
+    };
+    Ok(SchemaVersion { applied, compatible_from })
 }
 
 fn latest() -> i64 {
-    STEPS.last().map_or(0, |(version, _)| *version)
-}
-
-fn newer(operation: &'static str, present: i64) -> StoreError {
-    let message = format!(
-        "the schema has version {present}, newer than the {} this release knows; use a release that is at least as new",
-        latest()
-    );
-    StoreError::new(StoreErrorKind::Schema, operation, message)
+    STEPS.last().map_or(0, |step| step.version)
 }

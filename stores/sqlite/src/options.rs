@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use pillarbox_core::error::{ConfigError, StoreError, StoreErrorKind};
 use pillarbox_core::store::TableName;
-use sqlx::sqlite::SqliteSynchronous;
+use pillarbox_core::store::operation;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
 use crate::{SqliteStore, location, migrate};
 
@@ -11,20 +12,44 @@ use crate::{SqliteStore, location, migrate};
 #[must_use = "nothing is opened before open() is called"]
 pub struct SqliteOptions {
     location: String,
+    /// sqlx's own, beside what a store needs.
+    pub(crate) connect: SqliteConnectOptions,
     table: String,
     pub(crate) synchronous: SqliteSynchronous,
     pub(crate) busy_timeout: Duration,
 }
 
 impl SqliteOptions {
-    /// A database file by its path (`shop.db`) or URL (`sqlite://shop.db`). It is created if it is missing.
+    /// A database file by its path (`shop.db`) or URL (`sqlite://shop.db`). It is created if it is missing, readable and writable for
+    /// its owner alone.
     pub fn new(location: impl Into<String>) -> Self {
         Self {
             location: location.into(),
+            connect: SqliteConnectOptions::new(),
             table: TableName::default().to_string(),
             synchronous: SqliteSynchronous::Full,
             busy_timeout: Duration::from_secs(5),
         }
+    }
+
+    /// Takes sqlx's own options, for what a path cannot say, such as the key of an encrypted database or another VFS. The store opens
+    /// its connections with them and sets what it needs besides: the journal, how long to wait, whether the file is created.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pillarbox_sqlite::SqliteOptions;
+    /// use sqlx::sqlite::SqliteConnectOptions;
+    ///
+    /// let connect = SqliteConnectOptions::new().filename("shop.db").pragma("key", "'open sesame'");
+    /// let store = SqliteOptions::from_connect_options(connect).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The service's transactions go through [`SqliteStore::writer`], a pool that is made of them too.
+    pub fn from_connect_options(connect: SqliteConnectOptions) -> Self {
+        let location = connect.get_filename().to_string_lossy().into_owned();
+        Self { connect, ..Self::new(location) }
     }
 
     /// The event table's name. Default: `outbox_event`.
@@ -67,7 +92,7 @@ impl SqliteOptions {
     pub async fn open(self) -> Result<SqliteStore, StoreError> {
         let checked = || Ok((location::file(&self.location)?, self.table_name()?, self.check_timeout()?));
         let (file, table, ()) = checked().map_err(|error: ConfigError| {
-            StoreError::new(StoreErrorKind::Config, "open the database", error.to_string()).with_source(error)
+            StoreError::new(StoreErrorKind::Config, operation::CONNECT, error.to_string()).with_source(error)
         })?;
         SqliteStore::open_file(&file, table, &self).await
     }

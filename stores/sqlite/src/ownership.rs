@@ -1,32 +1,39 @@
+use pillarbox_core::store::{operation, refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, Partitions};
+use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Renewal};
+use pillarbox_core::store::{Judged, LeaseClock, NodeStatus};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
+use tokio::time::Instant;
 
 use crate::fetch::micros;
-use crate::share;
 use crate::sql::Sql;
+use crate::upkeep::overview;
 
-/// Fails if a living node's mode cannot run beside `mode`.
+/// Fails if the mode of a living node cannot run beside `mode`, and clears such nodes away whose lease has ended.
 pub(crate) async fn check_mode(
     connection: &mut SqliteConnection,
     sql: &Sql,
+    clock: &LeaseClock,
     node: &NodeId,
     mode: Mode,
 ) -> Result<Option<StoreError>, sqlx::Error> {
-    let others: Vec<(String, String)> =
-        query_as(AssertSqlSafe(Arc::clone(&sql.node_modes))).bind(node.as_str()).fetch_all(connection).await?;
-    let incompatible =
-        others.into_iter().find(|(_, other)| !other.parse().is_ok_and(|other| mode.coexists_with(other)));
-    Ok(incompatible.map(|(other, its_mode)| {
-        let message = format!(
-            "node {other} runs in mode {its_mode}, beside which mode {mode} cannot run; stop it, or start this node in mode \
-             {its_mode}"
-        );
-        StoreError::new(StoreErrorKind::IncompatibleMode, "join the outbox", message)
-    }))
+    let is_other = |other: &NodeStatus| {
+        other.node != *node && !other.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known))
+    };
+    let judged = judge(connection, sql, clock).await?;
+    if let Some(other) = judged.alive.iter().find(|other| is_other(other)) {
+        let message = refusal::other_mode(other.node.as_str(), &other.mode, mode);
+        return Ok(Some(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, message)));
+    }
+    // As long as its row is there, a node may renew.
+    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+    if !ended.is_empty() {
+        clear(connection, sql, &ended).await?;
+    }
+    Ok(None)
 }
 
 /// Registers a node.
@@ -42,20 +49,29 @@ pub(crate) async fn join(
     Ok(())
 }
 
-/// Extends a lease that has not ended and returns whether there was one.
+/// Extends the lease of a node that is registered, unless its row is older than `last`.
 pub(crate) async fn renew(
     connection: &mut SqliteConnection,
     sql: &Sql,
     node: &NodeId,
     lease: Duration,
-) -> Result<bool, sqlx::Error> {
-    let renew = query(AssertSqlSafe(Arc::clone(&sql.node_renew)));
-    Ok(renew.bind(node.as_str()).bind(span(lease)).execute(connection).await?.rows_affected() > 0)
+    last: Option<LeaseMark>,
+) -> Result<Renewal, sqlx::Error> {
+    let renew = query_scalar(AssertSqlSafe(Arc::clone(&sql.node_renew))).bind(node.as_str()).bind(span(lease));
+    let renewed: Option<i64> = renew.bind(last.map(|last| last.0)).fetch_optional(&mut *connection).await?;
+    if let Some(mark) = renewed.map(LeaseMark) {
+        return Ok(Renewal::Renewed { mark });
+    }
+    let found = query_scalar(AssertSqlSafe(Arc::clone(&sql.node_lease))).bind(node.as_str());
+    let found: Option<i64> = found.fetch_optional(connection).await?;
+    let went_back = last.zip(found).is_some_and(|(last, found)| LeaseMark(found) < last);
+    Ok(if went_back { Renewal::WentBack } else { Renewal::Lost })
 }
 
 /// Frees what a node owns and unregisters it.
 pub(crate) async fn leave(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<(), sqlx::Error> {
-    share::give(connection, sql, node, Partitions::ALL).await?;
+    let free = query(AssertSqlSafe(Arc::clone(&sql.leave_partitions)));
+    free.bind(node.as_str()).execute(&mut *connection).await?;
     query(AssertSqlSafe(Arc::clone(&sql.node_leave))).bind(node.as_str()).execute(connection).await?;
     Ok(())
 }
@@ -74,9 +90,10 @@ pub(crate) async fn probe(
 pub(crate) async fn acquire(
     connection: &mut SqliteConnection,
     sql: &Sql,
+    clock: &LeaseClock,
     node: &NodeId,
 ) -> Result<Acquired, sqlx::Error> {
-    clear_expired(connection, sql).await?;
+    clear_ended(connection, sql, clock).await?;
     let seen = Seen::read(connection, sql, node).await?;
     if let Some(answer) = seen.answer(node) {
         return Ok(answer);
@@ -85,11 +102,46 @@ pub(crate) async fn acquire(
     Ok(Acquired::Owner { epoch: seen.epoch + 1, unclean: seen.died })
 }
 
-/// Removes the nodes whose lease has ended, frees their partitions, and returns how many nodes there were.
-pub(crate) async fn clear_expired(connection: &mut SqliteConnection, sql: &Sql) -> Result<u64, sqlx::Error> {
-    let nodes = query(AssertSqlSafe(Arc::clone(&sql.node_expire))).execute(&mut *connection).await?.rows_affected();
+/// Removes the nodes whose lease has ended, and frees their partitions.
+pub(crate) async fn clear_ended(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    clock: &LeaseClock,
+) -> Result<Judged, sqlx::Error> {
+    let judged = judge(connection, sql, clock).await?;
+    clear(connection, sql, &judged.ended).await?;
+    Ok(judged)
+}
+
+async fn judge(connection: &mut SqliteConnection, sql: &Sql, clock: &LeaseClock) -> Result<Judged, sqlx::Error> {
+    let asked = Instant::now();
+    let (nodes, now) = overview::statuses(connection, sql).await?;
+    Ok(now.map(|now| clock.judge(nodes, now, asked)).unwrap_or_default())
+}
+
+async fn clear(connection: &mut SqliteConnection, sql: &Sql, nodes: &[NodeStatus]) -> Result<(), sqlx::Error> {
+    for node in nodes {
+        delete(connection, sql, node).await?;
+    }
     query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?;
-    Ok(nodes)
+    Ok(())
+}
+
+/// Removes a node that has not renewed its lease since it was seen, and returns whether it did.
+async fn delete(connection: &mut SqliteConnection, sql: &Sql, seen: &NodeStatus) -> Result<bool, sqlx::Error> {
+    let delete = query(AssertSqlSafe(Arc::clone(&sql.node_evict))).bind(seen.node.as_str());
+    Ok(delete.bind(seen.expires_at.as_micros()).execute(connection).await?.rows_affected() > 0)
+}
+
+/// Clears away a node that has not renewed its lease since it was seen, and returns whether it did.
+pub(crate) async fn evict(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    seen: &NodeStatus,
+) -> Result<bool, sqlx::Error> {
+    let evicted = delete(connection, sql, seen).await?;
+    query(AssertSqlSafe(Arc::clone(&sql.owner_free))).execute(connection).await?;
+    Ok(evicted)
 }
 
 /// Whether the node is registered: it has not been cleared away, though its lease may have ended.

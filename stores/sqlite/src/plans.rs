@@ -45,19 +45,23 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
         fetch_due,
         fetch_ready,
         fetch_times,
+        identify,
         intervene,
         interventions,
+        leave_partitions,
+        migration_compatible,
         migration_names,
         migration_ours,
         migration_version,
         node_alive,
-        node_expire,
+        node_evict,
         node_join: _, // Inserts values, of which there is no plan.
+        node_lease,
         node_leave,
-        node_modes,
         node_registered,
         node_renew,
         nodes,
+        now: _, // Of no table.
         owner_free,
         owner_is,
         owner_probe,
@@ -69,6 +73,7 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
         reclaim_orphans,
         reclaim_probe,
         record,
+        record_by_seq,
         release,
         ripen,
         scoped: Scoped { times, reads },
@@ -95,6 +100,7 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
         (fetch_due, vec![DUE]),
         (fetch_ready, vec![READY_ABOVE]),
         (fetch_times, vec![TIMED, TIMED]),
+        (identify, vec![KEY]),
         (interventions, vec![ANY_HEAD]),
         (partitions, vec![READY, TIMED]),
         (purge_delete, vec![SPAN]),
@@ -102,6 +108,7 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
         (reclaim_free, vec![KEY, READY, DUE]),
         (reclaim_orphans, vec![READY, DUE]),
         (record, vec![ID]),
+        (record_by_seq, vec![KEY]),
         (release, vec![KEY]),
         (ripen, vec![KEY]),
         (stamp, vec![KEY]),
@@ -115,18 +122,20 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             plans.push((due, [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, dead, done, hold, refused, remove, retry } in [settle, settle_in_partition] {
-        plans.extend([begin, dead, done, hold, refused, remove, retry].map(|statement| (statement, vec![KEY])));
+    for Settle { begin, done, ended, hold, refused, remove, retry } in [settle, settle_in_partition] {
+        plans.extend([begin, ended, done, hold, refused, remove, retry].map(|statement| (statement, vec![KEY])));
     }
     let others = [
         intervene,
+        leave_partitions,
+        migration_compatible,
         migration_names,
         migration_ours,
         migration_version,
         node_alive,
-        node_expire,
+        node_evict,
+        node_lease,
         node_leave,
-        node_modes,
         node_registered,
         node_renew,
         nodes,
@@ -166,9 +175,9 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
         // One in ten is pending, of which one in three has a due time.
         run(format!(
             "WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})
-             INSERT INTO outbox_event (event_id, event_type, payload, ordering_key, partition, status, available_at)
+             INSERT INTO outbox_event (event_id, event_type, payload, ordering_key, partition, status, available_at, created_at)
              SELECT 'e' || n, 't', '1', 'k' || (n % 1000), n % 256, CASE WHEN n % 10 THEN 1 ELSE 0 END,
-                    CASE n / 40 % 3 WHEN 0 THEN n END
+                    CASE n / 40 % 3 WHEN 0 THEN n END, 0
              FROM numbers WHERE n <= {last}"
         ))
         .await;
@@ -180,7 +189,7 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
     run(format!(
         "UPDATE outbox_event SET status = 2 + seq % 2, attempts = 1, available_at = CASE seq % 2 WHEN 0 THEN 9e15 END
          WHERE seq <= {heads};
-         INSERT INTO outbox_node VALUES ('a', 'partitioned', 1, 1), ('b', 'partitioned', 1, 1)"
+         INSERT INTO outbox_node VALUES ('a', 'partitioned', 1, 1, 1), ('b', 'partitioned', 1, 1, 1)"
     ))
     .await;
     if statistics == Statistics::Fresh {

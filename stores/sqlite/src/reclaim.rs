@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::{NodeId, Reclaimed};
+use pillarbox_core::store::LeaseClock;
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
 
 use crate::fetch::micros;
@@ -30,16 +31,19 @@ pub(crate) async fn probe(
 pub(crate) async fn reclaim(
     connection: &mut SqliteConnection,
     sql: &Sql,
+    clock: &LeaseClock,
     node: &NodeId,
     thorough: bool,
 ) -> Result<Reclaimed, sqlx::Error> {
-    let cleared = ownership::clear_expired(connection, sql).await?;
+    let judged = ownership::clear_ended(connection, sql, clock).await?;
     let mut freed = 0;
-    if thorough || cleared > 0 {
+    if thorough || !judged.ended.is_empty() {
         let free = query(AssertSqlSafe(Arc::clone(&sql.reclaim_free)));
         freed = free.execute(&mut *connection).await?.rows_affected();
     }
-    Ok(Seen::read(connection, sql, node).await?.answer(freed))
+    let reclaimed = Seen::read(connection, sql, node).await?.answer(freed);
+    let next_expiry = reclaimed.next_expiry.into_iter().chain(judged.spared_for).min();
+    Ok(Reclaimed { next_expiry, ..reclaimed })
 }
 
 /// The nodes, as one statement sees them.

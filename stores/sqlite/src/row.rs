@@ -13,7 +13,10 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
         Ok(row) => FetchedRow::Row(row),
         Err(reason) => {
             let (partition, key) = (partition(row).ok().flatten(), order_key(row));
-            FetchedRow::Broken(BrokenRow { seq, attempts, timed, partition, key, reason })
+            // The text as it is, as far as it is any.
+            let event_id = EventId::from_stored(&text(row, 2).ok().flatten().unwrap_or_default());
+            let handler = text(row, 17).ok().flatten();
+            FetchedRow::Broken(BrokenRow { seq, event_id, handler, attempts, timed, partition, key, reason })
         }
     })
 }
@@ -56,14 +59,15 @@ fn event(row: &SqliteRow, seq: i64, attempts: u32, timed: bool) -> Result<Row, S
 }
 
 fn payload(row: &SqliteRow) -> Result<Payload, String> {
-    if let Some(json) = text(row, 9)? {
-        return Ok(Payload::Json(json));
+    match (text(row, 9)?, column::<Option<&[u8]>>(row, 10)?) {
+        (Some(json), None) => Ok(Payload::Json(json)),
+        (None, Some(bytes)) => {
+            let content_type = text(row, 11)?.ok_or("column `content_type` is missing beside `payload_bytes`")?;
+            Ok(Payload::Binary { content_type, bytes: Bytes::copy_from_slice(bytes) })
+        }
+        (None, None) => Err("columns `payload` and `payload_bytes` are both NULL".to_owned()),
+        (Some(_), Some(_)) => Err("columns `payload` and `payload_bytes` are both set".to_owned()),
     }
-    let Some(bytes) = column::<Option<&[u8]>>(row, 10)? else {
-        return Err("columns `payload` and `payload_bytes` are both NULL".to_owned());
-    };
-    let content_type = text(row, 11)?.unwrap_or_else(|| "application/octet-stream".into());
-    Ok(Payload::Binary { content_type, bytes: Bytes::copy_from_slice(bytes) })
 }
 
 fn partition(row: &SqliteRow) -> Result<Option<u8>, String> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::settle::{Change, Verdict};
-use pillarbox_core::store::BegunAttempt;
+use pillarbox_core::store::{BegunAttempt, RowId};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
 
 use crate::json;
@@ -38,10 +38,12 @@ pub(crate) async fn begin_attempt(
     let begin = query(AssertSqlSafe(Arc::clone(&sql.settle(by).begin)))
         .bind(owner)
         .bind(node.as_str())
-        .bind(attempt.seq)
+        .bind(attempt.row.seq)
         .bind(attempt.expected_attempts)
         .bind(attempt.attempts)
-        .bind(attempt.error.as_deref());
+        .bind(attempt.error.as_deref())
+        .bind(attempt.row.event_id.as_str())
+        .bind(attempt.row.handler.as_deref());
     Ok(begin.execute(connection).await?.rows_affected() > 0)
 }
 
@@ -54,35 +56,49 @@ pub(crate) async fn settle(
     verdicts: &[Verdict],
 ) -> Result<Vec<i64>, sqlx::Error> {
     let Some(owner) = fence(connection, sql, node, by).await? else {
-        return Ok(verdicts.iter().map(|verdict| verdict.seq).collect());
+        return Ok(verdicts.iter().map(|verdict| verdict.row.seq).collect());
     };
     let sql = sql.settle(by);
     let mut refused = HashSet::new();
-    let mut over: BTreeMap<(u32, bool), Vec<i64>> = BTreeMap::new();
+    let mut over: BTreeMap<(u32, bool, Option<&str>), Vec<&RowId>> = BTreeMap::new();
     for verdict in verdicts {
-        let bound =
-            |sql| query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.seq).bind(verdict.expected_attempts);
+        let bound = |sql| {
+            query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.row.seq).bind(verdict.expected_attempts)
+        };
         let update = match &verdict.change {
             Change::Done | Change::Remove => {
                 let kept = verdict.change == Change::Done;
-                over.entry((verdict.expected_attempts, kept)).or_default().push(verdict.seq);
+                let batch = (verdict.expected_attempts, kept, verdict.row.handler.as_deref());
+                over.entry(batch).or_default().push(&verdict.row);
                 continue;
             }
             Change::Retry { attempts, delay, error } => {
                 bound(&sql.retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
             }
             Change::Hold { attempts, error } => bound(&sql.hold).bind(*attempts).bind(error.as_str()),
-            Change::Dead { attempts, error } => bound(&sql.dead).bind(*attempts).bind(error.as_str()),
+            Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
+                bound(&sql.ended).bind(*attempts).bind(error.as_str()).bind(verdict.change.status().code())
+            }
         };
+        let update = update.bind(verdict.row.event_id.as_str()).bind(verdict.row.handler.as_deref());
         if update.execute(&mut *connection).await?.rows_affected() == 0 {
-            refused.insert(verdict.seq);
+            refused.insert(verdict.row.seq);
         }
     }
-    // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures.
-    for ((attempts, kept), seqs) in over {
-        refused.extend(delivered(connection, sql, owner, attempts, kept, seqs).await?);
+    // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures. Of
+    // events with several handlers, each handler's rows are a batch.
+    for ((attempts, kept, handler), rows) in over {
+        refused.extend(delivered(connection, sql, owner, Delivered { attempts, kept, handler, rows }).await?);
     }
-    Ok(verdicts.iter().map(|verdict| verdict.seq).filter(|seq| refused.contains(seq)).collect())
+    Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
+}
+
+/// Rows of one handler that are delivered, after as many failed attempts each.
+struct Delivered<'v> {
+    attempts: u32,
+    kept: bool,
+    handler: Option<&'v str>,
+    rows: Vec<&'v RowId>,
 }
 
 /// Makes rows DONE, or deletes them, and returns those of which that cannot be.
@@ -90,24 +106,25 @@ async fn delivered(
     connection: &mut SqliteConnection,
     sql: &Settle,
     owner: Option<&str>,
-    attempts: u32,
-    kept: bool,
-    seqs: Vec<i64>,
+    Delivered { attempts, kept, handler, mut rows }: Delivered<'_>,
 ) -> Result<Vec<i64>, sqlx::Error> {
-    let wanted = seqs.len() as u64;
-    let seqs = json::array(seqs);
-    let change = async |connection: &mut SqliteConnection| {
+    let change = async |connection: &mut SqliteConnection, rows: &[&RowId]| {
         let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
-        Ok::<_, sqlx::Error>(change.bind(seqs.as_str()).bind(attempts).execute(connection).await?.rows_affected())
+        let change = change.bind(json::array(rows.iter().map(|row| row.seq))).bind(attempts);
+        let change = change.bind(json::events(rows.iter().copied())).bind(handler);
+        Ok::<_, sqlx::Error>(change.execute(connection).await?.rows_affected())
     };
     // Nearly always none is refused, and then their number says so. `RETURNING` would hand over every row that was changed.
     query("SAVEPOINT delivered").execute(&mut *connection).await?;
-    let mut refused = Vec::new();
-    if change(&mut *connection).await? < wanted {
+    let mut refused: Vec<i64> = Vec::new();
+    if change(&mut *connection, &rows).await? < rows.len() as u64 {
         query("ROLLBACK TO delivered").execute(&mut *connection).await?;
         let which = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
-        refused = which.bind(seqs.as_str()).bind(attempts).fetch_all(&mut *connection).await?;
-        change(&mut *connection).await?;
+        let which = which.bind(json::places(rows.iter().copied())).bind(attempts).bind(handler);
+        refused = which.fetch_all(&mut *connection).await?;
+        let left_out: HashSet<i64> = refused.iter().copied().collect();
+        rows.retain(|row| !left_out.contains(&row.seq));
+        change(&mut *connection, &rows).await?;
     }
     query("RELEASE delivered").execute(connection).await?;
     Ok(refused)

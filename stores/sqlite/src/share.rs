@@ -1,7 +1,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pillarbox_core::ownership::{DIED, Holding, Mode, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{DIED, Epochs, Holding, Mode, NodeId, Partitions, Share, spread};
+use pillarbox_core::store::LeaseClock;
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as};
 
 use crate::fetch::micros;
@@ -13,7 +15,7 @@ pub(crate) async fn probe(
     connection: &mut SqliteConnection,
     sql: &Sql,
     node: &NodeId,
-    give: Partitions,
+    give: &Epochs,
 ) -> Result<Option<Share>, sqlx::Error> {
     let seen = Seen::read(connection, sql, node).await?;
     let changes = seen.stale || seen.registered && !(seen.given(give).is_empty() && seen.gained(give).is_empty());
@@ -26,11 +28,13 @@ pub(crate) async fn probe(
 pub(crate) async fn share(
     connection: &mut SqliteConnection,
     sql: &Sql,
+    clock: &LeaseClock,
     node: &NodeId,
-    given: Partitions,
+    given: &Epochs,
 ) -> Result<Share, sqlx::Error> {
-    ownership::clear_expired(connection, sql).await?;
-    let seen = Seen::read(connection, sql, node).await?;
+    let judged = ownership::clear_ended(connection, sql, clock).await?;
+    let mut seen = Seen::read(connection, sql, node).await?;
+    seen.next_expiry = seen.next_expiry.into_iter().chain(judged.spared_for).min();
     if seen.registered {
         give(connection, sql, node, given).await?;
         let take = query(AssertSqlSafe(Arc::clone(&sql.share_take))).bind(node.as_str());
@@ -39,15 +43,10 @@ pub(crate) async fn share(
     Ok(seen.answer(given))
 }
 
-/// Frees what the node owns of these partitions.
-pub(crate) async fn give(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    node: &NodeId,
-    partitions: Partitions,
-) -> Result<(), sqlx::Error> {
+/// Frees those of `given` that the node owns under the epochs named.
+async fn give(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId, given: &Epochs) -> Result<(), sqlx::Error> {
     let give = query(AssertSqlSafe(Arc::clone(&sql.share_give))).bind(node.as_str());
-    give.bind(numbers(partitions)).execute(connection).await?;
+    give.bind(json::epochs(given)).execute(connection).await?;
     Ok(())
 }
 
@@ -62,23 +61,28 @@ struct Seen {
     /// Whether something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
     stale: bool,
     owned: Partitions,
+    /// Of the partitions that are free or the node's own.
+    epochs: Epochs,
     free: Partitions,
     /// Of the free ones, those whose last owner died.
     died: Partitions,
     target: Option<RangeInclusive<u8>>,
-    next_expiry: Option<i64>,
+    next_expiry: Option<Duration>,
 }
 
 impl Seen {
     async fn read(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<Self, sqlx::Error> {
-        type Row = (Option<u8>, Option<String>, Option<String>, Option<i64>);
+        type Row = (Option<u8>, Option<i64>, Option<String>, Option<String>, Option<i64>);
         let read = query_as(AssertSqlSafe(Arc::clone(&sql.share_seen))).bind(node.as_str());
         let rows: Vec<Row> = read.fetch_all(connection).await?;
         let (mut seen, mut members) = (Self::default(), Vec::new());
-        for (partition, name, mode, lease_left) in rows {
+        for (partition, epoch, name, mode, lease_left) in rows {
             let own = name.as_deref() == Some(node.as_str());
             match (partition, lease_left) {
-                (Some(partition), _) => seen.add_partition(partition, name.as_deref(), own),
+                (Some(partition), _) => {
+                    seen.epochs.extend(epoch.map(|epoch| (partition, epoch)));
+                    seen.add_partition(partition, name.as_deref(), own);
+                }
                 (None, lease_left) => {
                     seen.add_node(own, lease_left.unwrap_or(0));
                     if mode.as_deref() == Some(Mode::Partitioned.name()) {
@@ -107,33 +111,38 @@ impl Seen {
         self.stale |= lease_left <= 0;
         if own {
             self.registered = true;
-        } else {
-            self.next_expiry = Some(self.next_expiry.map_or(lease_left, |next| next.min(lease_left)));
+        } else if lease_left > 0 {
+            self.next_expiry = self.next_expiry.into_iter().chain([micros(lease_left)]).min();
         }
     }
 
     /// What of `give` is the node's to give.
-    fn given(&self, give: Partitions) -> Partitions {
-        self.owned.intersection(give)
+    fn given(&self, give: &Epochs) -> Partitions {
+        let named = give.iter().filter(|(partition, epoch)| self.epochs.get(*partition) == Some(*epoch));
+        self.owned.intersection(named.map(|(partition, _)| partition).collect())
     }
 
     /// What the node takes once it has given.
-    fn gained(&self, give: Partitions) -> Partitions {
+    fn gained(&self, give: &Epochs) -> Partitions {
         let target = self.target.clone().map_or(Partitions::NONE, Partitions::from);
         self.free.union(self.given(give)).intersection(target)
     }
 
-    fn answer(self, give: Partitions) -> Share {
+    fn answer(self, give: &Epochs) -> Share {
         if !self.registered {
             return Share::Lost;
         }
         let gained = self.gained(give);
+        let kept = self.epochs.of(self.owned.difference(self.given(give)));
+        let taken = self.epochs.of(gained);
+        let epochs: Epochs = kept.iter().chain(taken.iter().map(|(partition, epoch)| (partition, epoch + 1))).collect();
         Share::Member(Holding {
-            owned: self.owned.difference(give).union(gained),
+            owned: epochs.partitions(),
+            epochs,
             gained,
             unclean: gained.intersection(self.died),
             target: self.target,
-            next_expiry: self.next_expiry.map(micros),
+            next_expiry: self.next_expiry,
         })
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::store::{Heads, Scope, TableName};
 pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "new"];
 
 /// The time by SQLite's clock, in microseconds; the same throughout one execution of a statement.
-const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
+pub(crate) const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
 
 /// What a fetched row consists of; read in this order by `row.rs`.
 const COLUMNS: &str = "seq, attempts, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, \
@@ -45,12 +45,20 @@ const KEY: &str = "coalesce({event}.ordering_key, {event}.aggregate_id)";
 /// Whether a row says that a node holds it that is not registered.
 const ORPHAN: &str = "locked_by NOT IN ('?', '!') AND rtrim(locked_by, '!') NOT IN (SELECT node_id FROM {node})";
 
-/// Whether a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, and for the handler `?4`, of
-/// those that are not NULL.
+/// The pending rows in the index of those without a due time. Writers that stamp both times mean no delay by a due time that is
+/// not after the creation, whatever their clock says. Only a NEW row's due time is its writer's.
+const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AND available_at <= created_at)";
+
+/// All other pending rows, which are in the index of due times.
+const TIMED: &str = "status IN (0, 2) AND available_at IS NOT NULL AND (status = 2 OR available_at > created_at)";
+
+/// Whether a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the
+/// key `?5`, of those that are not NULL.
 const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
                         AND (?3 IS NULL OR tenant_id = ?3) \
-                        AND (?4 IS NULL OR handler = ?4)";
+                        AND (?4 IS NULL OR handler = ?4) \
+                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5)";
 
 /// The files of `sql/`, rendered for one table. Everything but names is bound, never rendered.
 #[derive(Debug)]
@@ -67,19 +75,22 @@ pub(crate) struct Sql {
     pub(crate) fetch_due: Arc<str>,
     pub(crate) fetch_ready: Arc<str>,
     pub(crate) fetch_times: Arc<str>,
+    pub(crate) identify: Arc<str>,
     pub(crate) intervene: Arc<str>,
     pub(crate) interventions: Arc<str>,
+    pub(crate) migration_compatible: Arc<str>,
     pub(crate) migration_names: Arc<str>,
     pub(crate) migration_ours: Arc<str>,
     pub(crate) migration_version: Arc<str>,
     pub(crate) node_alive: Arc<str>,
-    pub(crate) node_expire: Arc<str>,
+    pub(crate) node_evict: Arc<str>,
     pub(crate) node_join: Arc<str>,
+    pub(crate) node_lease: Arc<str>,
     pub(crate) node_leave: Arc<str>,
-    pub(crate) node_modes: Arc<str>,
     pub(crate) node_registered: Arc<str>,
     pub(crate) node_renew: Arc<str>,
     pub(crate) nodes: Arc<str>,
+    pub(crate) now: Arc<str>,
     pub(crate) owner_free: Arc<str>,
     pub(crate) owner_is: Arc<str>,
     pub(crate) owner_probe: Arc<str>,
@@ -91,11 +102,13 @@ pub(crate) struct Sql {
     pub(crate) reclaim_orphans: Arc<str>,
     pub(crate) reclaim_probe: Arc<str>,
     pub(crate) record: Arc<str>,
+    pub(crate) record_by_seq: Arc<str>,
     pub(crate) release: Arc<str>,
     pub(crate) ripen: Arc<str>,
     pub(crate) scoped: Scoped,
     pub(crate) settle: Settle,
     pub(crate) settle_in_partition: Settle,
+    pub(crate) leave_partitions: Arc<str>,
     pub(crate) share_give: Arc<str>,
     pub(crate) share_seen: Arc<str>,
     pub(crate) share_take: Arc<str>,
@@ -121,19 +134,22 @@ impl Sql {
             fetch_due: file(include_str!("../sql/fetch_due.sql")),
             fetch_ready: file(include_str!("../sql/fetch_ready.sql")),
             fetch_times: file(include_str!("../sql/fetch_times.sql")),
+            identify: file(include_str!("../sql/identify.sql")),
             intervene: file(include_str!("../sql/intervene.sql")),
             interventions: file(include_str!("../sql/interventions.sql")),
+            migration_compatible: file(include_str!("../sql/migration_compatible.sql")),
             migration_names: file(include_str!("../sql/migration_names.sql")),
             migration_ours: file(include_str!("../sql/migration_ours.sql")),
             migration_version: file(include_str!("../sql/migration_version.sql")),
             node_alive: file(include_str!("../sql/node_alive.sql")),
-            node_expire: file(include_str!("../sql/node_expire.sql")),
+            node_evict: file(include_str!("../sql/node_evict.sql")),
             node_join: file(include_str!("../sql/node_join.sql")),
+            node_lease: file(include_str!("../sql/node_lease.sql")),
             node_leave: file(include_str!("../sql/node_leave.sql")),
-            node_modes: file(include_str!("../sql/node_modes.sql")),
             node_registered: file(include_str!("../sql/node_registered.sql")),
             node_renew: file(include_str!("../sql/node_renew.sql")),
             nodes: file(include_str!("../sql/nodes.sql")),
+            now: file(include_str!("../sql/now.sql")),
             owner_free: file(include_str!("../sql/owner_free.sql")),
             owner_is: file(include_str!("../sql/owner_is.sql")),
             owner_probe: file(include_str!("../sql/owner_probe.sql")),
@@ -145,11 +161,13 @@ impl Sql {
             reclaim_orphans: file(include_str!("../sql/reclaim_orphans.sql")),
             reclaim_probe: file(include_str!("../sql/reclaim_probe.sql")),
             record: file(include_str!("../sql/record.sql")),
+            record_by_seq: file(include_str!("../sql/record_by_seq.sql")),
             release: file(include_str!("../sql/release.sql")),
             ripen: file(include_str!("../sql/ripen.sql")),
             scoped: Scoped::new(table),
             settle: Settle::new(table, HELD),
             settle_in_partition: Settle::new(table, OWNED),
+            leave_partitions: file(include_str!("../sql/leave_partitions.sql")),
             share_give: file(include_str!("../sql/share_give.sql")),
             share_seen: file(include_str!("../sql/share_seen.sql")),
             share_take: file(include_str!("../sql/share_take.sql")),
@@ -173,7 +191,7 @@ impl Sql {
 #[derive(Debug)]
 pub(crate) struct Settle {
     pub(crate) begin: Arc<str>,
-    pub(crate) dead: Arc<str>,
+    pub(crate) ended: Arc<str>,
     pub(crate) done: Arc<str>,
     pub(crate) hold: Arc<str>,
     pub(crate) refused: Arc<str>,
@@ -186,7 +204,7 @@ impl Settle {
         let file = |text: &str| render(table, &text.replace("{mine}", mine)).into();
         Self {
             begin: file(include_str!("../sql/attempt_begin.sql")),
-            dead: file(include_str!("../sql/settle_dead.sql")),
+            ended: file(include_str!("../sql/settle_ended.sql")),
             done: file(include_str!("../sql/settle_done.sql")),
             hold: file(include_str!("../sql/settle_hold.sql")),
             refused: file(include_str!("../sql/settle_refused.sql")),
@@ -264,6 +282,8 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
         ("now", NOW),
         ("columns", COLUMNS),
         ("free", FREE),
+        ("ready", READY),
+        ("timed", TIMED),
     ];
     for (place, fragment) in fragments.into_iter().chain([("matching", MATCHING)]) {
         sql = sql.replace(&format!("{{{place}}}"), fragment);

@@ -1,19 +1,46 @@
 use std::sync::Arc;
 
-use sqlx::{AssertSqlSafe, SqliteConnection, query};
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::RowId;
+use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as};
 
 use crate::json;
 use crate::sql::Sql;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(connection: &mut SqliteConnection, sql: &Sql, rows: &[(i64, u8)]) -> Result<(), sqlx::Error> {
+pub(crate) async fn stamp(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    rows: &[(RowId, u8)],
+) -> Result<(), sqlx::Error> {
     query(AssertSqlSafe(Arc::clone(&sql.stamp))).bind(json::stamps(rows)).execute(connection).await?;
     Ok(())
 }
 
-/// Takes the due time, which has come, from rows that were never tried.
-pub(crate) async fn ripen(connection: &mut SqliteConnection, sql: &Sql, seqs: &[i64]) -> Result<(), sqlx::Error> {
-    let seqs = json::array(seqs.iter().copied());
-    query(AssertSqlSafe(Arc::clone(&sql.ripen))).bind(seqs).execute(connection).await?;
+/// Takes the due time from pending rows whose time has come.
+pub(crate) async fn ripen(connection: &mut SqliteConnection, sql: &Sql, rows: &[RowId]) -> Result<(), sqlx::Error> {
+    let ripen = query(AssertSqlSafe(Arc::clone(&sql.ripen))).bind(json::array(rows.iter().map(|row| row.seq)));
+    ripen.bind(json::events(rows)).execute(connection).await?;
     Ok(())
+}
+
+/// The same query for the commit of a user, who binds nothing.
+pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
+    sql.identify.replace("?1", &format!("'{}'", json::array(seqs.iter().copied())))
+}
+
+/// The rows that stand at these places.
+pub(crate) async fn identify(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    seqs: &[i64],
+) -> Result<Vec<RowId>, sqlx::Error> {
+    let identify = query_as(AssertSqlSafe(Arc::clone(&sql.identify))).bind(json::array(seqs.iter().copied()));
+    let rows: Vec<(i64, String, Option<String>)> = identify.fetch_all(connection).await?;
+    let row = |(seq, event_id, handler): (i64, String, Option<String>)| RowId {
+        seq,
+        event_id: EventId::from_stored(&event_id),
+        handler: handler.map(String::into_boxed_str),
+    };
+    Ok(rows.into_iter().map(row).collect())
 }

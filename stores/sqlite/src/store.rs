@@ -1,3 +1,4 @@
+use pillarbox_core::store::operation;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -5,10 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::settle::Verdict;
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, Store, StoreInfo, TableName, Writers};
+use pillarbox_core::store::{
+    BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
+};
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::pool::PoolConnection;
@@ -34,6 +38,7 @@ struct Inner {
     writer: SqlitePool,
     readers: SqlitePool,
     busy_timeout: Duration,
+    lease_clock: LeaseClock,
 }
 
 impl SqliteStore {
@@ -62,6 +67,7 @@ impl SqliteStore {
     pub(crate) async fn open_file(file: &Path, table: TableName, options: &SqliteOptions) -> Result<Self, StoreError> {
         let address = file.display().to_string();
         check_place(file, &address)?;
+        create(file);
         let store = Self {
             inner: Arc::new(Inner {
                 info: StoreInfo::new(Dialect::SQLITE, address, table.to_string()),
@@ -71,6 +77,7 @@ impl SqliteStore {
                 writer: database::writer(file, options),
                 readers: database::readers(file, options),
                 busy_timeout: options.busy_timeout,
+                lease_clock: LeaseClock::default(),
             }),
         };
         store.connect().await?;
@@ -79,7 +86,7 @@ impl SqliteStore {
 
     /// Opens the write connection, which creates the file and switches it to write-ahead mode.
     async fn connect(&self) -> Result<(), StoreError> {
-        const OPERATION: &str = "open the database";
+        const OPERATION: &str = operation::CONNECT;
         let deadline = Instant::now() + self.inner.busy_timeout;
         let mut connection = loop {
             match self.inner.writer.acquire().await.map_err(self.failed(OPERATION)) {
@@ -104,6 +111,10 @@ impl SqliteStore {
         &self.inner.sql
     }
 
+    pub(crate) fn lease_clock(&self) -> &LeaseClock {
+        &self.inner.lease_clock
+    }
+
     pub(crate) async fn begin(&self, operation: &'static str) -> Result<SqliteTransaction<'static>, StoreError> {
         begin_immediate(&self.inner.writer).await.map_err(self.failed(operation))
     }
@@ -124,7 +135,7 @@ impl SqliteStore {
 /// Fails early, and with the name of the place, where SQLite would only say that it cannot open the file.
 fn check_place(file: &Path, address: &str) -> Result<(), StoreError> {
     let refuse = |message: String| {
-        Err(StoreError::new(StoreErrorKind::Config, "open the database", message).at(address.to_owned()))
+        Err(StoreError::new(StoreErrorKind::Config, operation::CONNECT, message).at(address.to_owned()))
     };
     if file.is_dir() {
         return refuse("it is a directory; name a file".to_owned());
@@ -135,6 +146,16 @@ fn check_place(file: &Path, address: &str) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Creates a missing file for its owner alone, since the rows hold what not everybody on the machine may read. SQLite gives the
+/// write-ahead log and the shared memory beside it the same permissions. Where this fails, SQLite says why.
+fn create(file: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(file));
 }
 
 impl fmt::Debug for SqliteStore {
@@ -153,9 +174,13 @@ impl Store for SqliteStore {
         self.inner.inserts.statements(rows)
     }
 
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
+        Some(stamp::identify_sql(self.sql(), seqs))
+    }
+
     async fn migrate(&self) -> Result<(), StoreError> {
-        let failed = self.failed("migrate");
-        let mut tx = self.begin("migrate").await?;
+        let failed = self.failed(operation::MIGRATE);
+        let mut tx = self.begin(operation::MIGRATE).await?;
         migrate::migrate(&mut tx, &self.inner.table, self.sql()).await.map_err(&failed)?.map_err(|e| self.at(e))?;
         tx.commit().await.map_err(failed)
     }
@@ -165,8 +190,11 @@ impl Store for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let mut connection = self.reader("check the schema").await?;
-        match migrate::check(&mut connection, self.sql()).await.map_err(self.failed("check the schema")) {
+        let mut connection = self.reader(operation::CHECK).await?;
+        match migrate::check(&mut connection, &self.inner.table, self.sql())
+            .await
+            .map_err(self.failed(operation::CHECK))
+        {
             Err(error) if error.kind() == StoreErrorKind::Schema => {
                 let missing = migrate::missing(&self.inner.table).with_source(error);
                 Err(self.at(missing))
@@ -176,9 +204,11 @@ impl Store for SqliteStore {
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        let failed = self.failed("join the outbox");
-        let mut tx = self.begin("join the outbox").await?;
-        if let Some(error) = ownership::check_mode(&mut tx, self.sql(), node, mode).await.map_err(&failed)? {
+        let failed = self.failed(operation::JOIN);
+        let mut tx = self.begin(operation::JOIN).await?;
+        if let Some(error) =
+            ownership::check_mode(&mut tx, self.sql(), self.lease_clock(), node, mode).await.map_err(&failed)?
+        {
             return Err(self.at(error));
         }
         ownership::join(&mut tx, self.sql(), node, mode, lease).await.map_err(&failed)?;
@@ -186,117 +216,141 @@ impl Store for SqliteStore {
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        let failed = self.failed("acquire ownership");
-        let mut connection = self.reader("acquire ownership").await?;
+        let failed = self.failed(operation::ACQUIRE);
+        let mut connection = self.reader(operation::ACQUIRE).await?;
         if let Some(answer) = ownership::probe(&mut connection, self.sql(), node).await.map_err(&failed)? {
             return Ok(answer);
         }
         drop(connection);
-        let mut tx = self.begin("acquire ownership").await?;
-        let acquired = ownership::acquire(&mut tx, self.sql(), node).await.map_err(&failed)?;
+        let mut tx = self.begin(operation::ACQUIRE).await?;
+        let acquired = ownership::acquire(&mut tx, self.sql(), self.lease_clock(), node).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(acquired)
     }
 
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
-        let failed = self.failed("share the partitions out");
-        let mut connection = self.reader("share the partitions out").await?;
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
+        let failed = self.failed(operation::SHARE);
+        let mut connection = self.reader(operation::SHARE).await?;
         if let Some(answer) = share::probe(&mut connection, self.sql(), node, give).await.map_err(&failed)? {
             return Ok(answer);
         }
         drop(connection);
-        let mut tx = self.begin("share the partitions out").await?;
-        let shared = share::share(&mut tx, self.sql(), node, give).await.map_err(&failed)?;
+        let mut tx = self.begin(operation::SHARE).await?;
+        let shared = share::share(&mut tx, self.sql(), self.lease_clock(), node, give).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(shared)
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        let failed = self.failed("renew the lease");
-        let mut tx = self.begin("renew the lease").await?;
-        let renewed = ownership::renew(&mut tx, self.sql(), node, lease).await.map_err(&failed)?;
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
+        let failed = self.failed(operation::RENEW);
+        let mut tx = self.begin(operation::RENEW).await?;
+        let renewed = ownership::renew(&mut tx, self.sql(), node, lease, last).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
-        Ok(if renewed { Renewal::Renewed } else { Renewal::Lost })
+        Ok(renewed)
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        let failed = self.failed("leave the outbox");
-        let mut tx = self.begin("leave the outbox").await?;
+        let failed = self.failed(operation::LEAVE);
+        let mut tx = self.begin(operation::LEAVE).await?;
         ownership::leave(&mut tx, self.sql(), node).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
+        let failed = self.failed(operation::EVICT);
+        let mut tx = self.begin(operation::EVICT).await?;
+        let evicted = ownership::evict(&mut tx, self.sql(), seen).await.map_err(&failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(evicted)
+    }
+
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let mut connection = self.reader("fetch events").await?;
-        fetch::fetch(&mut connection, self.sql(), None, fetch).await.map_err(self.failed("fetch events"))
+        let mut connection = self.reader(operation::FETCH).await?;
+        fetch::fetch(&mut connection, self.sql(), None, fetch).await.map_err(self.failed(operation::FETCH))
     }
 
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let failed = self.failed("claim events");
-        let mut connection = self.reader("claim events").await?;
+        let failed = self.failed(operation::CLAIM);
+        let mut connection = self.reader(operation::CLAIM).await?;
         if let Some(nothing) = claim::probe(&mut connection, self.sql(), node, fetch).await.map_err(&failed)? {
             return Ok(nothing);
         }
         drop(connection);
-        let mut tx = self.begin("claim events").await?;
+        let mut tx = self.begin(operation::CLAIM).await?;
         let claimed = claim::claim(&mut tx, self.sql(), node, fetch).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(claimed)
     }
 
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
-        let failed = self.failed("release events");
-        let mut tx = self.begin("release events").await?;
-        claim::release(&mut tx, self.sql(), node, seqs).await.map_err(&failed)?;
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
+        let failed = self.failed(operation::RELEASE);
+        let mut tx = self.begin(operation::RELEASE).await?;
+        claim::release(&mut tx, self.sql(), node, rows).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        let failed = self.failed("reclaim events");
-        let mut connection = self.reader("reclaim events").await?;
+        let failed = self.failed(operation::RECLAIM);
+        let mut connection = self.reader(operation::RECLAIM).await?;
         if let Some(answer) = reclaim::probe(&mut connection, self.sql(), node, thorough).await.map_err(&failed)? {
             return Ok(answer);
         }
         drop(connection);
-        let mut tx = self.begin("reclaim events").await?;
-        let reclaimed = reclaim::reclaim(&mut tx, self.sql(), node, thorough).await.map_err(&failed)?;
+        let mut tx = self.begin(operation::RECLAIM).await?;
+        let reclaimed =
+            reclaim::reclaim(&mut tx, self.sql(), self.lease_clock(), node, thorough).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(reclaimed)
     }
 
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
-        let failed = self.failed("stamp events");
-        let mut tx = self.begin("stamp events").await?;
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        let failed = self.failed(operation::STAMP);
+        let mut tx = self.begin(operation::STAMP).await?;
         stamp::stamp(&mut tx, self.sql(), rows).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
-        let failed = self.failed("take due times away");
-        let mut tx = self.begin("take due times away").await?;
-        stamp::ripen(&mut tx, self.sql(), seqs).await.map_err(&failed)?;
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        let failed = self.failed(operation::RIPEN);
+        let mut tx = self.begin(operation::RIPEN).await?;
+        stamp::ripen(&mut tx, self.sql(), rows).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
+    }
+
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
+        let mut connection = self.reader(operation::IDENTIFY).await?;
+        stamp::identify(&mut connection, self.sql(), seqs).await.map_err(self.failed(operation::IDENTIFY))
     }
 
     /// One connection writes at a time, so events are committed in the order of their `seq`: what is not visible below the
     /// highest one never will be.
     async fn writers(&self) -> Result<Writers, StoreError> {
-        let mut connection = self.reader("ask who writes").await?;
+        let mut connection = self.reader(operation::WRITERS).await?;
         let highest = query_scalar(AssertSqlSafe(Arc::clone(&self.sql().written))).fetch_one(&mut *connection).await;
-        Ok(Writers { highest: highest.map_err(self.failed("ask who writes"))?, open: Some(Vec::new()) })
+        Ok(Writers {
+            highest: highest.map_err(self.failed(operation::WRITERS))?,
+            open: Some(Vec::new()),
+            prepared: Vec::new(),
+        })
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let mut connection = self.reader(operation::NOW).await?;
+        let now = query_scalar(AssertSqlSafe(Arc::clone(&self.sql().now))).fetch_one(&mut *connection).await;
+        Ok(Timestamp::from_micros(now.map_err(self.failed(operation::NOW))?))
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        let failed = self.failed("announce an attempt");
-        let mut tx = self.begin("announce an attempt").await?;
+        let failed = self.failed(operation::BEGIN_ATTEMPT);
+        let mut tx = self.begin(operation::BEGIN_ATTEMPT).await?;
         let begun = settle::begin_attempt(&mut tx, self.sql(), node, fence, attempt).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(begun)
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        let failed = self.failed("record verdicts");
-        let mut tx = self.begin("record verdicts").await?;
+        let failed = self.failed(operation::SETTLE);
+        let mut tx = self.begin(operation::SETTLE).await?;
         let refused = settle::settle(&mut tx, self.sql(), node, fence, verdicts).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)?;
         Ok(refused)

@@ -11,7 +11,7 @@ use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use pillarbox_sqlx::Sqlx;
 use pillarbox_testkit::{Capabilities, Harness, conformance};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteTransaction};
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 fn main() -> ExitCode {
     conformance::run::<SqliteHarness>()
@@ -35,7 +35,8 @@ impl Harness for SqliteHarness {
     type Transaction = SqliteTransaction<'static>;
     type Source<'a> = &'a SqlitePool;
 
-    const CAPABILITIES: Capabilities = Capabilities { sql: true, concurrent_writers: false, wake_ups: false };
+    const CAPABILITIES: Capabilities =
+        Capabilities { sql: true, concurrent_writers: false, wake_ups: false, row_locks: false };
 
     async fn create() -> Result<Self, BoxError> {
         let directory = std::env::temp_dir().join(format!("pillarbox-conformance-{}", Stamp::system().next_id()));
@@ -72,6 +73,11 @@ impl Harness for SqliteHarness {
         let row = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false).fetch_optional(&self.prompt).await?;
         let texts = |row: sqlx::sqlite::SqliteRow| (0..row.len()).map(|index| row.try_get(index)).collect();
         Ok(row.map(texts).transpose()?)
+    }
+
+    async fn execute_in(transaction: &mut SqliteConnection, sql: &str) -> Result<(), BoxError> {
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(transaction).await?;
+        Ok(())
     }
 
     fn sql_time(seconds: i64) -> String {

@@ -8,6 +8,7 @@ use super::Target;
   pillarbox dead list --store postgres://app@db/shop --event-type order.placed
   pillarbox dead show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
   pillarbox dead replay --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC --handler mailer
+  pillarbox dead replay --store postgres://app@db/shop --seq 4711
   pillarbox dead replay --store postgres://app@db/shop --all --tenant acme")]
 pub(crate) struct DeadArgs {
     #[command(subcommand)]
@@ -33,12 +34,16 @@ pub(crate) enum Dead {
         #[arg(long)]
         wide: bool,
     },
-    /// Show all that the table holds about an event, given up or not.
+    /// Show all that the table holds about an event, DEAD or not.
     Show {
         #[command(flatten)]
         target: Target,
-        #[arg(value_name = "EVENT_ID")]
-        event_id: String,
+        /// The event.
+        #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
+        event_id: Option<String>,
+        /// The row with this number, as logs and `dead list` name it.
+        #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
+        seq: Option<i64>,
         /// Only its row for the handler of this name.
         #[arg(long, value_name = "NAME")]
         handler: Option<String>,
@@ -82,23 +87,30 @@ pub(crate) struct Matching {
     /// Only for the handler of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) handler: Option<String>,
+    /// Only events of this key: the ordering key, or the aggregate id where an event has none.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
 }
 
 impl From<Matching> for DeadFilter {
     fn from(matching: Matching) -> Self {
-        let Matching { event_type, aggregate_type, tenant, handler } = matching;
-        Self { event_type, aggregate_type, tenant_id: tenant, handler }
+        let Matching { event_type, aggregate_type, tenant, handler, key } = matching;
+        Self { event_type, aggregate_type, tenant_id: tenant, handler, key }
     }
 }
 
-/// Events by their ids, or all that match.
+/// Events by their ids, rows by their numbers, or all that match.
 #[derive(Debug, Clone, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub(crate) struct Chosen {
     /// Which ones.
     #[arg(value_name = "EVENT_ID", group = "which")]
-    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant"])]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key"])]
     pub(crate) event_ids: Vec<String>,
+    /// The rows with these numbers, as logs and `dead list` name them; more with a comma between them.
+    #[arg(long, value_name = "SEQ", group = "which", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "handler", "every_handler"])]
+    pub(crate) seq: Vec<i64>,
     /// All that were given up and match; asks before it begins.
     #[arg(long, group = "which")]
     pub(crate) all: bool,

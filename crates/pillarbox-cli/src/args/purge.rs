@@ -8,7 +8,8 @@ use crate::duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox purge --store postgres://app@db/shop --done-after 7d
-  pillarbox purge --store postgres://app@db/shop --done-after 12h --dead-after 30d --json")]
+  pillarbox purge --store postgres://app@db/shop --done-after 12h --dead-after 30d --json
+  pillarbox purge --store postgres://app@db/shop --done-after 0s --key customer-17")]
 #[command(group(clap::ArgGroup::new("ages").required(true).multiple(true)))]
 pub(crate) struct PurgeArgs {
     #[command(flatten)]
@@ -24,6 +25,9 @@ pub(crate) struct PurgeArgs {
     #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
     #[arg(conflicts_with_all = ["done_after", "dead_after"])]
     pub(crate) all_after: Option<Duration>,
+    /// Delete only events of this key: the ordering key, or the aggregate id where an event has none.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
     /// Rows looked at, and so deleted, in one transaction at most.
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]

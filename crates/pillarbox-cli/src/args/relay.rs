@@ -24,7 +24,7 @@ use crate::{duration, exporter};
 pub(crate) struct RelayArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Deliver to brokers, as this file says. Databases, modes and all else are in it.
+    /// Deliver to brokers, as this file says. Databases, modes and all else are in it. SIGHUP reads it again.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "mode", "failing_key", "delete_done", "to", "fsync", "limit", "workers", "node_name", "lease", "poll_interval",
         "wake_up", "metrics", "table",
@@ -73,7 +73,8 @@ pub(crate) struct RelayArgs {
     /// Be woken by other processes' commits. PostgreSQL only; the writing processes have to turn it on too.
     #[arg(long)]
     pub(crate) wake_up: bool,
-    /// Serve metrics for Prometheus at this address: `IP:PORT`, or a port of this host only. The path is `/metrics`.
+    /// Serve health, status and metrics for Prometheus at this address: `IP:PORT`, or a port of this host only. The paths are
+    /// `/health/live`, `/health/ready`, `/status` and `/metrics`.
     #[arg(long, value_name = "ADDR", value_parser = exporter::address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// For tests: wait so long between writing a line and calling its event delivered.

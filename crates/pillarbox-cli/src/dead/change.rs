@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::show::status_name;
 use crate::args::{Chosen, Target};
 use crate::confirm::confirm;
-use crate::failure::Failure;
+use crate::failure::{Failure, no_event, no_row};
 use crate::report::{self, counted, plain};
 use crate::{progress, store};
 
@@ -68,6 +68,9 @@ fn advance(bar: &ProgressBar, so_far: u64) {
 /// Begins once it is clear of every event which of its rows are meant.
 async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed, Failure> {
     let handler = chosen.matching.handler.as_deref();
+    if !chosen.seq.is_empty() {
+        return rows(store, &chosen.seq, fate).await;
+    }
     let mut doomed = Vec::with_capacity(chosen.event_ids.len());
     for event_id in &chosen.event_ids {
         let mut dead = records(store, event_id, handler).await?;
@@ -79,18 +82,33 @@ async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed,
     }
     let mut changed = Changed { fate, rows: 0, refused: Vec::new() };
     for (event_id, seqs) in doomed {
-        let done = match fate {
-            Fate::Replay => store.replay(&seqs).await?,
-            Fate::Discard => store.discard(&seqs).await?,
-        };
+        let done = change(store, &seqs, fate).await?;
         changed.rows += done.len() as u64;
         if done.is_empty() {
             let status = records(store, event_id, handler).await?.first().map(|record| status_name(record.status));
             let handler = handler.map(str::to_owned);
-            changed.refused.push(Refused { event_id: event_id.clone(), handler, status });
+            changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, status });
         }
     }
     Ok(changed)
+}
+
+/// Changes the rows with these numbers, as far as they are DEAD.
+async fn rows(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Changed, Failure> {
+    let done = change(store, seqs, fate).await?;
+    let mut changed = Changed { fate, rows: done.len() as u64, refused: Vec::new() };
+    for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
+        let status = store.record(*seq).await?.map(|record| status_name(record.status));
+        changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
+    }
+    Ok(changed)
+}
+
+async fn change(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Vec<i64>, Failure> {
+    Ok(match fate {
+        Fate::Replay => store.replay(seqs).await?,
+        Fate::Discard => store.discard(seqs).await?,
+    })
 }
 
 /// The rows of an event, or the one for a handler.
@@ -119,7 +137,11 @@ struct Changed {
 /// An event that was not given up, and so was left alone.
 #[derive(Debug, Serialize)]
 struct Refused {
-    event_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<String>,
+    /// The number that was asked for in place of an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<i64>,
     /// The handler that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     handler: Option<String>,
@@ -151,11 +173,16 @@ impl Changed {
 
 impl Refused {
     fn sentence(&self) -> String {
-        let Self { event_id, handler, status } = self;
+        let Self { event_id, seq, handler, status } = self;
         let of_handler = handler.as_ref().map(|handler| format!(" for handler `{handler}`")).unwrap_or_default();
-        match status {
-            Some(status) => format!("event `{event_id}` is {status}{of_handler}, not DEAD; it was left alone"),
-            None => format!("there is no event `{event_id}`{of_handler} in this outbox"),
+        match (event_id, seq, status) {
+            (Some(id), _, Some(status)) => format!("event `{id}` is {status}{of_handler}, not DEAD; it was left alone"),
+            (Some(id), _, None) if handler.is_none() => no_event(id),
+            (Some(id), _, None) => format!("there is no event `{id}`{of_handler} in this outbox"),
+            (None, seq, Some(status)) => {
+                format!("row {} is {status}, not DEAD; it was left alone", seq.unwrap_or_default())
+            }
+            (None, seq, None) => no_row(seq.unwrap_or_default()),
         }
     }
 }

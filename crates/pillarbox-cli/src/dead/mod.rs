@@ -16,7 +16,9 @@ pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
         Dead::List { target, matching, limit, after, wide } => {
             list::run(&target, matching, limit.into(), after, wide).await
         }
-        Dead::Show { target, event_id, handler } => show::run(&target, &event_id, handler.as_deref()).await,
+        Dead::Show { target, event_id, seq, handler } => {
+            show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await
+        }
         Dead::Replay { target, chosen } => change::run(&target, chosen, Fate::Replay).await,
         Dead::Discard { target, chosen } => change::run(&target, chosen, Fate::Discard).await,
     }

@@ -13,13 +13,22 @@ use crate::report::{self, or_dash, plain};
 use crate::store;
 
 /// Shows all that the table holds about one event, or about it and one handler, whatever its state.
-pub(crate) async fn run(target: &Target, event_id: &str, handler: Option<&str>) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    target: &Target,
+    event_id: Option<&str>,
+    seq: Option<i64>,
+    handler: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    let event_id = event_id.unwrap_or_default();
     let store = store::existing(target).await?;
-    let records = DeadEvents::of(&*store).show(event_id).await;
+    let records = match seq {
+        Some(seq) => store.record(seq).await.map(|record| record.into_iter().collect()),
+        None => DeadEvents::of(&*store).show(event_id).await,
+    };
     store.close().await;
     let mut records = records?;
     if records.is_empty() {
-        return Err(Failure::NoEvent(event_id.to_owned()));
+        return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
     }
     if let Some(handler) = handler {
         records.retain(|record| record.handler.as_deref() == Some(handler));

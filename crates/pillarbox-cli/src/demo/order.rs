@@ -22,7 +22,7 @@ impl OrderPlaced {
 pub(crate) enum Ending {
     /// Through the guard of `outbox.begin`, which hands the event to the hot path.
     Guarded,
-    /// The shop's own transaction, followed by `outbox.committed`.
+    /// The shop's own transaction, followed by `outbox.notify_committed`.
     Reported,
     /// The shop's own transaction and nothing else: the event is found in the table.
     Unreported,

@@ -77,7 +77,7 @@ impl Shop for PostgresShop {
         tx.commit().await.map_err(Failure::during(PLACE))?;
         let committed = Instant::now();
         if ending == Ending::Reported {
-            outbox.committed(written);
+            outbox.notify_committed(written);
         }
         Ok(committed)
     }

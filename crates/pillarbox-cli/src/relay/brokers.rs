@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use futures_util::stream;
 use pillarbox::error::ConfigError;
 use pillarbox_relay::{Preview, Relay, RelayError, RelayFile};
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 use crate::report;
-use crate::signals::Signals;
+use crate::signals::{Reloads, Signals};
 
 /// Pending events that a dry run looks at in each database.
 const PREVIEWED: usize = 1_000_000;
@@ -41,11 +42,17 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
+    let reloads = Reloads::listen().map_err(Failure::of_system("listen for signals"))?;
+    let files = stream::unfold(reloads, |mut reloads| async move {
+        reloads.next().await;
+        Some((RelayFile::read(file), reloads))
+    });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = relay.run(async {
+    let stopping = async {
         // Dropped or used, it is time to stop.
         let _asked = stopped.await;
-    });
+    };
+    let running = relay.run_reloading(stopping, files);
     tokio::pin!(running);
     tokio::select! {
         ended = &mut running => {
@@ -65,12 +72,15 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
 }
 
 async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
-    let errors = relay.check().await;
+    let pillarbox_relay::Checked { problems: errors, unchecked, .. } = relay.check().await;
     let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let checked = Checked { ok: problems.is_empty(), problems, unchecked: relay.unchecked() };
+    let checked = Checked { ok: problems.is_empty(), problems, unchecked };
     report::print_either(json, &checked, || {
-        let mut text =
-            if checked.ok { "everything is as the file says".to_owned() } else { checked.problems.join("\n") };
+        let mut text = match (checked.ok, &checked.unchecked[..]) {
+            (true, []) => "everything is as the file says".to_owned(),
+            (true, _) => "what could be checked is as the file says".to_owned(),
+            (false, _) => checked.problems.join("\n"),
+        };
         for unchecked in &checked.unchecked {
             text.push_str("\nnot checked, since it depends on the event: ");
             text.push_str(unchecked);

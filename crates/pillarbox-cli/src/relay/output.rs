@@ -14,11 +14,37 @@ pub(super) enum Output {
 
 impl Output {
     /// Opens a file to append to it, and creates it where it is missing.
+    ///
+    /// A new file is its owner's alone, since events hold what not everybody on the machine may read. With `fsync` its directory
+    /// is synced: lines on the disk are lost all the same if nothing there names their file.
     pub(super) fn open(destination: &Destination, fsync: bool) -> Result<Self, Failure> {
+        Self::open_with(destination, fsync, |directory| File::open(directory)?.sync_all())
+    }
+
+    fn open_with(
+        destination: &Destination,
+        fsync: bool,
+        sync_directory: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<Self, Failure> {
         let Destination::File(path) = destination else { return Ok(Self::Stdout) };
         let open = || {
             let torn = is_torn(path)?;
-            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            let mut options = OpenOptions::new();
+            options.append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = match options.clone().create_new(true).open(path) {
+                // It is there, or a link says where it should be.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.create(true).open(path)?,
+                created => {
+                    let file = created?;
+                    if fsync {
+                        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                        sync_directory(parent.unwrap_or(Path::new(".")))?;
+                    }
+                    file
+                }
+            };
             if torn {
                 file.write_all(b"\n")?;
             }
@@ -61,7 +87,49 @@ fn is_torn(path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+
+    #[test]
+    fn the_directory_of_a_new_file_is_synced_once_and_only_where_lines_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let synced = |name: &str, fsync: bool| {
+            let mut synced: Option<PathBuf> = None;
+            let destination = Destination::File(folder.path().join(name));
+            let output = Output::open_with(&destination, fsync, |directory| {
+                synced = Some(directory.to_owned());
+                Ok(())
+            });
+            output.unwrap();
+            synced
+        };
+        assert_eq!(synced("events.jsonl", true).as_deref(), Some(folder.path()));
+        assert_eq!(synced("events.jsonl", true), None, "the file was there");
+        assert_eq!(synced("others.jsonl", false), None);
+        let refused = Output::open_with(&Destination::File(folder.path().join("third.jsonl")), true, |_| {
+            Err(io::Error::other("the disk is gone"))
+        });
+        assert!(refused.unwrap_err().to_string().contains("third.jsonl"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_is_its_owners_alone_and_an_old_one_is_left_as_it_is() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let (new, old, link) = (folder.path().join("new"), folder.path().join("old"), folder.path().join("link"));
+        std::fs::write(&old, "a\n").unwrap();
+        std::fs::set_permissions(&old, PermissionsExt::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("linked"), &link).unwrap();
+        for path in [&new, &old, &link] {
+            Output::open(&Destination::File(path.clone()), true).unwrap().write(b"x\n").unwrap();
+        }
+        assert_eq!((mode(&new), mode(&old), mode(&folder.path().join("linked"))), (0o600, 0o640, 0o600));
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "a\nx\n");
+    }
 
     #[test]
     fn a_torn_line_is_ended_and_a_whole_one_left_alone() {

@@ -1,6 +1,6 @@
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError};
@@ -8,6 +8,7 @@ use pillarbox::handle::on_any;
 use pillarbox::ownership::NodeName;
 use pillarbox::run::{Config, OutboxBuilder, kind};
 use pillarbox::{Delivery, Outbox, Store};
+use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -18,7 +19,7 @@ use crate::args::{Destination, ModeArg, RelayArgs};
 use crate::failure::{Failure, about_option};
 use crate::report::{self, counted};
 use crate::signals::Signals;
-use crate::{exporter, store};
+use crate::store;
 
 /// Events under way at once, unless asked for otherwise: enough for a flush to be worth its while.
 const WORKERS: usize = 32;
@@ -36,22 +37,24 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let config = config(&args)?;
     // Opening a pipe waits for its reader, and a signal may end that.
     let output = Output::open(&args.to, args.fsync)?;
-    let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
-    if let Some(address) = args.metrics {
-        exporter::install(address)?;
-    }
+    let mut signals = Signals::listen_with_hangup().map_err(Failure::of_system("listen for signals"))?;
+    let endpoint = Endpoint::open(args.metrics).await?;
+    let running: Arc<OnceLock<(Arc<dyn Store>, Outbox)>> = Arc::default();
+    let serving = endpoint.serve(reports(&running));
     let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
     let courier = Arc::new(Courier::new(sink, args.delay));
     let started = tokio::select! {
-        started = start(&args, config, &courier) => started,
+        started = start(&args, config, &courier) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    let (store, outbox) = started?;
+    let (store, outbox) = running.get_or_init(|| started).clone();
     let ended = serve(&mut signals, end).await;
     let stopped = async {
         courier.close(PATIENCE).await;
         outbox.shutdown_within(DRAIN).await;
         store.close().await;
+        // To the last, so that a probe sees the relay stop.
+        serving.close().await;
     };
     tokio::select! {
         () = stopped => {}
@@ -61,6 +64,16 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
         }
     }
     conclude(&args, ended, courier.lines())
+}
+
+/// The pages of the endpoint: one source, named after its table.
+fn reports(running: &Arc<OnceLock<(Arc<dyn Store>, Outbox)>>) -> Reports {
+    let running = Arc::clone(running);
+    Arc::new(move || {
+        let (store, outbox) = running.get()?;
+        let info = store.info();
+        Some(vec![SourceReport::started(&*info.table, info, outbox.health(), Vec::new())])
+    })
 }
 
 /// Waits until there is a reason to stop; `None` if that is a signal.
@@ -148,7 +161,9 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
         config.ownership.node_name = NodeName::new(name).map_err(by_option)?;
     }
     config.ownership.lease = args.lease;
-    config.ownership.standby_interval = STANDBY;
+    if matches!(args.mode, ModeArg::SingleNode | ModeArg::Ordered) {
+        config.ownership.standby_interval = STANDBY;
+    }
     config.claim.max_interval = args.poll_interval;
     config.claim.min_interval = config.claim.min_interval.min(args.poll_interval);
     // As long may lines take to be written whose partitions go to another relay.

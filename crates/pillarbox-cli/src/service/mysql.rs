@@ -1,4 +1,5 @@
 use mysql_async::{Opts, OptsBuilder, PoolConstraints, PoolOpts, SslOpts};
+use pillarbox_connect::needs_tls;
 use url::Url;
 
 use super::root_certificates;
@@ -46,10 +47,11 @@ impl Service {
             url.query_pairs().find(|(parameter, _)| parameter == name).map(|(_, value)| value.into_owned())
         };
         let (socket, roots) = (parameter("socket"), parameter("ssl-ca"));
-        let tls = parameter("ssl-mode").is_some_and(|mode| {
-            let mode = mode.to_ascii_lowercase();
-            mode == "required" || mode == "verify_identity"
-        });
+        let tls = match parameter("ssl-mode").map(|mode| mode.to_ascii_lowercase()).as_deref() {
+            Some("disabled") => false,
+            Some("required" | "verify_identity") => true,
+            _ => socket.is_none() && needs_tls(url.host_str()),
+        };
         url.set_query(None);
         Ok(Self { url, socket, tls, roots })
     }
@@ -66,6 +68,15 @@ mod tests {
         assert_eq!(url.as_str(), "mysql://me:what%3F@host/db");
         assert_eq!((socket.as_deref(), tls, roots.as_deref()), (Some("/s"), true, Some("/ca.pem")));
         assert_eq!(Opts::from_url(url.as_str()).unwrap().pass(), Some("what?"));
-        assert!(!Service::parse("mysql://me@host/db").unwrap().tls);
+        for (url, tls) in [
+            ("mysql://me@localhost/db", false),
+            ("mysql://me@host/db?socket=/s", false),
+            ("mysql://me@host/db?ssl-mode=disabled", false),
+            ("mysql://me@host/db", true),
+            ("mysql://me@host/db?ssl-mode=PREFERRED", true),
+            ("mysql://me@[::1]/db", false),
+        ] {
+            assert_eq!(Service::parse(url).unwrap().tls, tls, "{url}");
+        }
     }
 }

@@ -1,6 +1,9 @@
+use std::net::IpAddr;
+
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use pillarbox_connect::needs_tls;
 use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -43,7 +46,7 @@ impl Service {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=').unwrap_or((parameter, "")) {
                 ("sslmode", "disable") => mode = SslMode::Disable,
-                ("sslmode", "prefer") => mode = SslMode::Prefer,
+                ("sslmode", "allow" | "prefer") => mode = SslMode::Prefer,
                 ("sslmode", _) => mode = SslMode::Require,
                 ("sslrootcert", "system") => roots = None,
                 ("sslrootcert", path) => roots = Some(path.to_owned()),
@@ -59,9 +62,23 @@ impl Service {
         }
         let mut config: Config =
             format!("{base}?{}", kept.join("&")).parse().map_err(Failure::during("read the URL of the database"))?;
+        if mode == SslMode::Prefer && leads_elsewhere(&config) {
+            mode = SslMode::Require;
+        }
         config.ssl_mode(mode);
         Ok(Self { config, roots })
     }
+}
+
+/// True if the service would send its password to another machine.
+fn leads_elsewhere(config: &Config) -> bool {
+    let addresses: Vec<String> = config.get_hostaddrs().iter().map(IpAddr::to_string).collect();
+    let hosts = config.get_hosts().iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(name.as_str()),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    });
+    if addresses.is_empty() { needs_tls(hosts) } else { needs_tls(addresses.iter().map(String::as_str)) }
 }
 
 fn tls(roots_file: Option<&str>) -> Result<MakeRustlsConnect, Failure> {
@@ -81,7 +98,16 @@ mod tests {
         assert_eq!((config.get_password(), config.get_dbname()), (Some(&b"what?"[..]), Some("db")));
         assert_eq!((config.get_ssl_mode(), roots.as_deref()), (SslMode::Require, Some("/ca.pem")));
         assert_eq!(config.get_application_name(), Some("shop"));
-        assert_eq!(Service::parse("postgres://me@host").unwrap().config.get_ssl_mode(), SslMode::Prefer);
+        for (url, mode) in [
+            ("postgres://me@localhost/db", SslMode::Prefer),
+            ("postgres:///db?host=/run&user=me", SslMode::Prefer),
+            ("postgres://me@host", SslMode::Require),
+            ("postgres://me@host/db?sslmode=prefer", SslMode::Require),
+            ("postgres://me@host/db?hostaddr=127.0.0.1", SslMode::Prefer),
+            ("postgres://me@host/db?sslmode=disable", SslMode::Disable),
+        ] {
+            assert_eq!(Service::parse(url).unwrap().config.get_ssl_mode(), mode, "{url}");
+        }
         assert!(Service::parse("postgres://me@host/db?pgbouncer=true").is_err());
     }
 }

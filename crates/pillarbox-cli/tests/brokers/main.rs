@@ -4,9 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod config;
+mod endpoint;
 mod log;
 mod nats;
 mod relay;
+mod reload;
 mod restart;
+mod silent;
 mod start;
 mod trouble;
+mod unavailable;
+mod webhooks;

@@ -105,6 +105,12 @@ pub(crate) fn start_with(file: &Path, args: &[&str]) -> Child {
     pillarbox(&[&["relay", "--config", file.to_str().unwrap()], args].concat()).spawn().unwrap()
 }
 
+/// Starts a relay that logs as much as `level` asks for, into a file: more than a pipe holds.
+pub(crate) fn start_logging(file: &Path, level: &str, log: &Path) -> Child {
+    let log = std::fs::File::create(log).unwrap();
+    pillarbox(&["relay", "--config", file.to_str().unwrap()]).env("RUST_LOG", level).stderr(log).spawn().unwrap()
+}
+
 /// Runs a relay that ends by itself.
 pub(crate) async fn relay(file: &Path, args: &[&str]) -> Ended {
     run(&[&["relay", "--config", file.to_str().unwrap()], args].concat()).await

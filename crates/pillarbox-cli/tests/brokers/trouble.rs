@@ -62,14 +62,15 @@ async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_bac
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
+async fn what_a_broker_refuses_is_said_at_the_start_if_it_is_to_end_it() {
     let server = nats::start().await;
     let _client = nats::client(&server, &["orders"]).await;
     let shop = Shop::open().await;
     shop.insert("order", 1, 3).await;
     let publisher = |password: &str| {
         format!(
-            "[publisher.events]\nkind = \"nats\"\nurl = \"nats://relay:{password}@{}\"\ntimeout = \"2s\"\n",
+            "[relay]\non_unavailable = \"exit\"\n\
+             [publisher.events]\nkind = \"nats\"\nurl = \"nats://relay:{password}@{}\"\ntimeout = \"2s\"\n",
             server.address()
         )
     };
@@ -83,19 +84,25 @@ async fn what_a_broker_refuses_is_said_at_the_start_and_nothing_is_delivered() {
             let ended = relay(&file, args).await;
             assert_eq!(ended.code, Some(1), "{ended:?}");
             let said = ended.stdout + &ended.stderr;
-            assert!(said.contains(expected) && said.contains("`all`"), "{said}");
+            assert!(
+                said.contains(expected) && said.contains("[publisher.events]: nats at ") && said.contains("`all`"),
+                "{said}"
+            );
             assert!(!said.contains("wr0ng") && !said.contains(nats::PASSWORD), "{said}");
         }
     }
     let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("orders")));
     let ended = relay(&file, &["--check"]).await;
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "everything is as the file says"), "{ended:?}");
-    let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("{event_type}")));
-    let ended = relay(&file, &["--check"]).await;
-    assert!(
-        ended.stdout.contains("not checked, since it depends on the event: route `all`: whether `{event_type}`"),
-        "{ended:?}"
-    );
+    for (to, expected) in [
+        ("{event_type}", "route `all`: each `{event_type}`; there is a place for `…`"),
+        ("orders.{event_type}", "no stream takes the subject `orders.>`"),
+    ] {
+        let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route(to)));
+        let ended = relay(&file, &["--check"]).await;
+        assert!(ended.stdout.contains(expected) && !ended.stdout.contains("everything is"), "{ended:?}");
+        assert_eq!(ended.code, Some(i32::from(expected.starts_with("no"))), "{ended:?}");
+    }
     assert_eq!(shop.count("status = 0 AND attempts = 0").await, 3);
 }
 

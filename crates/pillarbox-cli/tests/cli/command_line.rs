@@ -145,7 +145,8 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
         let ended = run(&[args, &["--store", store]].concat());
         assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
-        assert!(ended.stderr.contains("migrate") && ended.stdout.is_empty(), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains("`pillarbox migrate") && ended.stdout.is_empty(), "{args:?}: {ended:?}");
+        assert!(!ended.stderr.contains("store.migrate"), "a library call is no remedy here: {args:?}: {ended:?}");
     }
     let ended = run(&["status", "--store", store, "--table", "events"]);
     assert!(ended.stderr.contains(&format!("`pillarbox migrate --store {store} --table events`")), "{ended:?}");

@@ -124,6 +124,31 @@ async fn replay_and_discard_take_dead_events_and_refuse_others() {
     );
 }
 
+#[tokio::test]
+async fn a_row_can_be_named_by_its_number_and_a_number_alone_says_how() {
+    let (_folder, store) = outbox().await;
+    let shown = dead(&store, &["show", "--seq", "3", "--json"]).json();
+    assert_eq!((&shown["event_id"], &shown["status"]), (&"c".into(), &"DEAD".into()));
+    let missing = dead(&store, &["show", "--seq", "99"]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("no row has the number 99"), "{missing:?}");
+    for args in [&["show", "3"][..], &["replay", "3"], &["discard", "3"]] {
+        let ended = dead(&store, args);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains("no event `3`") && ended.stderr.contains("`--seq 3`"), "{ended:?}");
+    }
+    assert_eq!(column(&store, STATES).await[..3], ["a 3", "b 3", "c 3"], "nothing was changed");
+
+    let ended = dead(&store, &["replay", "--seq", "3,4", "--seq", "99", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let refused = json!([{"seq": 4, "status": "DONE"}, {"seq": 99, "status": null}]);
+    assert_eq!(ended.json(), json!({"replayed": 1, "refused": refused}));
+    assert!(ended.stderr.contains("row 4 is DONE, not DEAD"), "{ended:?}");
+    let ended = dead(&store, &["discard", "--seq", "1"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 row was discarded\n"));
+    assert_eq!(column(&store, STATES).await, ["b 3", "c 0", "done 1", "new 0", "bytes 3"]);
+    assert_eq!(dead(&store, &["replay", "a", "--seq", "3"]).code, Some(2), "one or the other");
+}
+
 /// Three events for two handlers, `mail` and `ledger`: given up by both, by one of them while it waits for the other, and by
 /// none.
 const FOR_HANDLERS: &str = "
@@ -230,7 +255,7 @@ fn a_change_without_ids_is_refused_and_says_how_to_take_all() {
         for given in [&[][..], &["--tenant", "acme"]] {
             let ended = dead("x.db", &[&[fate], given].concat());
             assert_eq!(ended.code, Some(2), "{ended:?}");
-            assert!(ended.stderr.contains("<EVENT_ID|--all>"), "{ended:?}");
+            assert!(ended.stderr.contains("<EVENT_ID|--seq <SEQ>|--all>"), "{ended:?}");
         }
     }
 }

@@ -37,6 +37,20 @@ async fn each_kind_is_purged_by_its_own_age() {
 }
 
 #[tokio::test]
+async fn events_of_one_key_are_purged_alone() {
+    let (_folder, store) = sqlite();
+    execute(&store, ROWS).await;
+    execute(
+        &store,
+        "UPDATE outbox_event SET ordering_key = 'customer-17' WHERE event_id IN ('done', 'dead', 'old new')",
+    )
+    .await;
+    let ended = purge(&store, &["--done-after", "0s", "--dead-after", "0s", "--key", "customer-17", "--json"]);
+    assert_eq!((ended.code, ended.json()), (Some(0), json!({"done": 1, "dead": 1})));
+    assert_eq!(column(&store, LEFT).await, ["old done", "old dead", "old new"]);
+}
+
+#[tokio::test]
 async fn events_that_were_never_delivered_are_deleted_only_when_somebody_has_said_yes() {
     let (_folder, store) = sqlite();
     execute(&store, ROWS).await;

@@ -3,6 +3,9 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::support::{connect, count, end_of, pillarbox, run_async, send, wait_until, with_postgres};
 
@@ -60,12 +63,12 @@ async fn a_second_signal_ends_a_relay_that_cannot_finish_its_line() {
         wait_until(&client, "SELECT count(*) > 0 FROM outbox_event WHERE status = 1").await;
         let mut before = -1;
         while std::mem::replace(&mut before, count(&client, DONE).await) != before {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
         assert!(before < 5000, "the pipe is full");
         send("-TERM", &relay);
         // Far enough apart to be two.
-        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         send("-TERM", &relay);
         let ended = end_of(relay).await;
         assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -89,7 +92,7 @@ async fn signals_that_come_together_end_it_in_order() {
         for signal in ["-TERM", "-TERM", "-INT"] {
             send(signal, &relay);
             // As `timeout` and the kernel deliver them: apart, so that they are not merged into one.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let ended = end_of(relay).await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -102,7 +105,7 @@ async fn signals_that_come_together_end_it_in_order() {
 
 #[tokio::test]
 async fn a_signal_ends_it_in_order_and_frees_what_it_held() {
-    for (mode, signal) in [("single_node", "-INT"), ("multi_node", "-TERM")] {
+    for (mode, signal) in [("single_node", "-INT"), ("multi_node", "-TERM"), ("single_node", "-HUP")] {
         with_backlog(move |url| async move {
             let (client, _connection) = connect(&url).await;
             let folder = tempfile::tempdir().unwrap();
@@ -140,18 +143,47 @@ async fn a_disk_that_is_full_ends_it_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn metrics_are_served_while_it_runs() {
+async fn health_status_and_metrics_are_served_while_it_runs() {
     with_backlog(|url| async move {
         let (client, _connection) = connect(&url).await;
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = pillarbox(&["relay", "--store", &url, "--metrics", &address.to_string()]);
         let relay = command.stdout(Stdio::null()).spawn().unwrap();
         wait_until(&client, "SELECT count(*) = 5000 FROM outbox_event WHERE status = 1").await;
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+        let ask = |path: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream
+                .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+                .unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).unwrap();
+            page
+        };
+        for (path, expected) in [
+            ("/metrics", "pillarbox_"),
+            ("/health/live", "outbox_event: delivering"),
+            ("/health/ready", "outbox_event: delivering"),
+            ("/status", "\"started\":true"),
+        ] {
+            let page = ask(path);
+            assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains(expected), "{path}: {page}");
+        }
+        for path in ["/", "/metrics/x", "/health", "/healthz"] {
+            assert!(ask(path).starts_with("HTTP/1.1 404"), "{path} is not there");
+        }
+        // The table goes away: the relay is alive, and not ready.
+        client.batch_execute("ALTER TABLE outbox_event RENAME TO away").await.unwrap();
+        let began = Instant::now();
+        loop {
+            let page = ask("/health/ready");
+            if page.starts_with("HTTP/1.1 503") {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{page}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(ask("/health/live").starts_with("HTTP/1.1 200 OK"));
+        client.batch_execute("ALTER TABLE away RENAME TO outbox_event").await.unwrap();
         send("-TERM", &relay);
         assert_eq!(end_of(relay).await.code, Some(0));
     })

@@ -4,7 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::Given;
+use super::{Given, decimal};
 use crate::keys::{Keys, Kind};
 use crate::{Error, Origin};
 
@@ -67,6 +67,10 @@ impl Reader<'_> {
             (Kind::Number, DeValue::Integer(number)) => {
                 u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::from)
             }
+            (Kind::Decimal, DeValue::Integer(number)) => {
+                u32::from_str_radix(number.as_str(), number.radix()).ok().and_then(|number| decimal(number.into()))
+            }
+            (Kind::Decimal, DeValue::Float(number)) => number.as_str().parse().ok().and_then(decimal),
             (Kind::Switch, DeValue::Boolean(on)) => Some(Value::from(*on)),
             (Kind::Text, DeValue::String(text)) => Some(Value::from(&**text)),
             _ => None,
@@ -75,7 +79,10 @@ impl Reader<'_> {
             return Given { key, value, origin }.checked();
         }
         let problem = match value {
-            DeValue::Integer(number) if kind == Kind::Number => format!("is {}", number.as_str()),
+            DeValue::Integer(number) if matches!(kind, Kind::Number | Kind::Decimal) => {
+                format!("is {}", number.as_str())
+            }
+            DeValue::Float(number) if kind == Kind::Decimal => format!("is {}", number.as_str()),
             value => format!("has a value of another type, {}", value.type_str()),
         };
         let remedy = self.keys.remedy(&key).into();

@@ -36,6 +36,29 @@ impl Mode {
     }
 }
 
+/// The growth of the pauses between attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryPolicyKind {
+    /// Each pause is `retry.multiplier` times as long as the one before, up to `retry.cap`.
+    #[default]
+    Exponential,
+    /// Each pause is longer by `retry.step` than the one before, up to `retry.cap`.
+    Linear,
+    /// Every pause is `retry.base`.
+    Fixed,
+}
+
+impl RetryPolicyKind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Exponential => "exponential",
+            Self::Linear => "linear",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
 /// In mode `ordered`, what becomes of the events behind one that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -59,3 +59,25 @@ pub(crate) mod or_never {
         }
     }
 }
+
+/// A duration without a default.
+pub(crate) mod if_given {
+    use serde::Serializer;
+
+    use super::*;
+
+    #[expect(clippy::ref_option, reason = "the form serde calls")]
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => span::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        match Option::<Cow<'_, str>>::deserialize(deserializer)? {
+            Some(text) => parse(&text).map(Some).map_err(D::Error::custom),
+            None => Ok(None),
+        }
+    }
+}

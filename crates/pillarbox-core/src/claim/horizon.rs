@@ -1,9 +1,10 @@
-use std::collections::HashSet;
+use crate::hash::guarded::HashSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::error::StoreError;
+use crate::plants;
 use crate::store::{Store, Writers};
 
 /// How often to ask at the most.
@@ -18,12 +19,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// below it any more: another event of its key may have been written after it, and committed, above.
 ///
 /// The proof takes two looks: who has the table open for writing after `seq` was given out; and later, that none of those
-/// is still there.
+/// is still there. A transaction that is prepared in between may go by another name afterwards, so where one of them has gone, those
+/// that were prepared meanwhile are waited for as well.
 #[derive(Debug, Default)]
 pub(crate) struct Horizon {
     complete: i64,
-    /// Complete once none of these transactions is open any more.
-    next: Option<(i64, HashSet<String>)>,
+    next: Option<Proof>,
     /// The same without knowing the transactions, and since when.
     aged: Option<(i64, Instant)>,
     asked: Option<Instant>,
@@ -60,16 +61,46 @@ impl Horizon {
             return;
         };
         let open: HashSet<String> = open.into_iter().collect();
-        if open.is_empty() {
+        if open.is_empty() || plants::is("safe_point_ignores_open_transactions") {
             self.complete = self.complete.max(writers.highest);
             self.next = None;
             return;
         }
-        let (seq, waited_for) = self.next.get_or_insert_with(|| (writers.highest, open.clone()));
-        if waited_for.is_disjoint(&open) {
-            self.complete = self.complete.max(*seq);
-            self.next = Some((writers.highest, open));
+        let prepared: HashSet<String> = writers.prepared.into_iter().collect();
+        if let Some(proof) = &mut self.next {
+            if proof.is_pending(&open, &prepared) {
+                return;
+            }
+            self.complete = self.complete.max(proof.seq);
         }
+        self.next = Some(Proof { seq: writers.highest, open, later: HashSet::default(), known: prepared });
+    }
+}
+
+/// The proof, still to be completed, that the table is complete up to a `seq`.
+#[derive(Debug)]
+struct Proof {
+    seq: i64,
+    /// The transactions that were open when `seq` was the highest, and still are.
+    open: HashSet<String>,
+    /// Transactions that were prepared since then, one of which may be one of those that are gone.
+    later: HashSet<String>,
+    /// Prepared transactions that have been waited for or counted as such.
+    known: HashSet<String>,
+}
+
+impl Proof {
+    /// Takes in which transactions are open now, prepared ones included; true if one of those waited for may be among them.
+    fn is_pending(&mut self, open: &HashSet<String>, prepared: &HashSet<String>) -> bool {
+        // Only a name of the beginning can become another, so that this ends however many are prepared.
+        let renamed = self.open.iter().any(|name| !open.contains(name) && !self.known.contains(name));
+        self.open.retain(|name| open.contains(name));
+        if renamed {
+            self.later.extend(prepared.difference(&self.known).cloned());
+            self.known.extend(prepared.iter().cloned());
+        }
+        self.later.retain(|name| open.contains(name));
+        !(self.open.is_empty() && self.later.is_empty())
     }
 }
 
@@ -78,7 +109,8 @@ mod tests {
     use super::*;
 
     fn writers(highest: i64, open: &[&str]) -> Writers {
-        Writers { highest, open: Some(open.iter().map(ToString::to_string).collect()) }
+        let prepared = open.iter().filter(|name| name.starts_with("prepared")).map(ToString::to_string).collect();
+        Writers { highest, open: Some(open.iter().map(ToString::to_string).collect()), prepared }
     }
 
     #[test]
@@ -99,9 +131,30 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_was_prepared_under_another_name_is_waited_for() {
+        let (mut horizon, now) = (Horizon::default(), Instant::now());
+        let table = [
+            (writers(10, &["a", "b", "prepared-1"]), 0),
+            // Is it `a`, which is gone? `prepared-1` was known.
+            (writers(20, &["b", "prepared-1", "prepared-2", "c"]), 0),
+            (writers(30, &["prepared-2", "prepared-3"]), 0),
+            // `b` may have become the third. A fourth cannot be one of those of the beginning.
+            (writers(40, &["prepared-3", "prepared-4"]), 0),
+            (writers(50, &["prepared-4", "prepared-5"]), 10),
+            (writers(60, &["prepared-5"]), 10),
+            (writers(70, &["prepared-6"]), 50),
+            (writers(80, &[]), 80),
+        ];
+        for (step, (writers, complete)) in table.into_iter().enumerate() {
+            horizon.learn(writers, now);
+            assert_eq!(horizon.complete(), complete, "step {step}");
+        }
+    }
+
+    #[test]
     fn where_nobody_tells_a_minute_is_waited() {
         let (mut horizon, now) = (Horizon::default(), Instant::now());
-        let unknown = |highest| Writers { highest, open: None };
+        let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
         for (seconds, highest, complete) in [(0, 10, 0), (59, 20, 0), (60, 30, 10), (119, 40, 10), (120, 50, 30)] {
             horizon.learn(unknown(highest), now + Duration::from_secs(seconds));
             assert_eq!(horizon.complete(), complete, "after {seconds} s");

@@ -1,23 +1,31 @@
 //! From the table to the queue: when to look, where to begin, how much to take.
 
 mod claimer;
+mod fetch_size;
 mod gate;
 mod horizon;
 mod listener;
 mod lookout;
+mod passed_over;
 mod reader;
+mod ripen;
 mod sweep;
 
 use std::time::Duration;
 
 pub(crate) use claimer::Claimer;
 use claimer::condemn;
+pub(crate) use fetch_size::FetchSize;
 pub use gate::Gate;
 pub(crate) use gate::Seen;
 pub(crate) use horizon::Horizon;
 pub(crate) use listener::listen;
 pub(crate) use lookout::Lookout;
+pub(crate) use passed_over::PassedOver;
 pub(crate) use reader::{Place, Reader};
+use ripen::ripen;
 
+/// For so long, reading waits for a class that has its share of the memory. Then it passes its events over.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// A fetch that takes longer than this has passed over much that it need not pass over again.
 const SLOW: Duration = Duration::from_millis(5);

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +9,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::gate::{Gate, Seen};
-use super::{Horizon, Lookout, SLOW, condemn};
+use super::passed_over::{PassedOver, Wanted};
+use super::{FetchSize, Horizon, Lookout, PATIENCE, SLOW, condemn, ripen};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::event::partition_of;
 use crate::observe::Counters;
 use crate::ownership::{Past, Tenure};
-use crate::queue::{Intake, KeyLanes, Refill, Source};
+use crate::plants;
+use crate::queue::{Class, Intake, KeyLanes, Limits, Refill, Source};
 use crate::retry::{Pause, jittered};
 use crate::run::ClaimConfig;
-use crate::settle::{Status, Verdict};
-use crate::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope, Store};
+use crate::settle::Verdict;
+use crate::store::{Fetch, Fetched, FetchedRow, Heads, History, Row, Scope, Store};
 
 /// How often, at the most, a run is read from the bottom of the table for no other reason than that it was long ago.
 const BOTTOM_EVERY: Duration = Duration::from_secs(15);
@@ -27,6 +30,9 @@ const BOTTOM_SHARE: u32 = 50;
 /// While keys that are behind are read without end, looking for others takes at most this share of the time: it passes over all
 /// that waits of those keys.
 const OTHERS_SHARE: u32 = 10;
+/// Of so many rows, one would be without a due time if there is any. Of fewer, due rows of one class could hide for ever that there is
+/// nothing more of another one.
+const TELLING: usize = 3;
 
 /// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
 ///
@@ -57,12 +63,15 @@ pub(crate) struct Reader {
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
     pub(crate) place: Place,
+    pub(crate) size: FetchSize,
 }
 
 /// Where the reader is.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     horizon: Horizon,
+    /// The history of the database, of which all of this is.
+    history: History,
     assignment: u64,
     /// How often operators had intervened when the table was last read.
     interventions: i64,
@@ -73,6 +82,10 @@ pub(crate) struct Place {
     looked: Option<(Instant, Duration)>,
     /// Whether keys were refilled last.
     refills: bool,
+    /// True if the last read was of a class that is passed over.
+    read_passed: bool,
+    /// Since when there is something to read and no room for it.
+    full_since: Option<Instant>,
     /// What the gate held back when it was last asked.
     seen: Seen,
     held: Vec<Box<str>>,
@@ -88,11 +101,23 @@ struct Run {
     unread: bool,
     /// When it was last read from the bottom, and how long that took.
     bottom: Option<(Instant, Duration)>,
+    /// The classes that are passed over.
+    passed: PassedOver,
+    /// The highest row that was read.
+    reached: i64,
 }
 
 impl Run {
     fn new(partitions: RangeInclusive<u8>) -> Self {
-        Self { partitions, mark: 0, unread: true, bottom: None }
+        Self { partitions, mark: 0, unread: true, bottom: None, passed: PassedOver::default(), reached: 0 }
+    }
+
+    /// Reads again from the row `seq`, which may not have been there when it was read.
+    fn look_from(&mut self, seq: i64) {
+        let below = seq.saturating_sub(1);
+        self.unread = true;
+        self.mark = self.mark.min(below);
+        self.passed.look_from(below);
     }
 
     fn is_bottom_due(&self, now: Instant) -> bool {
@@ -100,13 +125,15 @@ impl Run {
     }
 }
 
-/// What to read next.
+/// The next read of the table.
 #[derive(Debug)]
 enum Job {
     /// The run with this index.
     Run(usize),
     /// Keys that are behind.
     Refill(Refill),
+    /// A class that is passed over, of the run with this index.
+    Passed(usize, Wanted),
 }
 
 impl Reader {
@@ -121,19 +148,26 @@ impl Reader {
         let mut next_look = Instant::now();
         let mut pause = Pause::default();
         loop {
-            self.follow_assignment();
+            if self.follow_assignment() {
+                interval = self.config.min_interval;
+            }
             self.follow_gate();
-            let Some((job, limit)) = self.job() else {
+            let Some((job, room)) = self.job() else {
                 self.wait(next_look).await;
-                // A node that owns nothing yet has nothing to look at either.
-                if Instant::now() >= next_look {
+                // A node that owns nothing yet has nothing to look at either, so no look plans the next one.
+                if self.place.runs.is_empty() && Instant::now() >= next_look {
                     interval = (interval * 2).min(self.config.max_interval);
                     next_look = Instant::now() + jittered(interval, &*self.random);
                 }
                 continue;
             };
-            let refills = matches!(job, Job::Refill(..));
-            match self.read(job, limit).await {
+            let refills = !matches!(job, Job::Run(..));
+            let (began, mut asked) = (Instant::now(), self.size.within(room));
+            if matches!(job, Job::Passed(..)) {
+                // What finds no room stays in the table.
+                asked.rows = asked.rows.max(TELLING);
+            }
+            match self.read(job, asked).await {
                 Ok(found) => {
                     if pause.is_over() {
                         tracing::info!("the outbox table can be read again");
@@ -148,6 +182,7 @@ impl Reader {
                     }
                 }
                 Err(error) => {
+                    self.size.failed(asked, began.elapsed());
                     if pause.is_first() {
                         tracing::warn!(%error, "the outbox table cannot be read; trying again until it can");
                     }
@@ -157,13 +192,16 @@ impl Reader {
         }
     }
 
-    /// What was gained is read from the bottom.
-    fn follow_assignment(&mut self) {
+    /// Reads the partitions that were gained from the bottom. True if others are owned than before.
+    fn follow_assignment(&mut self) -> bool {
         let (assignment, partitions) = self.lanes.assignment();
-        if assignment != self.place.assignment {
+        let changed = assignment != self.place.assignment;
+        if changed {
             self.place.assignment = assignment;
             self.place.runs = partitions.runs().into_iter().map(Run::new).collect();
+            self.lanes.pass_nothing();
         }
+        changed
     }
 
     /// What was held back before is read from the bottom, where it may be.
@@ -183,20 +221,50 @@ impl Reader {
         self.place.looked.is_none_or(|(at, took)| at.elapsed() >= pause(took))
     }
 
-    /// The next thing to read, and how many rows of it; `None` if there is nothing, or no room for it.
-    fn job(&mut self) -> Option<(Job, usize)> {
+    /// The next thing to read, and how much of it; `None` if there is nothing, or no room for it.
+    fn job(&mut self) -> Option<(Job, Limits)> {
         let run = self.lanes.room().and_then(|room| Some((self.unread()?, room)));
+        if let Some(job) = self.passed().filter(|_| !(self.place.read_passed && run.is_some())) {
+            self.place.read_passed = true;
+            return Some(job);
+        }
+        self.place.read_passed = false;
         // In turns, if there are both.
         let refills = !self.place.refills || run.is_none();
         let refill = if refills { self.lanes.refill(self.config.batch, Instant::now()) } else { None };
         self.place.refills = refill.is_some();
         if let Some(refill) = refill {
-            let wanted = refill.wanted;
-            return Some((Job::Refill(refill), wanted));
+            let bytes = self.lanes.shares().fetch_bytes();
+            let room = Limits { rows: refill.wanted, bytes };
+            return Some((Job::Refill(refill), room));
         }
         let (run, room) = run?;
         self.place.next = run + 1;
-        Some((Job::Run(run), room.min(self.config.batch)))
+        Some((Job::Run(run), room))
+    }
+
+    /// A class to read of those that are passed over.
+    fn passed(&self) -> Option<(Job, Limits)> {
+        let shares = self.lanes.shares();
+        let runs = self.place.runs.iter().enumerate();
+        let (index, wanted) = runs
+            .filter_map(|(index, run)| Some((index, run.passed.wanted(shares)?)))
+            .min_by_key(|(_, wanted)| wanted.above)?;
+        Some((Job::Passed(index, wanted), wanted.room))
+    }
+
+    /// Waits for room for what is to be read, and passes over the classes that have their share if there is none for a while.
+    async fn wait_for_room(&mut self) {
+        let patience = *self.place.full_since.get_or_insert_with(Instant::now) + PATIENCE;
+        tokio::select! {
+            () = self.lanes.wanted(true) => {}
+            () = tokio::time::sleep_until(patience), if self.lanes.shares().is_divided() => {
+                self.place.full_since = None;
+                for class in self.lanes.shares().pass_over() {
+                    self.place.runs.iter_mut().for_each(|run| run.passed.left(class, run.mark));
+                }
+            }
+        }
     }
 
     /// The next run that there may be something to read of.
@@ -209,69 +277,98 @@ impl Reader {
     /// Waits for a reason to read, until `latest`.
     async fn wait(&mut self, latest: Instant) {
         if self.place.runs.iter().any(|run| run.unread) {
-            return self.lanes.wanted().await;
+            return self.wait_for_room().await;
         }
         let intake = Arc::clone(&self.intake);
         tokio::select! {
             look = intake.pulse.look.until(latest, intake.lookout.wait(latest)) => self.look_from(look.lowest),
-            () = self.lanes.wanted() => {}
+            () = self.lanes.wanted(false) => {}
         }
     }
 
     /// Something may be there to be read, at or above `lowest`.
     fn look_from(&mut self, lowest: Option<i64>) {
-        for run in &mut self.place.runs {
-            run.unread = true;
-            // What was only heard of from elsewhere is above the mark, or waits for the next look from the bottom.
-            if let Some(seq) = lowest.filter(|seq| *seq != Lookout::ANY) {
-                run.mark = run.mark.min(seq.saturating_sub(1));
-            }
-        }
-        if let Some(seq) = lowest.filter(|seq| *seq != Lookout::ANY) {
-            self.lanes.look_from(seq);
-        }
+        // What was only heard of from elsewhere is above the marks, or waits for the next look from the bottom.
+        let Some(seq) = lowest.filter(|seq| *seq != Lookout::ANY) else {
+            return self.place.runs.iter_mut().for_each(|run| run.unread = true);
+        };
+        self.place.runs.iter_mut().for_each(|run| run.look_from(seq));
+        self.lanes.look_from(seq);
     }
 
     /// Whether operators have made rows due that stand below what is read above the mark. Then all has to be read from the
     /// bottom.
     fn has_to_start_over(&mut self, interventions: i64) -> bool {
-        let changed = std::mem::replace(&mut self.place.interventions, interventions) != interventions;
+        let changed = std::mem::replace(&mut self.place.interventions, interventions) != interventions
+            && !plants::is("interventions_ignored");
         if changed {
             self.start_over();
         }
         changed
     }
 
+    /// True if the database may be in an older state than what is known of it here. Then nothing is proven of it any more, and
+    /// all has to be read from the bottom.
+    fn has_lost_its_place(&mut self) -> bool {
+        let history = self.store.history();
+        if history == self.place.history {
+            return false;
+        }
+        self.place.history = history;
+        self.place.horizon = Horizon::default();
+        self.start_over();
+        true
+    }
+
     fn start_over(&mut self) {
         for run in &mut self.place.runs {
             (run.mark, run.unread) = (0, true);
+            run.passed.start_over();
         }
         self.lanes.look_from(0);
     }
 
     /// Fetches once; says whether anything new was found.
-    async fn read(&mut self, job: Job, limit: usize) -> Result<bool, StoreError> {
+    async fn read(&mut self, job: Job, asked: Limits) -> Result<bool, StoreError> {
         let began = Instant::now();
+        if self.has_lost_its_place() {
+            return Ok(true);
+        }
+        self.place.full_since = None;
+        let Limits { rows: limit, bytes: max_bytes } = asked;
         if self.place.runs.iter().any(|run| run.mark == 0) {
             // To pass over all that is at the bottom once is enough.
             self.place.horizon.advance(&*self.store).await?;
         }
+        let mark = self.tenure.standing.mark();
         // What is complete now is all to be seen by a fetch that begins now.
         let complete = self.place.horizon.complete();
         let intake = Arc::clone(&self.intake);
         let sight = intake.registry.sight();
         let begun = self.lanes.begin_fetch();
         if begun.freed.is_some() {
+            // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
             self.look_from(begun.freed);
+            return Ok(true);
         }
         let (above, from_bottom, scope) = self.aim(&job, began, begun.heads);
         let mut exclude = sight.exclude(if above == 0 { i64::MIN } else { above });
         exclude.sort_unstable();
         let asked_about_heads = scope.heads != Heads::None;
-        let fetch = Fetch { above, exclude, limit, scope: Some(scope), without_types: self.place.held.clone() };
+        let read = scope.partitions.clone();
+        let without_types = self.place.held.clone();
+        let fetch = Fetch { above, exclude, limit, max_bytes, scope: Some(scope), without_types };
         let call = self.store.fetch(&fetch).instrument(tracing::debug_span!("claim", above, limit));
         let call = intake.meters.claim.measure(call, |fetched| fetched.rows.len());
-        let Fetched { mut rows, next_due, interventions, heads } = intake.pulse.look.ask(call).await?;
+        let Fetched { mut rows, cut, next_due, interventions, heads, lease } = intake.pulse.look.ask(call).await?;
+        if !self.tenure.standing.holds() || !self.tenure.standing.follows(mark, lease) {
+            // What was read is of another history than what is in memory. The term ends.
+            drop(sight);
+            return std::future::pending().await;
+        }
+        if self.has_lost_its_place() {
+            return Ok(true);
+        }
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
         if asked_about_heads {
             self.lanes.saw_heads(begun.number, heads);
@@ -283,26 +380,44 @@ impl Reader {
         if let Some(delay) = next_due {
             self.intake.lookout.due_in(delay);
         }
-        let full = rows.len() >= limit;
+        let returned = Limits { rows: rows.len(), bytes: rows.iter().map(FetchedRow::payload_bytes).sum() };
+        self.size.answered(asked, returned, began.elapsed());
+        let full = cut || rows.len() >= limit;
         // Everything of the scope up to here has been seen.
         let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
         let seen = if full { ready.unwrap_or(above) } else { i64::MAX };
-        self.ripen(&mut rows, seen).await?;
-        self.stamp(&mut rows).await?;
+        ripen(&*self.store, &intake.lookout, &mut rows, |row| {
+            row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
+        })
+        .await?;
+        self.stamp(&mut rows, &read).await?;
         rows.sort_unstable_by_key(FetchedRow::seq);
 
-        let admitted = sight.admit(rows.iter().map(|row| (row.seq(), row.is_timed(), partition(row))));
+        let admitted = sight.admit(rows.iter().map(|row| (row.id(), row.is_timed(), partition(row))));
         let called_off = sight.is_called_off();
         // Rows that are in memory already are no reason to look again soon.
         let found = admitted.contains(&true);
-        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)) };
-        self.queue(rows, &admitted, source).await;
+        let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
+        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)), class };
+        let left = self.queue(rows, &admitted, source).await;
         drop(sight);
+        if let Job::Run(index) | Job::Passed(index, _) = job
+            && let Some(run) = self.place.runs.get_mut(index)
+        {
+            left.iter().for_each(|(class, lowest)| run.passed.left(*class, lowest.saturating_sub(1)));
+        }
 
         let took = began.elapsed();
         match job {
             Job::Refill(_) if called_off => {}
             Job::Refill(refill) => self.lanes.refilled(&refill.keys, begun.number, seen, complete),
+            Job::Passed(index, wanted) if !called_off && !starts_over => {
+                let is_known = ready.is_some() || !full || limit >= TELLING;
+                if is_known {
+                    self.has_read(index, wanted, left.get(&wanted.class).copied(), seen, complete);
+                }
+            }
+            Job::Passed(..) => {}
             Job::Run(index) => {
                 self.place.looked = Some((Instant::now(), took));
                 if let Some(run) = self.place.runs.get_mut(index) {
@@ -312,7 +427,13 @@ impl Reader {
                     // What an operator has just freed may be blocked in memory until this fetch is over: it is read again.
                     if !called_off && !starts_over {
                         run.unread = full;
-                        run.mark = run.mark.max(seen.min(complete));
+                        let proven = if plants::is("mark_moves_unproven") {
+                            ready.unwrap_or_default()
+                        } else {
+                            seen.min(complete)
+                        };
+                        run.mark = run.mark.max(proven);
+                        run.reached = run.reached.max(ready.unwrap_or_default());
                     }
                 }
             }
@@ -323,13 +444,40 @@ impl Reader {
         Ok(found)
     }
 
+    /// A run has been read up to `seen` for a class that is passed over, of which `left` is the lowest row that had no place. As the
+    /// mark, the place to go on from moves up only to where the table is `complete`.
+    fn has_read(&mut self, index: usize, wanted: Wanted, left: Option<i64>, seen: i64, complete: i64) {
+        let Some(run) = self.place.runs.get_mut(index) else { return };
+        match left {
+            Some(left) => run.passed.read(wanted.class, left.saturating_sub(1)),
+            None if seen < run.reached && seen > wanted.above => {
+                run.passed.read(wanted.class, seen.min(complete).max(wanted.above));
+            }
+            // From here on its events are read with the others.
+            None => {
+                run.passed.caught_up(wanted.class);
+                run.unread = true;
+            }
+        }
+        if !self.place.runs.iter().any(|run| run.passed.has(wanted.class)) {
+            self.lanes.caught_up(wanted.class);
+        }
+    }
+
     /// Where a fetch begins, whether that is the bottom, and what it asks for.
     fn aim(&mut self, job: &Job, now: Instant, heads: bool) -> (i64, bool, Scope) {
         let heads = if heads { self.heads } else { Heads::None };
-        let scope = |partitions, without, only| Scope { partitions, heads, without, only };
+        let node = Some(self.tenure.node.clone());
+        let scope = |partitions, without, only| Scope { partitions, heads, without, only, node };
         match job {
             Job::Refill(refill) => {
                 (refill.floor, false, scope(refill.partitions.clone(), Vec::new(), refill.keys.clone()))
+            }
+            Job::Passed(index, wanted) => {
+                let Some(run) = self.place.runs.get(*index) else {
+                    return (0, true, scope(0..=0, Vec::new(), Vec::new()));
+                };
+                (wanted.above, false, scope(run.partitions.clone(), self.lanes.behind(), Vec::new()))
             }
             Job::Run(index) => {
                 let Some(run) = self.place.runs.get_mut(*index) else {
@@ -347,39 +495,22 @@ impl Reader {
         }
     }
 
-    /// A delayed event whose time has come takes its place in the order of its key. If all that stands before it has been
-    /// seen, it goes on as it is; if not, it becomes a row like any other.
-    async fn ripen(&self, rows: &mut Vec<FetchedRow>, seen: i64) -> Result<(), StoreError> {
-        let is_early = |row: &FetchedRow| match row {
-            FetchedRow::Row(row) => {
-                row.timed && row.status == Status::New && row.seq > seen && row.order_key().is_some()
-            }
-            FetchedRow::Broken(_) => false,
-        };
-        let early: Vec<i64> = rows.iter().filter(|row| is_early(row)).map(FetchedRow::seq).collect();
-        if let Some(lowest) = early.iter().min() {
-            self.store.ripen(&early).await?;
-            self.intake.lookout.wake_for(*lowest);
-            rows.retain(|row| !is_early(row));
-        }
-        Ok(())
-    }
-
-    /// Gives rows a partition that have none, which other programs have written.
-    async fn stamp(&self, rows: &mut Vec<FetchedRow>) -> Result<(), StoreError> {
+    /// Gives a partition to rows that have none, which other programs have written. Every fetch finds such rows, whatever
+    /// partitions it asks for. Only those of the partitions `read` stay: of others there may be earlier rows that are not read yet.
+    async fn stamp(&mut self, rows: &mut Vec<FetchedRow>, read: &RangeInclusive<u8>) -> Result<(), StoreError> {
         let mut stamps = Vec::new();
         for row in rows.iter_mut() {
             match row {
                 FetchedRow::Row(row) if row.partition.is_none() => {
                     let partition = proper_partition(row);
                     row.partition = Some(partition);
-                    stamps.push((row.seq, partition));
+                    stamps.push((row.id(), partition));
                 }
                 FetchedRow::Broken(row) if row.partition.is_none() => {
                     // Without a key its partition does not matter: whoever finds it declares it DEAD.
                     let partition = row.key.as_ref().map_or(0, |key| partition_of(&key.key));
                     row.partition = Some(partition);
-                    stamps.push((row.seq, partition));
+                    stamps.push((row.id(), partition));
                 }
                 FetchedRow::Row(_) | FetchedRow::Broken(_) => {}
             }
@@ -387,23 +518,36 @@ impl Reader {
         if !stamps.is_empty() {
             self.store.stamp(&stamps).await?;
             let (_, ours) = self.lanes.assignment();
-            rows.retain(|row| ours.contains(partition(row)));
+            let (runs, lanes) = (&mut self.place.runs, &self.lanes);
+            rows.retain(|row| {
+                let partition = partition(row);
+                if !read.contains(&partition) {
+                    // Its own run reads it, in its turn.
+                    for run in runs.iter_mut().filter(|run| run.partitions.contains(&partition)) {
+                        run.look_from(row.seq());
+                        lanes.look_from(row.seq());
+                    }
+                    return false;
+                }
+                ours.contains(partition)
+            });
         }
         Ok(())
     }
 
-    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) {
+    /// Queues rows that were admitted. Returns, of each class that has its share, the lowest row that was left in the table for it.
+    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, i64> {
         let mut good = Vec::with_capacity(rows.len());
+        self.intake.lookout.found(rows.iter().map(FetchedRow::seq));
         for (row, admitted) in rows.into_iter().zip(admitted) {
-            self.intake.lookout.found(row.seq());
             match row {
                 _ if !admitted => {}
                 FetchedRow::Row(row) => {
                     let past = Past::read(row.locked_by.as_deref(), &self.tenure.node);
-                    good.push((row, past));
+                    good.push((Arc::new(row), past));
                 }
                 FetchedRow::Broken(broken) => {
-                    let verdict = condemn(&broken);
+                    let verdict = condemn(&broken, &self.intake.failures);
                     if let Some(key) = &broken.key {
                         self.intake.registry.release(self.lanes.failed(key, broken.seq, &verdict.change));
                     }
@@ -413,9 +557,10 @@ impl Reader {
             }
         }
         let read = good.len();
-        let refused = self.lanes.push(good, source);
+        let (refused, left) = self.lanes.push(good, source);
         Counters::add(&self.intake.counters.cold, (read - refused.len()) as u64);
         self.intake.registry.release(refused);
+        left
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Lookout, SLOW};
+use crate::plants;
 
 /// How often, at the least, a sweep begins at the very bottom of the table; also how long a sweep may last.
 const BOTTOM_EVERY: Duration = Duration::from_secs(2);
@@ -40,8 +41,10 @@ struct Current {
     cursor: Option<i64>,
     /// The lowest `seq` that was pending, in memory or read by the first fetch.
     floor: Option<i64>,
-    /// Up to where the table was complete before the first fetch, if that took so long that it is not to be done again soon.
-    passed: Option<i64>,
+    /// Up to where the table was complete before the first fetch.
+    complete: i64,
+    /// True if so much was passed over that it is not to be done again soon.
+    passes: bool,
 }
 
 /// What a fetch found out.
@@ -57,6 +60,8 @@ pub(crate) struct Found {
     pub(crate) complete: i64,
     /// How long it took.
     pub(crate) took: Duration,
+    /// Some of the rows were left in the table, for lack of room for their class; they are sought when there is room.
+    pub(crate) left: bool,
 }
 
 impl Sweep {
@@ -89,7 +94,7 @@ impl Sweep {
         let anywhere = routine || sought == Some(Lookout::ANY);
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
             let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
-            is_cheap && (anywhere || now >= at + BOTTOM_EVERY)
+            is_cheap && (anywhere || now >= at + BOTTOM_EVERY) && !plants::is("cursor_kept_for_ever")
         });
         if at_bottom {
             self.low_water = 0;
@@ -100,13 +105,18 @@ impl Sweep {
         if let Some(seq) = sought.filter(|seq| *seq != Lookout::ANY) {
             self.low_water = self.low_water.min(seq.saturating_sub(1));
         }
-        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, passed: None });
+        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, complete: 0, passes: false });
     }
 
     /// Begins a sweep at the bottom, however long that takes: what was left out before may be anywhere.
     pub(crate) fn start_over(&mut self, now: Instant) {
         self.bottom = None;
         self.begin(None, true, now);
+    }
+
+    /// From now on the bottom costs no more to visit than it does otherwise: what was passed over there has been read.
+    pub(crate) fn has_passed_nothing(&mut self) {
+        self.bottom = None;
     }
 
     /// The lower bound of the next fetch, exclusive.
@@ -122,23 +132,30 @@ impl Sweep {
         let Some(mut current) = self.current.take() else { return };
         if current.cursor.is_none() {
             current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.held).min();
-            current.passed = (found.took > SLOW).then_some(found.complete);
+            (current.complete, current.passes) = (found.complete, found.took > SLOW);
             if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
                 *took = found.took;
             }
         }
+        if found.left {
+            current.passes = true;
+            // All of it was passed over to come here.
+            if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
+                *took = (now - current.began).max(2 * SLOW);
+            }
+        }
         current.cursor = found.read.map(|(_, highest)| highest).or(current.cursor);
-        if found.full && now < current.began + BOTTOM_EVERY {
+        if found.full && (found.left || now < current.began + BOTTOM_EVERY) {
             self.current = Some(current);
             return;
         }
         if let Some(floor) = current.floor {
             self.low_water = floor.saturating_sub(1);
         }
-        if let Some(complete) = current.passed {
+        if current.passes {
             // What is in memory is sought when it is forgotten.
             let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
-            self.complete = seen.min(complete);
+            self.complete = seen.min(current.complete);
             self.low_water = self.low_water.max(self.complete);
         }
         if found.full {
@@ -151,7 +168,7 @@ impl Sweep {
 mod tests {
     use super::*;
 
-    const QUICK: Found = Found { read: None, held: None, full: false, complete: 0, took: Duration::ZERO };
+    const QUICK: Found = Found { read: None, held: None, full: false, complete: 0, took: Duration::ZERO, left: false };
     const FULL: Found = Found { full: true, ..QUICK };
 
     fn seconds(n: u64) -> Duration {

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use crate::hash::guarded::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Mutex;
@@ -9,7 +9,7 @@ use crate::observe::{Counters, Throttle};
 use crate::ownership::Tenure;
 use crate::queue::Intake;
 use crate::retry::Pause;
-use crate::store::{BegunAttempt, Store};
+use crate::store::{BegunAttempt, RowId, Store};
 
 /// Announced rows to remember before those that are settled are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
@@ -26,7 +26,7 @@ pub(crate) struct Suspects {
     /// Held while an event runs that has been through a crash.
     pub(super) alone: Mutex<()>,
     /// Rows announced in this term, settled ones among them until somebody asks.
-    announced: std::sync::Mutex<HashSet<i64>>,
+    announced: std::sync::Mutex<HashMap<i64, RowId>>,
     complaints: Throttle,
 }
 
@@ -42,27 +42,35 @@ impl Suspects {
     }
 
     /// The rows that say this node has begun them and that are not settled yet.
-    pub(crate) fn under_way(&self) -> Vec<i64> {
-        let held: HashSet<i64> = self.intake.registry.held_rows().into_iter().collect();
+    pub(crate) fn under_way(&self) -> Vec<RowId> {
+        let held: HashSet<i64> = self.intake.registry.held_rows().into_iter().map(|row| row.seq).collect();
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        announced.retain(|seq| held.contains(seq));
-        announced.iter().copied().collect()
+        announced.retain(|seq, _| held.contains(seq));
+        announced.values().cloned().collect()
     }
 
     /// Takes announcements back: the attempts have ended, or are known not to have crashed, since this process lives.
-    pub(crate) async fn withdraw(&self, tenure: &Tenure, seqs: &[i64]) {
-        if seqs.is_empty() {
+    pub(crate) async fn withdraw(&self, tenure: &Tenure, rows: &[RowId]) {
+        if rows.is_empty() {
             return;
         }
-        if let Err(error) = self.store.release(&tenure.node, seqs).await {
-            tracing::warn!(%error, events = seqs.len(), "announced attempts cannot be taken back and may count as crashed");
+        if let Err(error) = self.store.release(&tenure.node, rows).await {
+            tracing::warn!(%error, events = rows.len(), "announced attempts cannot be taken back and may count as crashed");
         }
     }
 
-    fn remember(&self, seq: i64) {
+    /// Takes the announcement of an attempt back, if there was one.
+    pub(super) async fn withdraw_if_announced(&self, tenure: &Tenure, seq: i64) {
+        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).remove(&seq);
+        if let Some(row) = announced {
+            self.withdraw(tenure, &[row]).await;
+        }
+    }
+
+    fn remember(&self, row: &RowId) {
         let full = {
             let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-            announced.insert(seq);
+            announced.insert(row.seq, row.clone());
             announced.len() > MAX_REMEMBERED
         };
         if full {
@@ -72,7 +80,7 @@ impl Suspects {
 
     /// Announces an attempt; false if the row is not this node's any more.
     pub(super) async fn announce(&self, tenure: &Tenure, attempt: &BegunAttempt, random: &dyn Random) -> bool {
-        self.remember(attempt.seq);
+        self.remember(&attempt.row);
         let mut pause = Pause::default();
         // Ends with the term at the latest: whoever abandons the delivery abandons this.
         loop {
@@ -82,7 +90,7 @@ impl Suspects {
                 Ok(false) if !pause.is_first() => return true,
                 Ok(false) => {
                     Counters::add(&self.intake.counters.refused, 1);
-                    self.intake.registry.release([attempt.seq]);
+                    self.intake.registry.release([attempt.row.seq]);
                     return false;
                 }
                 Err(error) if error.kind() == StoreErrorKind::Unexpected => {

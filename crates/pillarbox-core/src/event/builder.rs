@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::codec::encode;
+use super::envelope::Due;
 use super::{Envelope, Event, EventId, GLOBAL_AGGREGATE, Headers, InvalidEvent, Payload, Stamp, TypeName, limits};
 use crate::clock::Timestamp;
 
@@ -125,13 +126,13 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// The earliest time it may be delivered; not before `occurred_at`. Excludes [`deliver_after`](Self::deliver_after).
+    /// The earliest time it may be delivered, compared with the database's clock; not before `occurred_at`. Excludes [`deliver_after`](Self::deliver_after).
     pub fn available_at(mut self, time: impl Into<Timestamp>) -> Self {
         self.available_at = Some(time.into());
         self
     }
 
-    /// How long after `occurred_at` it may be delivered at the earliest; above zero.
+    /// How long after its insert it may be delivered at the earliest, by the database's clock; above zero, at most 1,000 years.
     /// Excludes [`available_at`](Self::available_at).
     pub fn deliver_after(mut self, delay: Duration) -> Self {
         self.deliver_after = Some(delay);
@@ -167,7 +168,7 @@ impl EnvelopeBuilder {
             None => stamp.next_id(),
         };
         let occurred_at = self.occurred_at.unwrap_or_else(|| stamp.now());
-        let available_at = availability(occurred_at, self.available_at, self.deliver_after)?;
+        let due = due(occurred_at, self.available_at, self.deliver_after)?;
         Ok(Envelope {
             id,
             event_type: self.event_type.into(),
@@ -178,7 +179,7 @@ impl EnvelopeBuilder {
             headers: self.headers,
             payload,
             occurred_at,
-            available_at,
+            due,
         })
     }
 }
@@ -195,11 +196,14 @@ const LAST: Timestamp = Timestamp::from_micros(253_402_300_799_999_999);
 /// The first one: the start of the year 1.
 const FIRST: Timestamp = Timestamp::from_micros(-62_135_596_800_000_000);
 
-fn availability(
+/// The longest delay: far below what a database can add to its time.
+const LONGEST_DELAY: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
+
+fn due(
     occurred_at: Timestamp,
     available_at: Option<Timestamp>,
     deliver_after: Option<Duration>,
-) -> Result<Timestamp, InvalidEvent> {
+) -> Result<Due, InvalidEvent> {
     let in_range = |field, time: Timestamp| {
         if (FIRST..=LAST).contains(&time) {
             return Ok(time);
@@ -216,13 +220,17 @@ fn availability(
         (None, Some(delay)) if delay.as_micros() == 0 => {
             Err(InvalidEvent::new("deliver_after", "is zero", "leave it out to deliver at once"))
         }
-        (None, Some(delay)) => in_range("deliver_after", occurred_at.plus(delay)),
+        (None, Some(delay)) if delay > LONGEST_DELAY => {
+            Err(InvalidEvent::new("deliver_after", "is longer than 1,000 years", "choose a shorter delay"))
+        }
+        (None, Some(delay)) => Ok(Due::After(delay)),
         (Some(time), None) if time < occurred_at => Err(InvalidEvent::new(
             "available_at",
             "lies before `occurred_at`",
             "leave it out to deliver at once, or set `occurred_at` as well",
         )),
-        (Some(time), None) => in_range("available_at", time),
-        (None, None) => Ok(occurred_at),
+        (Some(time), None) if time == occurred_at => Ok(Due::AtOnce),
+        (Some(time), None) => in_range("available_at", time).map(Due::At),
+        (None, None) => Ok(Due::AtOnce),
     }
 }

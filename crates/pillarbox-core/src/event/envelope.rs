@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{EnvelopeBuilder, EventId, Headers, InvalidEvent, Payload, TypeName, partition_of};
 use crate::clock::Timestamp;
 
@@ -30,7 +32,16 @@ pub struct Envelope {
     pub(super) headers: Headers,
     pub(super) payload: Payload,
     pub(super) occurred_at: Timestamp,
-    pub(super) available_at: Timestamp,
+    pub(super) due: Due,
+}
+
+/// The earliest time of delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    AtOnce,
+    At(Timestamp),
+    /// So long after the insert.
+    After(Duration),
 }
 
 impl Envelope {
@@ -120,15 +131,27 @@ impl Envelope {
         self.occurred_at
     }
 
-    /// The earliest time it may be delivered; equal to [`occurred_at`](Self::occurred_at) unless it is delayed.
+    /// The time before which it is not delivered, if one was set that lies after [`occurred_at`](Self::occurred_at).
     #[must_use]
-    pub fn available_at(&self) -> Timestamp {
-        self.available_at
+    pub fn available_at(&self) -> Option<Timestamp> {
+        match self.due {
+            Due::At(time) => Some(time),
+            Due::AtOnce | Due::After(_) => None,
+        }
     }
 
-    /// Whether delivery waits for [`available_at`](Self::available_at). A delayed event never takes the hot path.
+    /// How long after its insert it may be delivered at the earliest, if that was set.
+    #[must_use]
+    pub fn deliver_after(&self) -> Option<Duration> {
+        match self.due {
+            Due::After(delay) => Some(delay),
+            Due::AtOnce | Due::At(_) => None,
+        }
+    }
+
+    /// Whether delivery waits for a time. A delayed event never takes the hot path.
     #[must_use]
     pub fn is_delayed(&self) -> bool {
-        self.available_at > self.occurred_at
+        self.due != Due::AtOnce
     }
 }

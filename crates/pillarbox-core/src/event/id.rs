@@ -23,6 +23,12 @@ impl EventId {
         Ok(Self(id.into()))
     }
 
+    /// An id as a table holds it, which other programs may have given a form that [`new`](Self::new) refuses.
+    #[must_use]
+    pub fn from_stored(id: &str) -> Self {
+        Self(id.into())
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -18,6 +18,19 @@ pub trait BatchHandler: Send + Sync + 'static {
         let _ = delivery;
         0
     }
+
+    /// How many lanes there are. With more than one, none takes more than half of the workers and of the memory, so that there is
+    /// always some left for the others.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// True if all events of this one's type are of its lane. Then they can be left in the table by their type while the lane has no
+    /// room for them; others are read for that.
+    fn has_type_alone(&self, delivery: &Delivery) -> bool {
+        let _ = delivery;
+        false
+    }
 }
 
 /// What can handle events in batches: `async fn(Vec<Delivery>) -> Vec<R>`, with one answer for each delivery, in order; or an
@@ -71,5 +84,13 @@ impl BatchHandler for Arc<dyn BatchHandler> {
 
     fn lane(&self, delivery: &Delivery) -> u64 {
         (**self).lane(delivery)
+    }
+
+    fn lanes(&self) -> usize {
+        (**self).lanes()
+    }
+
+    fn has_type_alone(&self, delivery: &Delivery) -> bool {
+        (**self).has_type_alone(delivery)
     }
 }

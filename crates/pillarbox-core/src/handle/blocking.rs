@@ -1,15 +1,21 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::task::AbortHandle;
 
 use super::{
     BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
 };
 use crate::event::{Decode, Event};
+use crate::observe::Calls;
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.
 ///
-/// A worker waits for it, so no more than `workers` of them run at once. Shutdown cannot interrupt it: past the drain
-/// timeout its verdict is no longer recorded.
+/// A worker waits for it, so no more than `workers` of them run at once, unless one times out. Nothing can interrupt the
+/// thread: when the handler's timeout is over the attempt has failed, while the thread goes on, and the next attempt may run
+/// beside it. The gauge `handler.abandoned` counts such threads. Past the drain timeout of a shutdown the verdict is no
+/// longer recorded.
 ///
 /// ```
 /// use pillarbox_core::handle::{Delivery, blocking};
@@ -29,12 +35,58 @@ pub struct Blocking<F>(Arc<F>);
 
 struct BlockingFn<F, S>(Arc<F>, PhantomData<fn() -> S>);
 
+/// A call on a blocking thread: told apart are one that is waited for, one that was given up, and one that has ended.
+#[derive(Debug)]
+struct Thread {
+    state: AtomicU8,
+    calls: Arc<Calls>,
+}
+
+const AWAITED: u8 = 0;
+const GIVEN_UP: u8 = 1;
+const ENDED: u8 = 2;
+
+/// The worker's side. Dropped before the thread has ended, it gives the call up.
+struct Waiting {
+    thread: Arc<Thread>,
+    task: AbortHandle,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.thread.state.compare_exchange(AWAITED, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.thread.calls.abandon();
+            // One that has not begun never will; the thread of one that runs goes on.
+            self.task.abort();
+        }
+    }
+}
+
+/// The thread's side.
+struct InThread(Arc<Thread>);
+
+impl Drop for InThread {
+    fn drop(&mut self) {
+        if self.0.state.swap(ENDED, Ordering::AcqRel) == GIVEN_UP {
+            self.0.calls.abandoned_ended();
+        }
+    }
+}
+
 /// Runs `call` on a blocking thread; a panic there continues here, where the worker turns it into a failure.
 async fn off_thread<R: Send + 'static>(
+    calls: Arc<Calls>,
     call: impl FnOnce() -> R + Send + 'static,
     then: impl FnOnce(R) -> Result<Outcome, HandlerError>,
 ) -> Result<Outcome, HandlerError> {
-    match tokio::task::spawn_blocking(call).await {
+    let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), calls });
+    let in_thread = InThread(Arc::clone(&thread));
+    let task = tokio::task::spawn_blocking(move || {
+        let _in_thread = in_thread;
+        call()
+    });
+    let _waiting = Waiting { thread, task: task.abort_handle() };
+    match task.await {
         Ok(returned) => then(returned),
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -52,8 +104,8 @@ where
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let payload = delivery.decode()?;
-            off_thread(move || handler(payload), R::into_outcome).await
+            let (payload, calls) = (delivery.decode()?, delivery.calls());
+            off_thread(calls, move || handler(payload), R::into_outcome).await
         })
     }
 }
@@ -67,8 +119,8 @@ where
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let payload = delivery.decode()?;
-            off_thread(move || handler(payload, delivery), R::into_outcome).await
+            let (payload, calls) = (delivery.decode()?, delivery.calls());
+            off_thread(calls, move || handler(payload, delivery), R::into_outcome).await
         })
     }
 }
@@ -80,7 +132,7 @@ where
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
-        Box::pin(off_thread(move || handler(delivery), R::into_outcome))
+        Box::pin(off_thread(delivery.calls(), move || handler(delivery), R::into_outcome))
     }
 }
 

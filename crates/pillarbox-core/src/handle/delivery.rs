@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -6,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::HandlerError;
 use crate::clock::Timestamp;
 use crate::event::{Decode, Event, EventId, Headers, Payload, decode};
+use crate::observe::Calls;
 use crate::ownership::NodeId;
 use crate::store::Row;
 
@@ -41,8 +43,16 @@ pub struct Delivery {
 #[derive(Debug)]
 pub(crate) struct Deliverer {
     pub(crate) node: NodeId,
-    /// Cancelled when its verdicts do not count any more.
+    /// Cancelled when it is to stop: its lease is lost, or another node waits for the partition.
     pub(crate) lost: CancellationToken,
+    pub(crate) calls: Arc<Calls>,
+}
+
+impl Deliverer {
+    /// The same node for some of its events, which it can be told to stop by themselves.
+    pub(crate) fn of_a_partition(&self) -> Self {
+        Self { node: self.node.clone(), lost: self.lost.child_token(), calls: Arc::clone(&self.calls) }
+    }
 }
 
 impl Delivery {
@@ -50,12 +60,18 @@ impl Delivery {
     /// where it would go. It counts as read from the table, by a node named `nobody`.
     #[must_use]
     pub fn detached(row: Row) -> Self {
-        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost: CancellationToken::new() };
+        let (lost, calls) = (CancellationToken::new(), Arc::new(Calls::new(Duration::MAX)));
+        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost, calls };
         Self::new(Arc::new(row), Path::Cold, Arc::new(deliverer))
     }
 
     pub(crate) fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
         Self { row, path, deliverer }
+    }
+
+    /// The calls that the node counts.
+    pub(super) fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.deliverer.calls)
     }
 
     /// What to deduplicate by: the same for every delivery of this event, also to other handlers.
@@ -179,13 +195,19 @@ impl Delivery {
         &self.deliverer.node
     }
 
-    /// Whether this node has lost the right to deliver it: the verdict will be refused, another node will deliver it.
+    /// True once this node is to stop delivering it, for one of two reasons.
+    ///
+    /// - The node has lost its lease: the verdict will be refused, and another node delivers the event.
+    /// - In mode `partitioned`, another node has waited for the event's partition for longer than `drain_timeout`. It gets the
+    ///   partition when this handler has ended, and no sooner. If the handler succeeds, that is recorded; if it fails, no
+    ///   attempt is counted, and the other node delivers the event.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.deliverer.lost.is_cancelled()
     }
 
-    /// Waits until this node has lost the right to deliver it. A long-running handler selects on this to stop early.
+    /// Waits until this node is to stop delivering it, as [`is_cancelled`](Self::is_cancelled) says. A long-running handler
+    /// selects on this to end early with an error.
     pub async fn cancelled(&self) {
         self.deliverer.lost.cancelled().await;
     }

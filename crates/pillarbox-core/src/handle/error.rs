@@ -35,6 +35,8 @@ pub(crate) enum HandlerErrorKind {
     Deferred(Duration),
     /// As `Deferred`, but only this process has to wait.
     NotHere(Duration),
+    /// No destination is known for the event.
+    Unroutable(Duration),
     Unrecoverable,
 }
 
@@ -44,7 +46,8 @@ impl HandlerError {
         Self { kind: HandlerErrorKind::Retryable, source: error.into() }
     }
 
-    /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer.
+    /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer. To snooze an event
+    /// that has not failed, return [`Outcome::Defer`](super::Outcome::Defer), which counts none.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::RetryAfter(delay), source: error.into() }
     }
@@ -59,6 +62,13 @@ impl HandlerError {
     /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
     pub fn not_here(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::NotHere(delay), source: error.into() }
+    }
+
+    /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
+    /// newer release may know where it goes, no attempt is counted, and it goes DEAD once it is
+    /// [too old](crate::run::DispatchConfig::unroutable_dead_after).
+    pub fn unroutable(delay: Duration, error: impl Into<BoxError>) -> Self {
+        Self { kind: HandlerErrorKind::Unroutable(delay), source: error.into() }
     }
 
     /// A failure that no repetition will mend: the event goes DEAD at once and the attempt is not counted.
@@ -102,6 +112,11 @@ impl HandlerError {
     /// Whether nothing is counted, since no event is to blame.
     pub(crate) fn is_deferred(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
+    }
+
+    /// True if nobody takes the event.
+    pub(crate) fn is_unroutable(&self) -> bool {
+        matches!(self.kind, HandlerErrorKind::Unroutable(_))
     }
 
     /// For how long this process cannot take the event, where another may.

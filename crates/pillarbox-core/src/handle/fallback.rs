@@ -1,16 +1,87 @@
 use std::fmt;
 use std::future::Future;
 
-use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome};
+use super::{BoxFuture, Delivery, HandlerError, Outcome};
+use crate::error::BoxError;
 
-/// What runs once in place of giving an event up: an `async fn(Delivery, Failure)`.
+/// Replaces the outcome of an event whose handler has failed for good: an `async fn(Delivery, Failure)` that says what becomes
+/// of it, such as one that sends it another way. To be told of DEAD events and leave them DEAD, use [`OnDead`].
 ///
-/// It is called when the handler's retries are exhausted, or its error is not worth a retry, right after the last attempt.
-/// If it succeeds the event is DONE, and if it fails or panics the event is DEAD with what it said. Nothing of it is tried
-/// again. As a handler, it may run more than once for an event if its process or the database fails.
+/// It is called once when the handler's retries are exhausted, or its error is not worth a retry, right after the last
+/// attempt. With [`Outcome::Done`] the event is DONE and keeps the handler's error in `last_error`, unless
+/// [`delete_done`](crate::run::OutboxBuilder::delete_done) removes its row; with [`Outcome::Dead`], an
+/// error or a panic it is DEAD with both errors. Nothing of it is tried again. As a handler, it may run more than once for an
+/// event if its process or the database fails.
 ///
 /// It is also called for a payload that its handler's event cannot be read from. An event that no handler takes, whose row
 /// makes no event, or that has ended its process as often as it may goes DEAD without it.
+///
+/// ```
+/// use pillarbox_core::error::BoxError;
+/// use pillarbox_core::handle::{Delivery, Failure, Outcome};
+///
+/// # async fn send_letter(_: &Delivery) -> Result<(), BoxError> { Ok(()) }
+/// async fn by_letter(delivery: Delivery, _: Failure) -> Result<Outcome, BoxError> {
+///     send_letter(&delivery).await?;
+///     Ok(Outcome::Done)
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a fallback",
+    label = "expected `async fn(Delivery, Failure)` that returns Outcome or Result<Outcome, E>",
+    note = "a fallback decides: with Outcome::Done the event is DONE; to be told of DEAD events only, use `on_dead`",
+    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await"
+)]
+pub trait Fallback: Send + Sync + 'static {
+    /// Decides about an event that is about to be given up.
+    fn recover(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>>;
+}
+
+impl<F, Fut> Fallback for F
+where
+    F: Fn(Delivery, Failure) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoDecision> + Send + 'static,
+{
+    fn recover(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        let future = self(delivery, failure);
+        Box::pin(async move { future.await.into_decision() })
+    }
+}
+
+/// The return type of a fallback: [`Outcome`] or `Result<Outcome, E>`. It is never `()`, so that a fallback which only sends
+/// a message does not make failures vanish.
+#[diagnostic::on_unimplemented(
+    message = "a fallback cannot return `{Self}`",
+    label = "not an outcome",
+    note = "return Outcome or Result<Outcome, E>; to be told of DEAD events and leave them DEAD, use `on_dead`"
+)]
+pub trait IntoDecision {
+    /// The engine's form of it.
+    ///
+    /// # Errors
+    /// The fallback's error.
+    fn into_decision(self) -> Result<Outcome, HandlerError>;
+}
+
+impl IntoDecision for Outcome {
+    fn into_decision(self) -> Result<Outcome, HandlerError> {
+        Ok(self)
+    }
+}
+
+impl<E: Into<BoxError>> IntoDecision for Result<Outcome, E> {
+    fn into_decision(self) -> Result<Outcome, HandlerError> {
+        self.map_err(HandlerError::classify)
+    }
+}
+
+/// Observes events that go DEAD: an `async fn(Delivery, Failure)`. The event stays DEAD, whatever it does; an error or a
+/// panic of it is logged. To replace the outcome, use a [`Fallback`].
+///
+/// It is called when the event is given up, after a fallback that could not help, and right before DEAD is recorded: should
+/// the process or the database fail in between, the event is delivered again and may be observed again. It is also called
+/// for an event that no handler takes, but not for one whose row makes no event, or that has ended its process as often as
+/// it may.
 ///
 /// ```
 /// use pillarbox_core::error::BoxError;
@@ -22,24 +93,50 @@ use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome};
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a fallback",
-    label = "expected `async fn(Delivery, Failure)`",
-    note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
+    message = "`{Self}` cannot observe DEAD events",
+    label = "expected `async fn(Delivery, Failure)` that returns () or Result<(), E>",
+    note = "the event stays DEAD; to decide what becomes of it, use a fallback",
     note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await"
 )]
-pub trait Fallback: Send + Sync + 'static {
-    /// Handles an event that is about to be given up.
-    fn recover(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>>;
+pub trait OnDead: Send + Sync + 'static {
+    /// Observes an event that goes DEAD.
+    fn observe(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<(), HandlerError>>;
 }
 
-impl<F, Fut> Fallback for F
+impl<F, Fut> OnDead for F
 where
     F: Fn(Delivery, Failure) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    Fut: Future<Output: IntoObserved> + Send + 'static,
 {
-    fn recover(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+    fn observe(&self, delivery: Delivery, failure: Failure) -> BoxFuture<'_, Result<(), HandlerError>> {
         let future = self(delivery, failure);
-        Box::pin(async move { future.await.into_outcome() })
+        Box::pin(async move { future.await.into_observed() })
+    }
+}
+
+/// The return type of an observer of DEAD events: `()` or `Result<(), E>`.
+#[diagnostic::on_unimplemented(
+    message = "an observer of DEAD events cannot return `{Self}`",
+    label = "expected () or Result<(), E>",
+    note = "the event stays DEAD; to decide what becomes of it, use a fallback"
+)]
+pub trait IntoObserved {
+    /// The engine's form of it.
+    ///
+    /// # Errors
+    /// The observer's error.
+    fn into_observed(self) -> Result<(), HandlerError>;
+}
+
+impl IntoObserved for () {
+    fn into_observed(self) -> Result<(), HandlerError> {
+        Ok(())
+    }
+}
+
+impl<E: Into<BoxError>> IntoObserved for Result<(), E> {
+    fn into_observed(self) -> Result<(), HandlerError> {
+        self.map_err(HandlerError::classify)
     }
 }
 
@@ -59,6 +156,8 @@ pub enum FailureReason {
     Exhausted,
     /// It would fail again: the error is unrecoverable, a filter says so, or the handler decided that it is dead.
     NotRetryable,
+    /// No handler takes it.
+    Unroutable,
 }
 
 impl Failure {
@@ -97,6 +196,7 @@ impl fmt::Display for FailureReason {
         f.write_str(match self {
             Self::Exhausted => "exhausted",
             Self::NotRetryable => "not retryable",
+            Self::Unroutable => "no handler takes it",
         })
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
 
@@ -84,18 +85,25 @@ impl Interceptors {
         self.all.push(Arc::new(interceptor));
     }
 
-    /// Runs `before` of each; returns how many ran to their end, and the failure that stopped them.
-    pub(crate) async fn before(&self, delivery: &Delivery) -> (usize, Result<(), HandlerError>) {
-        for (ran, interceptor) in self.all.iter().enumerate() {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Runs `before` of each, counts those that ran to their end, and returns the failure that stopped them.
+    pub(crate) async fn before(&self, delivery: &Delivery, ran: &AtomicUsize) -> Result<(), HandlerError> {
+        for interceptor in &self.all {
             let before = AssertUnwindSafe(async { interceptor.before(delivery).await }).catch_unwind();
             let error: BoxError = match before.await {
-                Ok(Ok(())) => continue,
+                Ok(Ok(())) => {
+                    ran.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 Ok(Err(error)) => error,
                 Err(_panic) => "an interceptor panicked before the handler".into(),
             };
-            return (ran, Err(HandlerError::classify(error)));
+            return Err(HandlerError::classify(error));
         }
-        (self.all.len(), Ok(()))
+        Ok(())
     }
 
     /// Runs `after` of the first `ran`, the last one first.

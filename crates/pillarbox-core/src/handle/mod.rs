@@ -17,7 +17,7 @@ pub(crate) use delivery::Deliverer;
 pub use delivery::{Delivery, Path};
 pub use error::HandlerError;
 pub(crate) use error::HandlerErrorKind;
-pub use fallback::{Failure, FailureReason, Fallback};
+pub use fallback::{Failure, FailureReason, Fallback, IntoDecision, IntoObserved, OnDead};
 pub use interceptor::Interceptor;
 pub(crate) use interceptor::Interceptors;
 pub use into_handler::{EventHandler, IntoHandler, shape};

@@ -8,8 +8,9 @@ use crate::error::BoxError;
 pub enum Outcome {
     /// It is delivered.
     Done,
-    /// Not yet: deliver it again after this long. It is not a failure and counts no attempt.
-    RetryAfter(Duration),
+    /// Not yet: it is snoozed, and delivered again after this long. It is not a failure and counts no attempt. A handler that
+    /// failed and knows when to try again returns [`HandlerError::retry_after`], which counts one.
+    Defer(Duration),
     /// It must not be tried again, for this reason.
     Dead(String),
 }

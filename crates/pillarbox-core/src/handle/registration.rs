@@ -1,10 +1,13 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, Route, Target};
+use super::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route, Target};
 use crate::error::ConfigError;
+use crate::event::Envelope;
 use crate::event::limits::{HANDLER_ID, check_text};
 use crate::retry::Retry;
+use crate::write::Accepts;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
 ///
@@ -26,7 +29,7 @@ use crate::retry::Retry;
 /// let mailer = on_type(placed, send_receipt)
 ///     .named("mailer")
 ///     .retry(Retry::fixed(Duration::from_secs(5)).max_retries(3))
-///     .fallback(tell_support);
+///     .on_dead(tell_support);
 /// let outbox = Outbox::single_node(MemoryStore::new()).handler(mailer).handler(on_type(placed, book).named("ledger"));
 /// ```
 #[must_use = "it handles nothing until an outbox is given it"]
@@ -36,7 +39,10 @@ pub struct Registration {
     pub(crate) id: Option<Arc<str>>,
     pub(crate) target: Target,
     pub(crate) retry: Retry,
+    pub(crate) accepts: Option<Accepts>,
+    pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) fallback: Option<Arc<dyn Fallback>>,
+    pub(crate) on_dead: Option<Arc<dyn OnDead>>,
     /// Takes rows for named handlers, too.
     pub(crate) any: bool,
     failure: Option<ConfigError>,
@@ -88,7 +94,18 @@ pub fn on_any<S>(handler: impl IntoHandler<S>) -> Registration {
 
 impl Registration {
     fn new(route: Option<Route>, target: Target) -> Self {
-        Self { route, id: None, target, retry: Retry::new(), fallback: None, any: false, failure: None }
+        Self {
+            route,
+            id: None,
+            target,
+            retry: Retry::new(),
+            accepts: None,
+            timeout: None,
+            fallback: None,
+            on_dead: None,
+            any: false,
+            failure: None,
+        }
     }
 
     /// Gives the handler a name, so that several can have the events of one type: each event is then written once for each
@@ -114,15 +131,57 @@ impl Registration {
         self
     }
 
+    /// Asks `accepts` before an event is written; where it says false, no row is written for this handler. An event that none
+    /// of its handlers accepts is not written at all, and its receipt has no id for it.
+    ///
+    /// Only a handler with a name can be asked, since it has rows of its own. Rows that other programs insert are delivered
+    /// without being asked about. To drop an event for all its handlers, use a
+    /// [`WriterHook`](crate::write::WriterHook).
+    ///
+    /// ```
+    /// use pillarbox_core::handle::{Delivery, on_type};
+    ///
+    /// async fn notify_partner(_: Delivery) {}
+    ///
+    /// let partner = on_type("order.placed", notify_partner)
+    ///     .named("partner")
+    ///     .accepts(|event| event.tenant_id() == Some("partner"));
+    /// ```
+    pub fn accepts(mut self, accepts: impl Fn(&Envelope) -> bool + Send + Sync + 'static) -> Self {
+        self.accepts = Some(Arc::new(accepts));
+        self
+    }
+
     /// How its failures are met. What this does not set is as the outbox has it.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// What runs once before one of its events would be given up, in place of the outbox's.
+    /// How long a call of it may take, 1 ms to 100 years, in place of the outbox's
+    /// [`handler_timeout`](crate::run::OutboxBuilder::handler_timeout); `None`: for ever. Then the call is dropped, and the
+    /// attempt has failed. A [`blocking`](super::blocking) handler cannot be dropped: its thread goes on. The same limit
+    /// holds for each interceptor phase, the fallback and the observer.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        let timeout = timeout.into();
+        let range = Duration::from_millis(1)..=Duration::from_secs(100 * 365 * 24 * 3600);
+        if let Some(wrong) = timeout.filter(|timeout| !range.contains(timeout)) {
+            let remedy = "set a duration from 1ms to 100 years, or None for no limit";
+            self.failure.get_or_insert(ConfigError::new("handler.timeout", format!("is {wrong:?}"), remedy));
+        }
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Decides about its events once it has failed for good, in place of the outbox's fallback. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
         self.fallback = Some(Arc::new(fallback));
+        self
+    }
+
+    /// Observes its events that go DEAD, in place of the outbox's observer. See [`OnDead`].
+    pub fn on_dead(mut self, observer: impl OnDead) -> Self {
+        self.on_dead = Some(Arc::new(observer));
         self
     }
 
@@ -140,6 +199,10 @@ impl Registration {
 
     /// Whether all of it can be.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.accepts.is_some() && self.id.is_none() {
+            let remedy = "name the handler, or drop its events by a writer hook";
+            return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));
+        }
         self.failure.clone().map_or_else(|| self.retry.check(), Err)
     }
 }
@@ -148,7 +211,8 @@ impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Registration");
         debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
-        debug.field("retry", &self.retry).field("fallback", &self.fallback.is_some()).finish_non_exhaustive()
+        debug.field("retry", &self.retry).field("timeout", &self.timeout).field("fallback", &self.fallback.is_some());
+        debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,13 @@
-use std::collections::HashMap;
+use crate::hash::guarded::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BatchHandler, Fallback, Handler, Registration};
+use super::{BatchHandler, Delivery, Fallback, Handler, OnDead, Registration};
 use crate::event::{Event, GLOBAL_AGGREGATE};
 use crate::retry::{ErrorFilter, Retry};
 use crate::store::Row;
+use crate::write::{Accepts, Recipient};
 
 /// Which events a handler takes: one aggregate type and one event type. The pair stays a pair: names may contain any
 /// separator.
@@ -50,15 +51,24 @@ impl fmt::Display for Route {
     }
 }
 
-/// What becomes of an event that no handler takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The fate of an event that no handler takes. Either way a warning or an error in the log names its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unroutable {
     /// It goes DEAD at once, with an error that names its types.
-    #[default]
     Dead,
-    /// It stays pending and is looked at again after this long, without counting an attempt: during a rolling deploy a
-    /// newer node may know it.
+    /// It stays pending and is looked at again after this long, without counting an attempt: during a rolling deployment a
+    /// newer node may know it. It goes DEAD when it is
+    /// [too old](crate::run::DispatchConfig::unroutable_dead_after). The default, every 30 seconds.
+    ///
+    /// It waits as a failing event does: in mode `partitioned` the later events of its key wait with it, unless
+    /// [`FailingKey::Continue`](crate::run::FailingKey) says otherwise, and in mode `ordered` all that is behind it.
     Park(Duration),
+}
+
+impl Default for Unroutable {
+    fn default() -> Self {
+        Self::Park(Duration::from_secs(30))
+    }
 }
 
 /// Handlers contradict each other about who takes which events.
@@ -111,18 +121,35 @@ impl fmt::Debug for Target {
 /// A handler, and how its failures are met.
 #[derive(Clone)]
 pub(crate) struct Registered {
+    /// Which of the handlers it is.
+    pub(crate) number: usize,
     pub(crate) target: Target,
     pub(crate) retry: Retry,
+    accepts: Option<Accepts>,
+    /// How long a call of it may take, if it says so; `Some(None)`: for ever.
+    pub(crate) timeout: Option<Option<Duration>>,
     fallback: Option<Arc<dyn Fallback>>,
+    on_dead: Option<Arc<dyn OnDead>>,
 }
 
 /// Who takes the events of a route.
 #[derive(Clone)]
 enum Takers {
     /// All of them, as they are.
-    One(Registered),
+    One(Box<Registered>),
     /// A row of each for everyone.
     Named(Vec<(Arc<str>, Registered)>),
+}
+
+impl Takers {
+    /// The handlers, with names or without.
+    fn registered(&self) -> impl Iterator<Item = &Registered> {
+        let (one, named) = match self {
+            Self::One(one) => (Some(&**one), [].as_slice()),
+            Self::Named(named) => (None, named.as_slice()),
+        };
+        one.into_iter().chain(named.iter().map(|(_, registered)| registered))
+    }
 }
 
 /// Why an event has no handler.
@@ -130,6 +157,8 @@ enum Takers {
 pub(crate) enum Homeless {
     /// No handler takes its type.
     Unknown,
+    /// A handler takes events of its type, but of another aggregate type.
+    OtherAggregate,
     /// It is for a handler that is not there.
     UnknownHandler,
     /// Its type has handlers with names, and it says none of them.
@@ -144,17 +173,28 @@ pub(crate) struct Router {
     catch_all: Option<Registered>,
     /// Whether that takes rows for named handlers, too.
     takes_any: bool,
+    /// How many handlers there are.
+    handlers: usize,
+    /// How many lanes they have.
+    lanes: usize,
     /// Which errors are tried again, for handlers that do not say.
     errors: ErrorFilter,
     /// What runs before an event is given up, for handlers that have none of their own.
     fallback: Option<Arc<dyn Fallback>>,
+    /// Observes events that go DEAD, for handlers that have no observer of their own.
+    on_dead: Option<Arc<dyn OnDead>>,
 }
 
 impl Router {
     /// Adds a handler.
     pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
-        let Registration { route, id, target, retry, fallback, any, .. } = registration;
-        let registered = Registered { target, retry, fallback };
+        let Registration { route, id, target, retry, accepts, timeout, fallback, on_dead, any, .. } = registration;
+        let lanes = match &target {
+            Target::One(_) => 1,
+            Target::Batch { handler, .. } => handler.lanes(),
+        };
+        let registered = Registered { number: self.handlers, target, retry, accepts, timeout, fallback, on_dead };
+        (self.handlers, self.lanes) = (self.handlers + 1, self.lanes.saturating_add(lanes));
         let Some(route) = route else {
             if self.catch_all.is_some() {
                 return Err(DuplicateHandler::catch_all());
@@ -167,7 +207,7 @@ impl Router {
             (None, id) => {
                 let takers = match id {
                     Some(id) => Takers::Named(vec![(id, registered)]),
-                    None => Takers::One(registered),
+                    None => Takers::One(Box::new(registered)),
                 };
                 events.insert(route.event_type, takers);
             }
@@ -186,6 +226,11 @@ impl Router {
     /// Sets what runs before an event is given up, for handlers that have no fallback of their own.
     pub(crate) fn set_fallback(&mut self, fallback: impl Fallback) {
         self.fallback = Some(Arc::new(fallback));
+    }
+
+    /// Sets what observes events that go DEAD, for handlers that have no observer of their own.
+    pub(crate) fn set_on_dead(&mut self, observer: impl OnDead) {
+        self.on_dead = Some(Arc::new(observer));
     }
 
     /// Sets which errors are tried again, for handlers that do not say.
@@ -218,14 +263,18 @@ impl Router {
         })
     }
 
-    /// The routes whose handlers have names, and the names.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Arc<str>>)> {
+    /// The routes whose handlers have names, with those handlers.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Recipient>)> {
         self.routes.iter().flat_map(|(aggregate_type, events)| {
             events.iter().filter_map(|(event_type, takers)| match takers {
                 Takers::One(_) => None,
                 Takers::Named(named) => {
-                    let ids = named.iter().map(|(id, _)| Arc::clone(id)).collect();
-                    Some((Route::new(&**aggregate_type, &**event_type), ids))
+                    let recipient = |(id, registered): &(Arc<str>, Registered)| Recipient {
+                        id: Arc::clone(id),
+                        accepts: registered.accepts.clone(),
+                    };
+                    let recipients = named.iter().map(recipient).collect();
+                    Some((Route::new(&**aggregate_type, &**event_type), recipients))
                 }
             })
         })
@@ -241,10 +290,45 @@ impl Router {
                 let found = named.iter().find(|(other, _)| **other == *id);
                 found.map(|(_, one)| one).ok_or(Homeless::UnknownHandler)
             }
-            (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or(Homeless::Unknown),
+            (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
             // What is for one handler is not for another, were it the only one.
             (Some(Takers::One(_)) | None, Some(_)) => Err(Homeless::UnknownHandler),
-            (None, None) => self.catch_all.as_ref().ok_or(Homeless::Unknown),
+            (None, None) => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
+        }
+    }
+
+    fn unknown(&self, row: &Row) -> Homeless {
+        let known = self.routes.values().any(|events| events.contains_key(&row.event_type));
+        if known { Homeless::OtherAggregate } else { Homeless::Unknown }
+    }
+
+    /// How many places there are that take events: handlers, and the lanes of batch handlers.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// True if events may go to different places.
+    pub(crate) fn may_differ(&self) -> bool {
+        self.handlers > 1
+            || matches!(&self.catch_all, Some(Registered { target: Target::Batch { .. }, .. }))
+            || self
+                .routes
+                .values()
+                .flat_map(HashMap::values)
+                .any(|takers| takers.registered().any(|one| matches!(one.target, Target::Batch { .. })))
+    }
+
+    /// True if all events of a row's type go to the place to which it goes itself.
+    pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
+        let mut of_type = self.routes.values().filter_map(|events| events.get(&row.event_type));
+        let taker = match (of_type.next(), of_type.next(), &self.catch_all) {
+            (Some(Takers::One(one)), None, None) => one,
+            (None, _, Some(catch_all)) => catch_all,
+            _ => return false,
+        };
+        match &taker.target {
+            Target::One(_) => true,
+            Target::Batch { handler, .. } => handler.has_type_alone(&delivery()),
         }
     }
 
@@ -256,6 +340,11 @@ impl Router {
     /// What runs before an event of a handler is given up.
     pub(crate) fn fallback<'a>(&'a self, registered: &'a Registered) -> Option<&'a dyn Fallback> {
         registered.fallback.as_deref().or(self.fallback.as_deref())
+    }
+
+    /// The observer of events of a handler, or of none, that go DEAD.
+    pub(crate) fn on_dead<'a>(&'a self, registered: Option<&'a Registered>) -> Option<&'a dyn OnDead> {
+        registered.and_then(|one| one.on_dead.as_deref()).or(self.on_dead.as_deref())
     }
 }
 

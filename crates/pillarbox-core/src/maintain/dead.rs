@@ -1,4 +1,3 @@
-use crate::claim::Lookout;
 use crate::error::StoreError;
 use crate::queue::Intake;
 use crate::settle::Status;
@@ -103,8 +102,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
 
     async fn replay_rows(&self, event_id: &str, handler: Option<&str>) -> Result<bool, StoreError> {
         let replayed = self.store.replay(&self.dead_rows(event_id, handler).await?).await?;
-        self.wake();
-        Ok(!replayed.is_empty())
+        Ok(self.wake_for(&replayed))
     }
 
     /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
@@ -125,7 +123,8 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard(&self, event_id: &str) -> Result<bool, StoreError> {
-        Ok(!self.store.discard(&self.dead_rows(event_id, None).await?).await?.is_empty())
+        let discarded = self.store.discard(&self.dead_rows(event_id, None).await?).await?;
+        Ok(self.wake_for(&discarded))
     }
 
     /// As [`discard`](Self::discard), for the handler of this name alone. False if that did not give the event up.
@@ -133,7 +132,8 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
-        Ok(!self.store.discard(&self.dead_rows(event_id, Some(handler)).await?).await?.is_empty())
+        let discarded = self.store.discard(&self.dead_rows(event_id, Some(handler)).await?).await?;
+        Ok(self.wake_for(&discarded))
     }
 
     /// Those rows of an event, or the one for a handler, that are DEAD; whoever changes them asks again.
@@ -173,15 +173,19 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
             };
             total += changed.len() as u64;
             progress(total);
-            self.wake();
+            self.wake_for(&changed);
         }
     }
 
-    fn wake(&self) {
-        if let Some(intake) = self.intake {
-            intake.lookout.wake_for(Lookout::ANY);
+    /// Has the outbox look at what an operator has changed, which may stand far below what is read now: the row itself, or those of
+    /// its key that waited for it. Says whether anything was changed.
+    fn wake_for(&self, changed: &[i64]) -> bool {
+        let lowest = changed.iter().min();
+        if let (Some(intake), Some(lowest)) = (self.intake, lowest) {
+            intake.lookout.wake_for(*lowest);
             intake.herald.committed();
         }
+        lowest.is_some()
     }
 }
 

@@ -14,19 +14,16 @@ use crate::store::{Purge, Purgeable, Store, Upkeep};
 /// process that is restarted often.
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 
-/// Deletes all old rows of a kind, `batch` at a time, each batch in a transaction of its own. Calls `progress` after
-/// each with the number of rows deleted so far, and returns it at the end.
+/// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with
+/// the number of rows deleted so far, and returns it at the end.
 ///
 /// # Errors
 /// The database's; what was deleted by then stays deleted.
 pub async fn purge<S: Upkeep + ?Sized>(
     store: &S,
-    what: Purgeable,
-    older_than: Duration,
-    batch: usize,
+    mut step: Purge,
     mut progress: impl FnMut(u64) + Send,
 ) -> Result<u64, StoreError> {
-    let mut step = Purge { what, older_than, above: 0, limit: batch };
     let mut removed = 0;
     loop {
         let began = Instant::now();
@@ -95,7 +92,7 @@ impl Purger {
                 Counters::add(&self.counters.purged, removed - before);
                 before = removed;
             };
-            let removed = purge(&*self.store, *what, *older_than, self.batch, count).await?;
+            let removed = purge(&*self.store, Purge::new(*what, *older_than, self.batch), count).await?;
             if removed > 0 {
                 tracing::info!(events = removed, ?what, "purged old events");
             }

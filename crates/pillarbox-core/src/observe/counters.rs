@@ -23,6 +23,7 @@ pub(crate) struct Counters {
     pub(crate) hot_skipped_delayed: Tally,
     pub(crate) cold: Tally,
     pub(crate) done: Tally,
+    pub(crate) rescued: Tally,
     pub(crate) retried: Tally,
     pub(crate) deferred: Tally,
     pub(crate) dead: Tally,
@@ -42,6 +43,10 @@ impl Counters {
             ),
             cold: tally("enqueue.cold", "Events queued from the table."),
             done: tally("dispatch.success", "Events recorded as DONE."),
+            rescued: tally(
+                "dispatch.rescued",
+                "Events whose handler failed for good and whose fallback made them DONE.",
+            ),
             retried: tally("dispatch.failure", "Failed attempts after which the event is tried again."),
             deferred: tally("dispatch.deferred", "Events deferred or parked without counting an attempt."),
             dead: tally("dispatch.dead", "Events recorded as DEAD."),
@@ -67,11 +72,13 @@ impl Counters {
             hot_skipped_delayed: read(&self.hot_skipped_delayed),
             cold: read(&self.cold),
             done: read(&self.done),
+            rescued: read(&self.rescued),
             retried: read(&self.retried),
             deferred: read(&self.deferred),
             dead: read(&self.dead),
             refused: read(&self.refused),
             purged: read(&self.purged),
+            payload_bytes: 0,
             hot_depth: 0,
             cold_depth: 0,
             held: 0,
@@ -93,6 +100,8 @@ pub struct Stats {
     pub cold: u64,
     /// Recorded as DONE.
     pub done: u64,
+    /// Those of them that a fallback made DONE, after their handler had failed for good.
+    pub rescued: u64,
     /// Failed and recorded to be tried again.
     pub retried: u64,
     /// Deferred or parked without counting an attempt.
@@ -109,4 +118,6 @@ pub struct Stats {
     pub cold_depth: usize,
     /// In memory altogether: queued, running or waiting to be recorded.
     pub held: usize,
+    /// Payload bytes of the events that wait or are being handled.
+    pub payload_bytes: usize,
 }

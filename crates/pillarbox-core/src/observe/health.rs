@@ -4,11 +4,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Pulse;
+use super::calls::Busy;
 use super::pulse::{Beat, Phase, State};
 use crate::run::Role;
 
 /// The shortest time after which a task counts as stuck, however short the lease is.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A call that runs for less is not displayed.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// How an outbox is doing, by what its own tasks last got done. Asking for it costs no query and never waits.
 ///
@@ -17,6 +21,7 @@ const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
 /// | delivers, stands by, or only writes | yes | yes |
 /// | joins, for the first time or anew after its lease was lost | yes | no |
 /// | gets errors from the database, and tries again | yes | no |
+/// | has all its workers in slow calls: see [`Problem::Stalled`] | yes | no |
 /// | is shutting down | yes | no |
 /// | is stuck: see [`Problem::Stuck`] | no | no |
 /// | has stopped | no | no |
@@ -24,8 +29,8 @@ const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
 /// Answer a liveness probe with the first and a readiness probe with the second. A process that is stuck may be helped by a
 /// restart; one whose database fails is not.
 ///
-/// Handlers have no part in it: one that runs for hours is at work, and events that fail are the business of their
-/// [metrics](super). The relay's endpoint and yours can show what it displays, one line that holds no secret.
+/// Events that fail have no part in it; they are the business of their [metrics](super). A handler that hangs has: see
+/// [`Problem::Stalled`]. The relay's endpoint and yours can show what it displays, one line that holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
@@ -38,6 +43,12 @@ pub struct Health {
     pub last_renewal: Option<Duration>,
     /// For how long the verdicts that are being recorded now have been, repeated tries included. `None` if none are.
     pub oldest_verdict: Option<Duration>,
+    /// Workers that are in a call of a handler.
+    pub busy_workers: usize,
+    /// For how long the oldest call of a handler has been running. `None` if none is.
+    pub oldest_call: Option<Duration>,
+    /// Blocking handlers that were given up while their threads go on.
+    pub abandoned_calls: usize,
     /// What is wrong; empty if nothing is.
     pub problems: Vec<Problem>,
 }
@@ -62,6 +73,10 @@ pub enum Problem {
     CannotRenew,
     /// The partitions could not be shared out with the other nodes. It is tried again.
     CannotShare,
+    /// Every worker is in a call that has been running for longer than
+    /// [`slow_after`](crate::run::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
+    /// log names handler, event type and id of each such call.
+    Stalled,
     /// A task has been waiting for an answer of the database, or overslept, for longer than a lease, and at least five
     /// seconds. Nothing more can be said for sure: the database is silent, or the process has no time for its tasks.
     Stuck,
@@ -81,7 +96,7 @@ impl Health {
     }
 
     /// Reads the pulse at `now`.
-    pub(crate) fn read(pulse: &Pulse, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
+    pub(crate) fn read(pulse: &Pulse, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
         let Pulse { join, look, settle, lease: renewal, share } = pulse;
         let beats = [
             (join, Problem::CannotJoin),
@@ -101,12 +116,16 @@ impl Health {
         let failing = beats.iter().filter(|(state, _)| state.failing).map(|(_, problem)| *problem);
         let patience = lease.max(SHORTEST_PATIENCE);
         let stuck = beats.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
+        let stalled = busy.is_stalled.then_some(Problem::Stalled);
         let ago = |at: Instant| now.saturating_duration_since(at);
         Self {
-            problems: own.into_iter().chain(failing).chain(stuck).collect(),
+            problems: own.into_iter().chain(failing).chain(stalled).chain(stuck).collect(),
             last_look: look.answered.map(ago),
             last_renewal: renewal.answered.map(ago),
             oldest_verdict: settle.wanted.map(ago),
+            busy_workers: busy.workers,
+            oldest_call: busy.oldest,
+            abandoned_calls: busy.abandoned,
             role,
         }
     }
@@ -133,6 +152,12 @@ impl fmt::Display for Health {
         if let Some(time) = self.oldest_verdict {
             write!(f, "; recording verdicts for {time:.1?}")?;
         }
+        if let Some(age) = self.oldest_call.filter(|age| *age >= WORTH_TELLING) {
+            write!(f, "; {} busy workers, the oldest call for {age:.1?}", self.busy_workers)?;
+        }
+        if self.abandoned_calls > 0 {
+            write!(f, "; {} blocking handlers given up whose threads go on", self.abandoned_calls)?;
+        }
         self.problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
     }
 }
@@ -148,6 +173,7 @@ impl fmt::Display for Problem {
             Self::CannotSettle => "cannot record verdicts",
             Self::CannotRenew => "cannot renew the lease",
             Self::CannotShare => "cannot share partitions",
+            Self::Stalled => "all workers are in slow calls",
             Self::Stuck => "stuck",
         })
     }
@@ -160,7 +186,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(15);
 
     fn health(pulse: &Pulse, role: Role) -> Health {
-        Health::read(pulse, role, false, LEASE, Instant::now())
+        Health::read(pulse, Busy::default(), role, false, LEASE, Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
@@ -176,7 +202,7 @@ mod tests {
             assert_eq!((health.is_alive(), health.is_ready()), (alive, ready), "{health}");
             assert_eq!(health.problems, problems);
         }
-        let stopping = Health::read(&pulse, Role::Writing, true, LEASE, Instant::now());
+        let stopping = Health::read(&pulse, Busy::default(), Role::Writing, true, LEASE, Instant::now());
         assert_eq!((stopping.is_alive(), stopping.problems), (true, vec![Problem::Stopping]));
     }
 
@@ -201,6 +227,18 @@ mod tests {
         assert!(health(&pulse, Role::Writing).is_ready(), "the other sleeps for an hour");
         wait(hour).await;
         assert!(!health(&pulse, Role::Writing).is_alive());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outbox_whose_workers_are_all_in_slow_calls_is_alive_and_not_ready() {
+        let busy = Busy { workers: 4, oldest: Some(3 * LEASE), is_stalled: true, abandoned: 0 };
+        let health = Health::read(&Pulse::default(), busy, Role::Writing, false, LEASE, Instant::now());
+        assert_eq!(
+            (health.is_alive(), health.is_ready(), health.problems.as_slice()),
+            (true, false, &[Problem::Stalled][..])
+        );
+        let line = health.to_string();
+        assert!(line.ends_with("; 4 busy workers, the oldest call for 45.0s; all workers are in slow calls"), "{line}");
     }
 
     #[tokio::test(start_paused = true)]

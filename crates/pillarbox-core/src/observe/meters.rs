@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use crate::hash::guarded::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,6 +7,7 @@ use metrics::{Counter, Gauge, Histogram, Unit};
 use tokio::time::Instant;
 
 use super::Registrar;
+use super::calls::Busy;
 use crate::handle::Path;
 use crate::ownership::{Fence, Mode, NodeId};
 use crate::queue::Item;
@@ -41,6 +42,9 @@ pub(crate) struct Meters {
     hot_depth: Gauge,
     cold_depth: Gauge,
     held: Gauge,
+    busy_workers: Gauge,
+    oldest_call: Gauge,
+    abandoned: Gauge,
     due: Gauge,
     delayed: Gauge,
     dead: Gauge,
@@ -66,7 +70,7 @@ impl Meters {
             let labelled = registrar.with("event_type", event_type).with("handler", name);
             labelled.histogram("handler.duration", Unit::Seconds, help)
         };
-        let mut handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>> = HashMap::new();
+        let mut handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>> = HashMap::default();
         for (event_type, names) in event_types {
             let of_type = handlers.entry(event_type.into()).or_default();
             let names = if names.is_empty() { vec![UNNAMED] } else { names };
@@ -100,6 +104,13 @@ impl Meters {
             hot_depth: gauge("queue.hot.depth", "Events waiting in the hot queue."),
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
             held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
+            busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
+            oldest_call: registrar.gauge(
+                "handler.oldest",
+                Unit::Seconds,
+                "For how long the oldest call of a handler has been running.",
+            ),
+            abandoned: gauge("handler.abandoned", "Blocking handlers that were given up while their threads go on."),
             due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
             delayed: gauge("rows.delayed", "Rows whose time has not come."),
             dead: gauge("rows.dead", "Rows that were given up."),
@@ -150,6 +161,7 @@ impl Meters {
     pub(super) fn inactive(&self) {
         self.active.set(0);
         self.memory((0, 0), 0);
+        self.calls(Busy::default());
         let rows = [&self.due, &self.delayed, &self.dead, &self.oldest];
         let partitions = [&self.unowned_partitions, &self.partitions_pending, &self.partitions_most_pending];
         for unknown in rows.into_iter().chain(partitions).chain([&self.live_nodes, &self.owned_partitions]) {
@@ -162,6 +174,13 @@ impl Meters {
         self.hot_depth.set(hot as f64);
         self.cold_depth.set(cold as f64);
         self.held.set(held as f64);
+    }
+
+    /// The calls that are running.
+    pub(super) fn calls(&self, busy: Busy) {
+        self.busy_workers.set(busy.workers as f64);
+        self.oldest_call.set(busy.oldest.unwrap_or_default());
+        self.abandoned.set(busy.abandoned as f64);
     }
 
     /// What is in the table.
@@ -257,7 +276,8 @@ mod tests {
                     seq,
                     crate::clock::Timestamp::from_micros(0),
                 );
-                let item = Item { row: Arc::new(row), path: Path::Hot, since: Instant::now(), past: Past::Clean };
+                let (path, since, past, class) = (Path::Hot, Instant::now(), Past::Clean, crate::queue::Class::FIRST);
+                let item = Item { row: Arc::new(row), path, since, past, class, charge: None, deliverer: None };
                 let call = async {
                     if !takes.is_zero() {
                         tokio::time::sleep(takes).await;

@@ -4,7 +4,10 @@
 //! without one they cost next to nothing. `docs/metrics.md` has the table of them, a contract that a test compares with
 //! the code.
 
+pub mod buckets;
+mod calls;
 mod counters;
+mod failures;
 mod health;
 mod meters;
 mod pulse;
@@ -12,8 +15,10 @@ mod registrar;
 mod surveyor;
 mod throttle;
 
+pub(crate) use calls::{Calls, Slot};
 pub(crate) use counters::Counters;
 pub use counters::Stats;
+pub(crate) use failures::{Consequence, Failed, FailureLog};
 pub use health::{Health, Problem};
 pub(crate) use meters::Meters;
 pub(crate) use pulse::Pulse;

@@ -55,10 +55,10 @@ impl Surveyor {
 
     async fn survey(&self, node: &NodeId) -> bool {
         let mut failing = false;
-        self.intake.meters.memory(self.intake.depths(), self.intake.registry.held());
+        self.process();
         tokio::time::sleep(DELIVER_FIRST.min(self.interval)).await;
         loop {
-            self.intake.meters.memory(self.intake.depths(), self.intake.registry.held());
+            self.process();
             let began = Instant::now();
             match self.read(node).await {
                 Ok(()) => failing = false,
@@ -73,6 +73,13 @@ impl Surveyor {
             let pause = self.interval.max(began.elapsed() * SHARE);
             tokio::time::sleep(jittered(pause, &*self.random)).await;
         }
+    }
+
+    /// What this process knows without asking.
+    fn process(&self) {
+        let Intake { meters, registry, calls, .. } = &*self.intake;
+        meters.memory(self.intake.depths(), registry.held());
+        meters.calls(calls.busy(Instant::now()));
     }
 
     async fn read(&self, node: &NodeId) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use crate::hash::guarded::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 

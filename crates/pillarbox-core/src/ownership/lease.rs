@@ -4,9 +4,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{NodeId, Renewal};
+use super::{NodeId, Renewal, Standing};
 use crate::clock::Random;
 use crate::observe::Pulse;
+use crate::plants;
 use crate::retry::{Pause, jittered};
 use crate::store::Store;
 
@@ -31,6 +32,7 @@ pub(crate) struct Lease {
     /// Counts the renewals that fail.
     pub(crate) failed: metrics::Counter,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) standing: Arc<Standing>,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
 }
@@ -56,17 +58,31 @@ impl Lease {
             if sent >= deadline {
                 break;
             }
-            let renewal = self.pulse.lease.ask(self.store.renew(&self.node, self.length));
+            let renewal = self.pulse.lease.ask(self.store.renew(&self.node, self.length, self.standing.mark()));
             let renewal = tokio::time::timeout_at(deadline, renewal).await;
+            // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
+            if !self.standing.holds() {
+                return;
+            }
             match renewal {
-                Ok(Ok(Renewal::Renewed)) => {
-                    deadline = self.deadline(sent);
+                Ok(Ok(Renewal::Renewed { mark })) => {
+                    self.standing.confirm(mark);
+                    deadline = self.deadline(if plants::is("lease_counted_from_the_answer") {
+                        Instant::now() + self.length / 2
+                    } else {
+                        sent
+                    });
                     next = sent + jittered(self.length / 3, &*self.random);
                     if pause.is_over() {
                         tracing::info!(node = %self.node, "the lease is renewed again");
                     }
                 }
+                Ok(Ok(Renewal::Lost)) if plants::is("lost_lease_is_kept") => {
+                    deadline = self.deadline(sent);
+                    next = sent + self.length / 3;
+                }
                 Ok(Ok(Renewal::Lost)) => break,
+                Ok(Ok(Renewal::WentBack)) => return self.standing.went_back(),
                 Ok(Err(error)) => {
                     self.failed.increment(1);
                     if pause.is_first() {
@@ -100,7 +116,10 @@ mod tests {
         store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
         let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
         let failed = metrics::Counter::noop();
-        Lease { store, node, length: LENGTH, random: Arc::new(SystemRandom), failed, pulse: Arc::default(), lost }
+        let joined = store.history();
+        let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
+        let random = Arc::new(SystemRandom);
+        Lease { store, node, length: LENGTH, random, failed, pulse: Arc::default(), standing, lost }
     }
 
     #[tokio::test(start_paused = true)]
@@ -122,6 +141,29 @@ mod tests {
         let sent = Instant::now();
         lease.keep(sent).await;
         assert!(lease.lost.is_cancelled() && sent.elapsed() <= LENGTH / 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_lost_when_the_database_went_back() {
+        for tells in [false, true] {
+            let store = MemoryStore::new();
+            let lease = lease(&store).await;
+            let earlier = store.inspect().snapshot();
+            let went_back = async {
+                let begun = lease.standing.mark();
+                while lease.standing.mark() == begun {
+                    tokio::time::sleep(LENGTH / 10).await;
+                }
+                if tells {
+                    store.inspect().fail_over_to(&earlier);
+                } else {
+                    store.inspect().restore(&earlier);
+                }
+                Instant::now()
+            };
+            let ((), went_back) = tokio::join!(lease.keep(Instant::now()), went_back);
+            assert!(lease.lost.is_cancelled() && went_back.elapsed() <= LENGTH / 2, "{tells}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

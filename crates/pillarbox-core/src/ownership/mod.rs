@@ -33,6 +33,29 @@
 //!   sent + lease        ≤  renewed + lease  by the database's    others may take over
 //! ```
 //!
+//! The others need not believe the database's clock either. It may have been set back, or a replica whose clock runs behind may have
+//! been promoted, and the lease of a dead node then seems to run for hours. So every node watches the others: whose lease has not
+//! been renewed for the whole of its length, by the watcher's monotonic clock, is cleared away ([`evict`]). Whoever still relies on
+//! its lease has renewed it since; should its renewal arrive at the same moment, it comes first, and nothing is cleared, or it
+//! finds that the node is gone. That cannot make two owners:
+//!
+//! ```text
+//!   sent                ≤  renewed  ≤  seen by a watcher              what each counts from
+//!   sent + lease − margin  by the node's monotonic clock              the node stops
+//!   seen + lease           by the watcher's monotonic clock           the watcher clears it away, unless it has renewed
+//! ```
+//!
+//! Nor need they believe a clock that jumps forward, which would end the leases of the living. Each look at the nodes tells a process
+//! how far the database's clock may have come by its next one; what the clock shows beyond that ends no lease, until every living
+//! node has had a lease's time to renew ([`LeaseClock`]). A renewal succeeds as long as the node's row is there, since whoever takes over
+//! deletes it first:
+//!
+//! ```text
+//!   sent                ≤  renewed, and each look at the nodes since  what each counts from
+//!   sent + lease − margin      by the node's monotonic clock          the node stops
+//!   renewed + lease − margin/2 by the monotonic clock of each other   the others may take over, if the database's clock agrees
+//! ```
+//!
 //! A lease counted from the answer would be longer than the database's by as much as the answer took. The margin, a
 //! tenth of the lease, is for clocks that run at different speeds; clocks that show different times do not matter,
 //! since no time of day is ever compared. It also gives a node that wakes up late some time to notice.
@@ -68,11 +91,14 @@
 //!      ▲                                               ▲      and moved back, still ours    │ begins nothing of it
 //!      │                                               └────────────────────────────────────┤
 //!      └────────────────────────── given by share ◀── idle: every verdict is recorded ◀─────┘
-//!                                                     (or the deadline passed: handlers told, verdicts dropped)
+//!                                                     (handlers are told when the drain timeout has passed)
 //! ```
 //!
-//! Two rules are easy to leave out:
+//! Three rules are easy to leave out:
 //!
+//! - **A partition waits for its handlers.** Each is given by itself, when nothing of it runs and every verdict is recorded,
+//!   however long that takes. A handler that runs for longer than the drain timeout is told, so that it can end; if it ends
+//!   with an error then, it has not failed, and the next owner delivers its event.
 //! - **A gift names its epoch.** A request may reach the database after its sender has given it up and asked again.
 //!   Without the epoch it would take away a partition that the node has come to own anew, and is delivering from.
 //! - **An event is delivered only under the epoch under which it was read.** What was read before a partition went to
@@ -89,14 +115,22 @@
 //! | the answer to a settle is lost | It is sent again and refused: the row is terminal, or has other attempts. |
 //! | the answer to a share is lost | What was given is still surplus, and given again; what was taken is told by the next answer. |
 //! | the answer to a join is lost | A node stands in the table that nobody is; its part is idle until its lease ends. |
-//! | a hand-over takes too long | The handler is told, its verdict dropped, and the partition given: the next owner delivers the event again. |
-//! | a time of day is wrong or jumps | Nothing; only a jump of the *database's* clock ends leases early or late. |
+//! | a handler outlasts the drain timeout while another node waits for its partition | It is told, and keeps the partition until it ends. All other partitions move. |
+//! | the database fails over to a replica that lags, or is restored | The node's lease is lost as soon as a connection reaches another history, or its row is found in an older state: it forgets all it holds and joins anew. Until then, its verdicts change only rows of the very events it delivered. |
+//! | the database restarts | The term goes on, and reads once more from the bottom, since the last commits may be missing. |
+//! | a time of day is wrong or jumps | Nothing, on the hosts of nodes. |
+//! | the database's clock is set back | Leases of the living are renewed as before. One that is not renewed is over after its length, as others see it by their own clocks; without others, its node's part is idle until somebody has watched for so long. |
+//! | the database's clock jumps forward | Leases of the living are renewed, and those of the dead end when they would have ended, as the others reckon by their own clocks. A process that starts after the jump cannot know of it: until the next renewal of a living node, a third of its lease later at most, it takes over at once, and handlers of two nodes may run for one event or key. The verdicts of the one that was cleared away are refused. |
 //! | a clock loses more than the margin, a suspended host's for instance | Two nodes may deliver at once. One of them has its verdicts refused. |
 //! | a node is told to stop | What it owns is free before it returns, or by the end of its lease if the database cannot be reached. |
 //!
 //! The partitions' protocol, these failures included, is explored by a model checker in `tests/model`.
+//!
+//! [`evict`]: crate::store::Store::evict
+//! [`LeaseClock`]: crate::store::LeaseClock
 
 mod caretaker;
+mod epochs;
 mod hold;
 mod lease;
 mod mode;
@@ -104,16 +138,22 @@ mod node;
 mod partitions;
 mod sharer;
 pub mod spread;
+mod standing;
+mod watch;
 
 pub(crate) use caretaker::Caretaker;
+pub use epochs::Epochs;
 pub use hold::{CRASHED, DIED, Fence, Past, begun_by};
 pub(crate) use lease::Lease;
 pub use mode::{Mode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;
 pub(crate) use sharer::Sharer;
+pub(crate) use standing::Standing;
+pub(crate) use watch::Watch;
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The answer to an attempt to become the owner.
@@ -142,10 +182,20 @@ pub enum Acquired {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
     /// The lease runs from now.
-    Renewed,
-    /// The lease had ended, or the node was cleared away. It cannot come back under this id.
+    Renewed {
+        /// What the node's row holds now.
+        mark: LeaseMark,
+    },
+    /// The node was cleared away, or has left. It cannot come back under this id.
     Lost,
+    /// The node's row is in an older state than the last confirmed renewal left it in: the database has gone back.
+    WentBack,
 }
+
+/// The state of a node's row: another after each renewal. It is the end of the lease as the row holds it, in microseconds of
+/// the database's own reckoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseMark(pub i64);
 
 /// By what right a node delivers, from becoming an owner to ceasing to be one.
 #[derive(Debug, Clone)]
@@ -154,6 +204,8 @@ pub(crate) struct Tenure {
     pub(crate) mode: Mode,
     /// Whether the owner before died: the rows that are pending now may include one that killed it.
     pub(crate) unclean: bool,
+    /// Whether the database is still the one that the node has joined.
+    pub(crate) standing: Arc<Standing>,
 }
 
 impl Tenure {
@@ -165,7 +217,7 @@ impl Tenure {
 /// The answer to [`reclaim`](crate::store::Store::reclaim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Whether this node is still registered and its lease has not ended.
+    /// True if this node is still registered.
     pub registered: bool,
     /// Rows that were freed.
     pub freed: u64,
@@ -176,7 +228,7 @@ pub struct Reclaimed {
 /// The answer to [`share`](crate::store::Store::share).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
-    /// The node is registered and its lease has not ended.
+    /// The node is registered.
     Member(Holding),
     /// The node is no longer registered: its lease ended and another node cleared it away.
     Lost,
@@ -187,6 +239,8 @@ pub enum Share {
 pub struct Holding {
     /// What it owns now.
     pub owned: Partitions,
+    /// The epoch of each partition that it owns.
+    pub epochs: Epochs,
     /// Of these, those that this call took: their events were delivered by others before.
     pub gained: Partitions,
     /// Of the gained ones, those whose last owner died rather than gave them or left: what it was delivering may have been

@@ -1,11 +1,13 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{Holding, NodeId, Partitions, Share, spread};
+use super::{Epochs, Holding, NodeId, Partitions, Share, spread};
 use crate::clock::Random;
+use crate::plants;
 use crate::queue::{Intake, KeyLanes};
 use crate::retry::{Pause, jittered};
 use crate::store::Store;
@@ -20,14 +22,18 @@ const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
 const LOOK_SOON: Duration = Duration::from_millis(100);
 /// For how long after the last event there is work.
 const BUSY_FOR: Duration = Duration::from_secs(60);
-/// How often to see whether what is to be given away has ended.
+/// How often to see whether the running events of what is to be given have ended, at first.
 const ENDED_YET: Duration = Duration::from_millis(5);
+/// The same after a while.
+const ENDED_YET_SLOWLY: Duration = Duration::from_millis(100);
+/// For how long partitions that can be given wait for others that almost can, so that they go together.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// Takes this node's share of the partitions, and gives away what is beyond it.
 ///
-/// What is to be given away is first left alone: no further event of it begins. When those that run have ended and their
-/// verdicts are recorded, it is given. After the time that a shutdown would have, it is given regardless: verdicts that come
-/// later are dropped here, and would be refused by the table.
+/// Of a partition that is to be given away no further event begins. It is given when those that run have ended and their
+/// verdicts are recorded, each partition as soon as it can be. After the time that a shutdown would have, handlers that still
+/// run are told to stop; their partitions wait for them all the same, for as long as this node has its lease.
 #[derive(Debug)]
 pub(crate) struct Sharer {
     pub(crate) store: Arc<dyn Store>,
@@ -35,7 +41,7 @@ pub(crate) struct Sharer {
     pub(crate) intake: Arc<Intake>,
     pub(crate) lanes: Arc<KeyLanes>,
     pub(crate) random: Arc<dyn Random>,
-    /// How long running events may take to end before their partitions are given away.
+    /// How long running events may take to end before they are told to.
     pub(crate) patience: Duration,
     /// Cancelled when this node turns out to have been cleared away.
     pub(crate) lost: CancellationToken,
@@ -51,28 +57,29 @@ impl Sharer {
     async fn share(&self) {
         let mut pause = Pause::default();
         let mut work = Work::default();
-        let mut give = Partitions::NONE;
+        let mut surplus = Surplus::default();
+        let mut give = Epochs::none();
         let mut soon = LOOK_SOON;
         loop {
             let beat = &self.intake.pulse.share;
-            match beat.ask(self.store.share(&self.node, give)).await {
+            match beat.ask(self.store.share(&self.node, &give)).await {
                 Ok(Share::Member(holding)) => {
                     if pause.is_over() {
                         tracing::info!("partitions can be shared again");
                     }
                     let (before, _) = self.lanes.assignment();
-                    give = self.hold(&holding).await;
+                    surplus.set(self.deliver_share(&holding), Instant::now());
                     let (after, _) = self.lanes.assignment();
                     soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
-                    if give.is_empty() {
-                        let every = match (work.is_recent(&self.intake), holding.next_expiry) {
-                            (true, _) => LOOK_EVERY,
-                            (false, Some(_)) => LOOK_EVERY_IDLE,
-                            (false, None) => LOOK_EVERY_ALONE,
-                        };
-                        let look = jittered(every.min(soon), &*self.random);
-                        beat.sleep(holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET))).await;
-                    }
+                    let every = match (work.is_recent(&self.intake), holding.next_expiry) {
+                        (true, _) => LOOK_EVERY,
+                        (false, Some(_)) => LOOK_EVERY_IDLE,
+                        (false, None) => LOOK_EVERY_ALONE,
+                    };
+                    let look = jittered(every.min(soon), &*self.random);
+                    let look = holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET));
+                    let latest = Instant::now() + look;
+                    give = holding.epochs.of(beat.until(latest, self.given_by(latest, &mut surplus)).await);
                 }
                 Ok(Share::Lost) => return self.lost.cancel(),
                 Err(error) => {
@@ -85,8 +92,8 @@ impl Sharer {
         }
     }
 
-    /// Delivers what is this node's share, and waits until the rest can be given away; returns that.
-    async fn hold(&self, holding: &Holding) -> Partitions {
+    /// Delivers what is this node's share and nothing else; returns the rest of what it owns.
+    fn deliver_share(&self, holding: &Holding) -> Partitions {
         let surplus = spread::surplus(holding.owned, holding.target.clone());
         let active = holding.owned.difference(surplus);
         let (_, before) = self.lanes.assignment();
@@ -95,23 +102,82 @@ impl Sharer {
         if active != before {
             tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");
         }
-        if !surplus.is_empty() {
-            let deadline = Instant::now() + self.patience;
-            if timeout_at(deadline, self.ended(surplus)).await.is_err() {
-                tracing::warn!(node = %self.node, partitions = ?surplus, "events still run of partitions that are given away; they are delivered again");
-                self.lanes.revoke(surplus);
-            }
-        }
         surplus
     }
 
-    /// Waits until nothing of these partitions is in memory any more, verdicts to be recorded included.
-    async fn ended(&self, partitions: Partitions) {
-        let mut look = Instant::now();
-        while self.intake.registry.held_of(partitions) > 0 {
-            look += ENDED_YET;
+    /// Waits until part of the surplus can be given, `latest` at the latest; returns that part. Handlers that run for too long
+    /// are told to stop.
+    async fn given_by(&self, latest: Instant, surplus: &mut Surplus) -> Partitions {
+        let gathered = Instant::now() + GATHER;
+        let (mut look, mut pause) = (Instant::now(), ENDED_YET);
+        loop {
+            let now = Instant::now();
+            self.tell(surplus.overdue(now, self.patience));
+            let busy = if surplus.is_empty() || plants::is("partition_given_while_its_handler_runs") {
+                Partitions::NONE
+            } else {
+                self.intake.registry.busy()
+            };
+            let idle = surplus.partitions().difference(busy);
+            let all = idle == surplus.partitions();
+            if now >= latest || !idle.is_empty() && (all || now >= gathered) {
+                return idle;
+            }
+            if !surplus.is_empty() {
+                look = (look + pause).min(latest);
+                pause = (pause * 2).min(ENDED_YET_SLOWLY);
+            } else {
+                look = latest;
+            }
             sleep_until(look).await;
         }
+    }
+
+    /// Tells the handlers of these partitions to stop.
+    fn tell(&self, partitions: Partitions) {
+        if !partitions.is_empty() && self.lanes.tell(partitions) > 0 {
+            tracing::warn!(
+                node = %self.node,
+                ?partitions,
+                "handlers run for longer than the drain timeout while another node waits for their partitions; they are told \
+                 to stop, and each partition is given when its handlers have ended"
+            );
+        }
+    }
+}
+
+/// The partitions that are to be given away.
+#[derive(Debug, Default)]
+struct Surplus {
+    /// Each since when, and whether its handlers were told to stop.
+    since: BTreeMap<u8, (Instant, bool)>,
+}
+
+impl Surplus {
+    fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+
+    fn partitions(&self) -> Partitions {
+        self.since.keys().copied().collect()
+    }
+
+    /// Makes these the ones that are to be given away.
+    fn set(&mut self, partitions: Partitions, now: Instant) {
+        self.since.retain(|partition, _| partitions.contains(*partition));
+        for partition in partitions.iter() {
+            self.since.entry(partition).or_insert((now, false));
+        }
+    }
+
+    /// Those whose handlers are to be told now. Each is returned once.
+    fn overdue(&mut self, now: Instant, patience: Duration) -> Partitions {
+        let overdue = self.since.iter_mut().filter(|(_, (since, told))| !told && now >= *since + patience);
+        let told = |(partition, (_, told)): (&u8, &mut (Instant, bool))| {
+            *told = true;
+            *partition
+        };
+        overdue.map(told).collect()
     }
 }
 

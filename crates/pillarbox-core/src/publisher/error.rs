@@ -7,8 +7,23 @@ use std::time::Duration;
 #[error("{problem}")]
 pub struct PublishError {
     kind: PublishErrorKind,
+    scope: Scope,
     problem: String,
     retry_after: Option<Duration>,
+}
+
+/// The part of a destination that a failure concerns: what a route leaves alone where its target depends on the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Scope {
+    /// The broker, whatever the target: the connection, the credentials.
+    #[default]
+    Broker,
+    /// The [server](super::Publisher::server) that the target names.
+    Server,
+    /// The message's target: a queue that is missing, an endpoint that asks for a pause.
+    Target,
+    /// The message alone: it was not sent, and nothing was learnt about its target.
+    Message,
 }
 
 /// Whose fault a failure is, and what that means for the message.
@@ -49,7 +64,14 @@ impl PublishError {
 
     /// An error of this kind.
     pub fn new(kind: PublishErrorKind, problem: impl Into<String>) -> Self {
-        Self { kind, problem: problem.into(), retry_after: None }
+        Self { kind, scope: Scope::default(), problem: problem.into(), retry_after: None }
+    }
+
+    /// Limits the failure to a part of the destination, so that messages for other parts are still sent.
+    #[must_use]
+    pub fn limited_to(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
     }
 
     /// Says when to try again, as the broker has asked for.
@@ -63,6 +85,12 @@ impl PublishError {
     #[must_use]
     pub fn kind(&self) -> PublishErrorKind {
         self.kind
+    }
+
+    /// The part of the destination that it concerns. Default: [`Scope::Broker`].
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// When the broker asked to be tried again.

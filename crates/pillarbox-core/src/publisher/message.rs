@@ -16,31 +16,14 @@ pub struct Message {
     pub id: EventId,
     /// Messages with the same key stay in order, where the broker keeps any; brokers with partitions choose one by it.
     pub key: Option<Box<str>>,
-    /// Names and values that travel beside the body, those of [`header`] among them. Each name stands once.
+    /// The event's tenant, for publishers that have credentials for each. It is not sent because it stands here.
+    pub tenant: Option<Box<str>>,
+    /// Names and values that travel beside the body, those of [`header`](super::header) among them. Each name stands once.
     pub headers: Vec<(Cow<'static, str>, String)>,
     /// The media type of the body.
     pub content_type: Cow<'static, str>,
     /// The body, byte for byte.
     pub body: Bytes,
-}
-
-/// The names of the headers that every message has, or has where the event has the value. A header of the event with one of
-/// these names is not sent.
-pub mod header {
-    /// The event's id: what consumers deduplicate by.
-    pub const ID: &str = "event-id";
-    /// What happened, such as `order.placed`.
-    pub const TYPE: &str = "event-type";
-    /// The ordering key.
-    pub const KEY: &str = "event-key";
-    /// The kind of thing it happened to.
-    pub const AGGREGATE_TYPE: &str = "aggregate-type";
-    /// Which thing it happened to.
-    pub const AGGREGATE_ID: &str = "aggregate-id";
-    /// The tenant it belongs to.
-    pub const TENANT_ID: &str = "tenant-id";
-    /// When it happened, by the writer's clock: `2026-11-21T09:30:00.123456Z`.
-    pub const TIME: &str = "event-time";
 }
 
 impl Message {
@@ -50,6 +33,7 @@ impl Message {
             target: target.into(),
             id,
             key: None,
+            tenant: None,
             headers: Vec::new(),
             content_type: Cow::Borrowed(crate::event::Payload::JSON),
             body: body.into(),

@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Secret {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
-                Ok(Secret::new(text))
+                filled(text, "it is empty").map_err(E::custom)
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
@@ -95,16 +95,27 @@ fn read_file(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
+/// An empty secret is a mistake: a variable that was not filled in, a file that was not written.
+fn filled(text: &str, problem: &str) -> Result<Secret, String> {
+    if text.is_empty() {
+        return Err(format!("{problem}; give the secret, or leave it out"));
+    }
+    Ok(Secret::new(text))
+}
+
 fn find(source: Source) -> Result<Secret, String> {
     match source {
-        Source { env: Some(name), file: None } => std::env::var(&name)
-            .map(Secret::from)
-            .map_err(|_| format!("the environment variable {name} is not set, or is not text; set it")),
-        Source { env: None, file: Some(path) } => read_file(&path)
-            .map(|text| {
-                Secret::new(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text)))
-            })
-            .map_err(|error| format!("the file {} cannot be read: {error}", path.display())),
+        Source { env: Some(name), file: None } => {
+            let text = std::env::var(&name)
+                .map_err(|_| format!("the environment variable {name} is not set, or is not text; set it"))?;
+            filled(&text, &format!("the environment variable {name} is empty"))
+        }
+        Source { env: None, file: Some(path) } => {
+            let shown = path.display();
+            let text = read_file(&path).map_err(|error| format!("the file {shown} cannot be read: {error}"))?;
+            let text = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
+            filled(text, &format!("the file {shown} is empty"))
+        }
         _ => Err("a secret is text, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
     }
 }
@@ -134,6 +145,9 @@ mod tests {
     fn what_is_not_there_is_named_and_nothing_else() {
         let error = |json| read(json).expect_err("refused");
         assert!(error("{\"env\":\"PILLARBOX_NO_SUCH\"}").contains("PILLARBOX_NO_SUCH is not set"));
+        assert!(error("\"\"").contains("it is empty; give the secret, or leave it out"));
+        #[cfg(unix)]
+        assert!(error("{\"file\":\"/dev/null\"}").contains("the file /dev/null is empty"));
         assert!(error("{\"file\":\"/no/such\"}").contains("/no/such cannot be read"));
         #[cfg(unix)]
         assert!(error("{\"file\":\"/dev/zero\"}").contains("more than 65536 bytes"));

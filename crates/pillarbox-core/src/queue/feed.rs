@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::keys::Ended;
-use super::{Item, KeyLanes, Lanes};
+use super::{Class, Item, KeyLanes, Lanes};
 use crate::settle::Change;
 
 /// What workers take events from.
@@ -22,11 +22,11 @@ impl Feed {
         }
     }
 
-    /// Up to `max` of the events that would be next and are `wanted`.
-    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+    /// Up to `max` of the events of a class that would be next and are `wanted`.
+    pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         match self {
-            Self::Lanes(lanes) => lanes.pop_more(max, wanted),
-            Self::Keys(keys) => keys.pop_more(max, wanted),
+            Self::Lanes(lanes) => lanes.pop_more(class, max, wanted),
+            Self::Keys(keys) => keys.pop_more(class, max, wanted),
         }
     }
 
@@ -46,18 +46,19 @@ impl Feed {
         }
     }
 
-    /// That an event which still runs has failed is to be recorded, and that it is done right after.
-    pub(crate) fn held(&self, seq: i64) {
-        if let Self::Keys(keys) = self {
-            keys.held(seq);
-        }
-    }
-
     /// These verdicts are recorded, or never will be. Returns the lowest row from which on to look again, if any.
     pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
         match self {
             Self::Lanes(_) => None,
             Self::Keys(keys) => keys.recorded(verdicts),
+        }
+    }
+
+    /// Payload bytes of the events that wait or run.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Lanes(lanes) => lanes.shares().payload_bytes(),
+            Self::Keys(keys) => keys.shares().payload_bytes(),
         }
     }
 

@@ -5,12 +5,16 @@ use tokio::time::Instant;
 
 use crate::claim::Lookout;
 use crate::event::Stamp;
-use crate::observe::{Counters, Meters, Pulse, Throttle};
-use crate::ownership::{Mode, NodeId};
-use crate::store::Row;
-use crate::write::NewRow;
+use crate::observe::{Calls, Counters, FailureLog, Meters, Pulse, Throttle};
+use crate::ownership::{Fence, Mode, NodeId};
+use crate::plants;
+use crate::store::{Row, RowId};
+use crate::write::{Fate, Found, NewRow, Written};
 
-use super::{Feed, Herald, KeyLanes, Registry, Surplus, Taken};
+use super::{Feed, Herald, KeyLanes, Registry, Reported, Surplus, Taken, Unverified};
+
+/// Rows that one statement asks for at most. Beyond it they are delivered from the table.
+const MOST_VERIFIED: usize = 10_000;
 
 /// Which committed events are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,15 @@ impl HotPath {
             Mode::Partitioned | Mode::Ordered => Self::Off,
         }
     }
+
+    /// Whether a row may take it, if it is known to be committed.
+    fn takes(self, row: &NewRow) -> bool {
+        match self {
+            Self::All => !row.is_delayed(),
+            Self::Owned => row.locked_by().is_some(),
+            Self::Off => false,
+        }
+    }
 }
 
 /// What the writing side knows of the delivering side: where committed events go.
@@ -41,12 +54,17 @@ pub(crate) struct Intake {
     pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) failures: FailureLog,
     pub(crate) stamp: Arc<Stamp>,
     pub(crate) herald: Herald,
     pub(crate) surplus: Surplus,
+    pub(crate) unverified: Unverified,
+    pub(crate) reported: Reported,
     hot_path: HotPath,
     hot_capacity: usize,
     dropping: Throttle,
+    complaints: Throttle,
     /// The term under way; `None` while this node owns nothing.
     term: RwLock<Option<Open>>,
 }
@@ -66,6 +84,7 @@ impl Intake {
         stamp: Arc<Stamp>,
         counters: Counters,
         meters: Meters,
+        calls: Calls,
     ) -> Self {
         Self {
             registry: Registry::default(),
@@ -73,12 +92,17 @@ impl Intake {
             counters: Arc::new(counters),
             meters: Arc::new(meters),
             pulse: Arc::default(),
+            calls: Arc::new(calls),
+            failures: FailureLog::default(),
             stamp,
             herald: Herald::new(wakes_others),
             surplus: Surplus::default(),
+            unverified: Unverified::default(),
+            reported: Reported::default(),
             hot_path,
             hot_capacity,
             dropping: Throttle::default(),
+            complaints: Throttle::default(),
             term: RwLock::new(None),
         }
     }
@@ -94,14 +118,32 @@ impl Intake {
     /// A term ends: no event enters its lanes after this returns.
     pub(crate) fn close(&self) {
         *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.unverified.clear();
     }
 
     /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.
-    pub(crate) fn hand_back(&self, seq: i64) {
-        if !self.surplus.push(seq) {
+    pub(crate) fn hand_back(&self, row: RowId) {
+        let seq = row.seq;
+        if !self.surplus.push(row, true) {
             // It finds the row by itself, as it finds whatever it forgot.
             self.registry.release([seq]);
         }
+    }
+
+    /// Rows that are held here are left in the table, to be read again when there is room for them. If they are this node's own in the
+    /// table, any node may claim them meanwhile.
+    pub(crate) fn leave(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
+        let forgotten = rows.into_iter().filter_map(|row| {
+            let seq = row.seq;
+            (fence != Fence::Row || !self.surplus.push(row, false)).then_some(seq)
+        });
+        self.registry.release(forgotten);
+    }
+
+    /// Payload bytes of the events that wait or run.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        term.as_ref().map_or(0, |open| open.feed.payload_bytes())
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {
@@ -120,7 +162,7 @@ impl Intake {
         // What the lane has no room for now is left for whichever node claims it first.
         let mut room = self.hot_capacity.saturating_sub(feed.depths().0);
         let own = |row: NewRow| {
-            if row.available_at().is_some() || room == 0 {
+            if row.is_delayed() || room == 0 {
                 return row;
             }
             room -= 1;
@@ -139,8 +181,61 @@ impl Intake {
         self.registry.forget(seqs);
     }
 
-    /// These rows are committed: those that are not delayed take the hot path as far as there is room.
-    pub(crate) fn committed(&self, rows: &[NewRow], seqs: &[i64]) {
+    /// Adds the rows that the hot lane could take, if they are known to be committed, to others of the same transaction.
+    pub(crate) fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>) {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { feed: Feed::Lanes(lanes), .. }) = term.as_ref() else { return };
+        let room = self.hot_capacity.saturating_sub(lanes.depths().0).min(MOST_VERIFIED).saturating_sub(asked.len());
+        asked.extend(self.hot_candidates(rows, seqs).take(room).map(|(_, seq)| seq));
+    }
+
+    /// Somebody says that these rows are committed. Before any of them is delivered from memory it is looked up; one that is delivered
+    /// from the table is looked up for the log.
+    pub(crate) fn notify_committed(&self, written: &Written) {
+        let (rows, seqs) = written.rows();
+        if plants::is("caller_is_believed") {
+            return self.committed(rows, seqs, |_, _| Fate::There);
+        }
+        if self.hot_path == HotPath::All {
+            let mut verify = Vec::new();
+            self.verify(rows, seqs, &mut verify);
+            // Held for reading until they are queued, so that a term cannot end in between and leave them there.
+            let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+            if term.is_some() && !verify.is_empty() && self.unverified.push(written, verify, self.hot_capacity) {
+                return;
+            }
+        }
+        self.reported.push(written);
+        self.committed(rows, seqs, |_, _| Fate::Unknown);
+    }
+
+    /// Rows of a receipt, `probed`, were looked up after somebody had said that they are committed.
+    pub(super) fn verified(&self, written: &Written, probed: &[i64], found: &Found) {
+        let (rows, seqs) = written.rows();
+        if !written.is_gone(probed, found) {
+            return self.committed(rows, seqs, |row, seq| found.fate(probed, seq, row.event_id()));
+        }
+        // What the cold path has delivered meanwhile, and perhaps deleted, is not announced any more.
+        let Some(first) = rows.first().filter(|_| self.registry.is_announced(probed)) else { return };
+        self.complain(first.event_id(), first.envelope().event_type());
+    }
+
+    /// Logs a receipt that was reported for an event that is not in the table.
+    pub(super) fn complain(&self, event_id: &str, event_type: &str) {
+        if let Some(receipts) = self.complaints.report(1) {
+            tracing::warn!(
+                event_id,
+                event_type,
+                receipts,
+                "an event was reported as committed and is not in the table: its transaction was rolled back, or has not \
+                 committed yet; it is not delivered"
+            );
+        }
+    }
+
+    /// These rows are committed. Those that are known to be there, and are not delayed, take the hot path as far as there is
+    /// room; the others are delivered from the table.
+    pub(crate) fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: impl Fn(&NewRow, i64) -> Fate) {
         // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
@@ -152,15 +247,22 @@ impl Intake {
                 return self.seek(rows, seqs);
             }
         };
-        let (mut taken, mut dropped) = (0_u64, 0_u64);
+        let (mut taken, mut dropped, mut left) = (0_u64, 0_u64, None);
         let since = Instant::now();
-        for (row, seq) in self.hot_candidates(rows, seqs) {
+        for (row, seq) in rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| !row.is_delayed()) {
+            let (fate, holder) = (fate(row, seq), row.locked_by());
             // A row that names an earlier incarnation of this node is not its own any more.
-            let named = row.locked_by().is_none_or(|holder| holder == node.as_str());
-            if !named {
+            let fate = if fate == Fate::Gone && plants::is("rolled_back_rows_go_hot") { Fate::There } else { fate };
+            if fate == Fate::Gone || holder.is_some_and(|holder| holder != node.as_str()) {
                 continue;
             }
-            match self.registry.take_announced(seq) {
+            // It is in the table for anybody who claims it, which may be this node, at once.
+            if !self.hot_path.takes(row) || (fate == Fate::Unknown && holder.is_none()) {
+                dropped += u64::from(self.hot_path == HotPath::All);
+                left.get_or_insert(seq);
+                continue;
+            }
+            match self.registry.take_announced(row.id(seq)) {
                 Taken::Now => {}
                 Taken::Before => continue,
                 // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
@@ -171,29 +273,23 @@ impl Intake {
                 }
             }
             taken += 1;
-            if lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
+            if fate == Fate::There && lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
                 Counters::add(&self.counters.hot, 1);
+                continue;
+            }
+            dropped += 1;
+            if holder.is_some() {
+                self.hand_back(row.id(seq));
             } else {
-                if row.locked_by().is_some() {
-                    self.hand_back(seq);
-                } else {
-                    self.registry.release([seq]);
-                    self.lookout.wake_for(seq);
-                }
-                dropped += 1;
+                self.registry.release([seq]);
+                self.lookout.wake_for(seq);
             }
         }
-        let delayed = rows.iter().filter(|row| row.available_at().is_some()).count();
+        if let Some(seq) = left {
+            self.lookout.wake_for(seq);
+        }
+        let delayed = rows.iter().filter(|row| row.is_delayed()).count();
         Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
-        // What could not be a candidate is in the table for anybody who claims it, which may be this node, at once.
-        let candidates = self.hot_candidates(rows, seqs).count();
-        let immediate = rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_none());
-        if let Some((_, seq)) = immediate.clone().nth(candidates) {
-            if self.hot_path == HotPath::All {
-                dropped += immediate.skip(candidates).count() as u64;
-            }
-            self.lookout.wake_for(*seq);
-        }
         if dropped > 0 {
             Counters::add(&self.counters.hot_dropped, dropped);
             if let Some(events) = self.dropping.report(dropped) {
@@ -203,7 +299,7 @@ impl Intake {
         match seqs.first() {
             // Taken by the cold path, the row is no longer sought.
             Some(_) if delayed == 0 && taken == 0 => {}
-            Some(first) if delayed == 0 => self.lookout.found(*first),
+            Some(first) if delayed == 0 => self.lookout.found([*first]),
             _ => self.seek(rows, seqs),
         }
     }
@@ -215,20 +311,18 @@ impl Intake {
         for (row, seq) in rows.iter().zip(seqs) {
             if !keys.is_ours(row.partition()) {
                 theirs = true;
-            } else if row.available_at().is_none() {
+            } else if !row.is_delayed() {
                 ours.push(*seq);
             }
         }
         if let Some(seq) = ours.first() {
             self.lookout.wake_for(*seq);
-            self.lookout.found(*seq);
+            self.lookout.found([*seq]);
         }
         if theirs {
             self.herald.committed();
         }
-        self.seek_those(
-            rows.iter().zip(seqs).filter(|(row, _)| row.available_at().is_some() && keys.is_ours(row.partition())),
-        );
+        self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keys.is_ours(row.partition())));
     }
 
     /// These rows may be committed at any time without anybody saying so.
@@ -256,12 +350,13 @@ impl Intake {
 
     fn seek_those<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
-        if let Some((_, seq)) = rows.clone().find(|(row, _)| row.available_at().is_none()) {
+        if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
             self.lookout.look_for(*seq, Duration::ZERO);
         }
-        let delayed = rows.filter(|(row, _)| row.available_at().is_some());
-        if let Some((row, seq)) = delayed.min_by_key(|(row, _)| row.available_at()) {
-            self.lookout.look_for(*seq, row.envelope().available_at().since(self.stamp.now()));
+        let delayed = rows.filter(|(row, _)| row.is_delayed());
+        let now = self.stamp.now();
+        if let Some((due_in, seq)) = delayed.map(|(row, seq)| (row.due_in(now), seq)).min() {
+            self.lookout.look_for(*seq, due_in);
         }
     }
 
@@ -271,11 +366,6 @@ impl Intake {
         seqs: &'a [i64],
     ) -> impl Iterator<Item = (&'a NewRow, i64)> + use<'a> {
         let hot_path = self.hot_path;
-        let may = move |row: &NewRow| match hot_path {
-            HotPath::All => row.available_at().is_none(),
-            HotPath::Owned => row.locked_by().is_some(),
-            HotPath::Off => false,
-        };
-        rows.iter().zip(seqs.iter().copied()).filter(move |(row, _)| may(row)).take(self.hot_capacity)
+        rows.iter().zip(seqs.iter().copied()).filter(move |(row, _)| hot_path.takes(row)).take(self.hot_capacity)
     }
 }

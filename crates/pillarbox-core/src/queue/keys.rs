@@ -1,19 +1,21 @@
 mod behind;
 mod state;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use crate::hash::HashMap;
 use tokio::time::Instant;
 
 use behind::MOST_BEHIND;
 pub(crate) use behind::Refill;
-use state::{KeyHash, Ready, Running, State, Watched, hash, hash_of, partition_of};
+use state::{KeyHash, Ready, Running, State, Taken, Watched, hash, hash_of, partition_of};
 
-use super::Item;
 use super::lanes::PASSED_OVER;
-use crate::handle::Path;
+use super::{Class, Item, Limits, Shares};
+use crate::handle::{Deliverer, Path};
 use crate::ownership::{Partitions, Past};
+use crate::plants;
 use crate::run::FailingKey;
 use crate::settle::Change;
 use crate::store::{OrderKey, Row};
@@ -31,18 +33,23 @@ use crate::store::{OrderKey, Row};
 ///
 /// What makes a key wait is in the table: a failing event that is recorded there. Until it is, and until every fetch that
 /// began before is over, the key is *blocked* here.
+///
+/// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
+/// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
 #[derive(Debug)]
 pub(crate) struct KeyLanes {
     state: Mutex<State>,
+    shares: Arc<Shares>,
+    /// Who delivers all of it.
+    deliverer: Arc<Deliverer>,
     capacity: usize,
     per_key: usize,
     most_behind: usize,
     failing: FailingKey,
-    /// Rung when there is something to pop, or never will be.
-    items: Notify,
-    /// Rung when the reader has something to do: there is room again, a key has to be read, partitions came or went.
-    wanted: Notify,
 }
+
+/// As many keys are waited for at most, which have events in the table of a class that has its share. Beyond, nothing further is read.
+const MOST_WAITED_FOR: usize = 100_000;
 
 /// Where the rows of a fetch come from.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +60,8 @@ pub(crate) struct Source {
     pub(crate) floor: i64,
     /// Whether it read keys that are behind.
     pub(crate) refill: bool,
+    /// The class that it reads for, if it reads what was left in the table of one.
+    pub(crate) class: Option<Class>,
 }
 
 /// What there is to know when a fetch begins.
@@ -69,25 +78,29 @@ pub(crate) struct Begun {
 /// What an event's end means for those behind it.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// Its verdict does not count: its partition was given away.
-    pub(crate) revoked: bool,
+    /// No verdict is to be recorded: its handler was told to stop, and did not succeed.
+    pub(crate) left: bool,
     /// Events of its key that were waiting in memory and are left to the table.
     pub(crate) dropped: Vec<i64>,
 }
 
 impl KeyLanes {
-    pub(crate) fn new(capacity: usize, workers: usize, failing: FailingKey) -> Self {
+    pub(crate) fn new(
+        capacity: usize,
+        workers: usize,
+        failing: FailingKey,
+        shares: Arc<Shares>,
+        deliverer: Arc<Deliverer>,
+    ) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
-        Self {
-            state: Mutex::default(),
-            capacity,
-            per_key,
-            most_behind: workers.max(MOST_BEHIND),
-            failing,
-            items: Notify::new(),
-            wanted: Notify::new(),
-        }
+        let most_behind = workers.max(MOST_BEHIND);
+        Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_behind, failing }
+    }
+
+    /// How workers and memory are divided.
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
+        &self.shares
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -115,12 +128,14 @@ impl KeyLanes {
         if !unclean.is_empty() {
             state.suspected = (state.suspected.0.union(unclean), self.capacity);
         }
+        // What has been told to stop goes on as it was told; what begins from now on has not been.
+        state.deliverers.retain(|partition, deliverer| !active.contains(*partition) || !deliverer.lost.is_cancelled());
         state.active = active;
         state.assignment += 1;
         // A fetch under way may have read rows that were just dropped; to take what follows them would break the order.
         state.assigned_during = state.fetch;
         state.failed_during = state.fetch;
-        self.wanted.notify_one();
+        self.shares.room.notify_one();
         dropped
     }
 
@@ -136,11 +151,18 @@ impl KeyLanes {
         state.assignment == 0 || state.active.contains(partition)
     }
 
-    /// Says of running events that their verdicts do not count: their partitions are given away before they have ended.
-    pub(crate) fn revoke(&self, partitions: Partitions) {
-        for running in self.lock().running.values_mut() {
-            running.revoked |= partitions.contains(running.partition);
+    /// Tells the handlers of these partitions to stop: another node waits for them. Says how many run.
+    pub(crate) fn tell(&self, partitions: Partitions) -> usize {
+        let mut state = self.lock();
+        let mut told = 0;
+        for running in state.running.values_mut().filter(|running| partitions.contains(running.partition)) {
+            running.told = true;
+            told += 1;
         }
+        for (_, deliverer) in state.deliverers.iter().filter(|(partition, _)| partitions.contains(**partition)) {
+            deliverer.lost.cancel();
+        }
+        told
     }
 
     /// A fetch begins.
@@ -172,82 +194,112 @@ impl KeyLanes {
         }
     }
 
-    /// How many events there is room for; as long as it is less than half, a fetch is not worth it. None is made for further
-    /// keys while too many are behind.
-    pub(crate) fn room(&self) -> Option<usize> {
+    /// What there is room for, if a fetch is worth it. None is made for further keys while too many are behind, or waited for.
+    pub(crate) fn room(&self) -> Option<Limits> {
+        if self.takes_keys() { self.shares.fetch_room() } else { None }
+    }
+
+    fn takes_keys(&self) -> bool {
         let state = self.lock();
-        let takes = state.queued <= self.capacity / 2 && state.behind.len() < self.most_behind;
-        takes.then(|| self.capacity.saturating_sub(state.queued))
+        state.behind.len() < self.most_behind && state.waited_for.len() < MOST_WAITED_FOR
     }
 
-    /// Waits until the reader may have something to do.
-    pub(crate) async fn wanted(&self) {
-        self.wanted.notified().await;
+    /// Waits until the reader may have something to do, which may want room.
+    pub(crate) async fn wanted(&self, room: bool) {
+        self.shares.freed(room && self.takes_keys()).await;
     }
 
-    /// Queues rows in ascending order of `seq`, and returns those that it has no place for; they are in the table still.
-    pub(crate) fn push(&self, rows: impl IntoIterator<Item = (Row, Past)>, source: Source) -> Vec<i64> {
+    /// Nothing is passed over any more: all of it is read again.
+    pub(crate) fn pass_nothing(&self) {
+        self.lock().waited_for.clear();
+        self.shares.pass_nothing();
+    }
+
+    /// All that was left in the table of a class has been read.
+    pub(crate) fn caught_up(&self, class: Class) {
+        let mut state = self.lock();
+        state.waited_for.retain(|_, waited_for| *waited_for != class);
+        drop(state);
+        self.shares.caught_up(class);
+    }
+
+    /// Queues rows in ascending order of `seq`. Returns those that it has no place for, which are in the table still; and of each class
+    /// that has its share, the lowest row which waits for it there.
+    pub(crate) fn push(
+        &self,
+        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        source: Source,
+    ) -> (Vec<i64>, BTreeMap<Class, i64>) {
         let mut state = self.lock();
         let since = Instant::now();
-        let mut refused = Vec::new();
+        let (mut refused, mut left, mut left_keys) = (Vec::new(), BTreeMap::new(), HashMap::default());
         for (row, past) in rows {
             let seq = row.seq;
-            if !state.take(Item { row: Arc::new(row), path: Path::Cold, since, past }, source, self.per_key) {
-                refused.push(seq);
+            let class = self.shares.class(&row, Path::Cold);
+            let item = Item { row, path: Path::Cold, since, past, class, charge: None, deliverer: None };
+            match state.take(item, source, self.per_key, &self.shares, &mut left_keys) {
+                Taken::Queued => continue,
+                Taken::Refused => {}
+                Taken::WaitsFor(class) => {
+                    left.entry(class).or_insert(seq);
+                }
             }
+            refused.push(seq);
         }
         drop(state);
-        self.items.notify_one();
-        refused
+        self.shares.items.notify_one();
+        (refused, left)
     }
 
     /// The next event; `None` once the lanes are closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
-            let rung = self.items.notified();
             {
                 let mut state = self.lock();
-                if let Some(item) = state.next() {
+                if let Some(mut item) = state.next(&self.deliverer, |class| self.shares.may_begin(class)) {
                     let more = !state.ready.is_empty();
                     let wanted = self.wants(&state, &item);
+                    item.begin(true);
                     drop(state);
                     if more {
-                        self.items.notify_one();
+                        self.shares.items.notify_one();
                     }
                     if wanted {
-                        self.wanted.notify_one();
+                        self.shares.room.notify_one();
                     }
                     return Some(item);
                 }
                 if state.closed && state.queued == 0 {
                     drop(state);
-                    self.items.notify_one();
+                    self.shares.items.notify_one();
                     return None;
                 }
             }
-            rung.await;
+            self.shares.items.notified().await;
         }
     }
 
-    /// Up to `max` of the events that are ready and are `wanted`, of each key one. Others stay where they are, as in
+    /// Up to `max` events of a class that are ready and are `wanted`, of each key one. Others stay where they are, as in
     /// [`Lanes::pop_more`](super::Lanes::pop_more).
-    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+    pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
         while items.len() < max && passed.len() < PASSED_OVER {
-            match state.peek().map(&wanted) {
-                Some(true) => items.extend(state.next()),
-                Some(false) => passed.extend(state.ready.pop_front()),
-                None => break,
+            let Some((number, ready)) = state.pop_ready(class) else { break };
+            if state.item_of(&ready).is_some_and(&wanted) {
+                if let Some(mut item) = state.run(ready, &self.deliverer) {
+                    item.begin(false);
+                    items.push(item);
+                }
+            } else {
+                passed.push((number, ready));
             }
         }
-        for ready in passed.into_iter().rev() {
-            state.ready.push_front(ready);
-        }
+        state.ready.put_back(class, passed);
         let hungry = items.iter().any(|item| self.wants(&state, item));
         drop(state);
         if hungry || !items.is_empty() {
-            self.wanted.notify_one();
+            self.shares.room.notify_one();
         }
         items
     }
@@ -262,14 +314,22 @@ impl KeyLanes {
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Ended {
         let mut state = self.lock();
-        let Some(Running { key: hash, head, revoked, .. }) = state.running.remove(&seq) else {
+        let fails =
+            change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
+        if fails && state.running.get(&seq).is_some_and(|running| running.told) {
+            drop(state);
+            return self.left(seq);
+        }
+        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else {
             return Ended::default();
         };
-        let mut ended = Ended { revoked, dropped: Vec::new() };
-        if let (false, Some(hash), Some(change)) = (revoked, hash, change) {
-            if self.failing.blocks(change) {
+        let mut ended = Ended::default();
+        if let (Some(hash), Some(change)) = (hash, change) {
+            if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
                 state.block(hash, seq).unrecorded += 1;
-                ended.dropped = state.drop_above(hash, seq);
+                if !plants::is("failed_head_drops_nothing") {
+                    ended.dropped = state.drop_above(hash, seq);
+                }
                 state.watched.insert(seq, Watched::Blocks(hash));
                 state.failed_during = state.fetch;
             } else if head {
@@ -285,39 +345,37 @@ impl KeyLanes {
         let (ready, over) = (!state.ready.is_empty(), state.closed && state.queued == 0);
         drop(state);
         if ready || over {
-            self.items.notify_one();
+            self.shares.items.notify_one();
         }
         if !ended.dropped.is_empty() {
-            self.wanted.notify_one();
+            self.shares.room.notify_one();
         }
         ended
     }
 
     /// An event is left in the table as it is, to be read again when its type is: so are those that were waiting behind it in
-    /// memory, which are returned, and nothing of its key is taken that a fetch has read which is under way.
+    /// memory, which are returned. Nothing of its key is taken until [`recorded`](Self::recorded) says that it did not change: a fetch
+    /// leaves out what the registry holds, so all of them have to be released there first, or later ones would overtake them.
     pub(crate) fn left(&self, seq: i64) -> Ended {
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(Running { key: hash, revoked, .. }) = state.running.remove(&seq) else {
-            return Ended::default();
+        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else {
+            return Ended { left: true, dropped: Vec::new() };
         };
-        let mut ended = Ended { revoked, dropped: Vec::new() };
-        if let (false, Some(hash)) = (revoked, hash) {
-            state.block(hash, seq);
-            state.table_answers_for(hash);
-            ended.dropped = state.drop_above(hash, seq);
-        }
-        if !revoked {
-            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
-        }
+        let mut ended = Ended { left: true, dropped: Vec::new() };
         if let Some(hash) = hash {
+            state.block(hash, seq).unrecorded += 1;
+            state.watched.insert(seq, Watched::Frees(hash));
+            ended.dropped = state.drop_above(hash, seq);
             state.released(hash);
+        } else {
+            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
         }
         let over = state.closed && state.queued == 0;
         if over {
-            self.items.notify_one();
+            self.shares.items.notify_one();
         }
-        self.wanted.notify_one();
+        self.shares.room.notify_one();
         ended
     }
 
@@ -334,14 +392,6 @@ impl KeyLanes {
         state.block(hash, seq).unrecorded += 1;
         state.watched.insert(seq, Watched::Blocks(hash));
         state.drop_above(hash, seq)
-    }
-
-    /// That an event which still runs has failed is to be recorded, and that it is done right after: in between, the table
-    /// keeps the rest of its key waiting for it.
-    pub(crate) fn held(&self, seq: i64) {
-        if let Some(running) = self.lock().running.get_mut(&seq) {
-            running.head = true;
-        }
     }
 
     /// These verdicts are recorded, or, if not `true`, never will be. Returns the lowest row whose key the table has more of
@@ -378,7 +428,7 @@ impl KeyLanes {
         }
         if answered {
             // With the next fetch the key is not blocked any more: if it is behind, it may be read.
-            self.wanted.notify_one();
+            self.shares.room.notify_one();
         }
         freed
     }
@@ -391,7 +441,7 @@ impl KeyLanes {
     /// Takes nothing more in; what is queued can still be popped.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.items.notify_one();
+        self.shares.items.notify_one();
     }
 
     /// Closes and throws away what is queued: the table still has it.
@@ -404,7 +454,7 @@ impl KeyLanes {
         }
         let abandoned = std::mem::take(&mut state.queued);
         drop(state);
-        self.items.notify_one();
+        self.shares.items.notify_one();
         abandoned
     }
 }

@@ -1,10 +1,11 @@
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::handle::Path;
+use super::class_queue::ClassQueue;
+use super::{Charge, Class, Shares};
+
+use crate::handle::{Deliverer, Path};
 use crate::ownership::Past;
 use crate::store::Row;
 
@@ -20,43 +21,56 @@ pub(crate) struct Item {
     pub(crate) since: Instant,
     /// What the table knew of earlier deliveries.
     pub(crate) past: Past,
+    pub(crate) class: Class,
+    /// What it takes up; `None` for a copy of one that has a charge.
+    pub(crate) charge: Option<Charge>,
+    /// Who delivers it, if it can be told to stop without the rest of the node.
+    pub(crate) deliverer: Option<Arc<Deliverer>>,
+}
+
+impl Item {
+    /// A worker takes it: as what it is called with, or beside that.
+    pub(super) fn begin(&mut self, is_call: bool) {
+        if let Some(charge) = &mut self.charge {
+            charge.begin(self.class, is_call);
+        }
+    }
 }
 
 /// The two bounded queues between the paths and the workers.
 ///
 /// Workers wait on both at once. While both have work, two hot events are taken for each cold one, so that neither
-/// starves.
+/// starves. Events of a class that has its share of the workers are passed by.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     state: Mutex<State>,
+    shares: Arc<Shares>,
     hot_capacity: usize,
     cold_capacity: usize,
-    /// Rung when there is something to pop, or never will be.
-    items: Notify,
-    /// Rung when half of the cold lane is free again.
-    room: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    hot: VecDeque<Item>,
-    cold: VecDeque<Item>,
+    hot: ClassQueue<Item>,
+    cold: ClassQueue<Item>,
     /// Hot events taken since the last cold one.
     hot_in_a_row: u8,
     closed: bool,
 }
 
 impl State {
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self, may: impl Fn(Class) -> bool + Copy) -> Option<Item> {
+        let take =
+            |queue: &mut ClassQueue<Item>| queue.first(may).and_then(|class| queue.pop(class)).map(|(_, item)| item);
         if self.hot_in_a_row < 2
-            && let Some(item) = self.hot.pop_front()
+            && let Some(item) = take(&mut self.hot)
         {
             self.hot_in_a_row += 1;
             return Some(item);
         }
         self.hot_in_a_row = 0;
-        self.cold.pop_front().or_else(|| {
-            let item = self.hot.pop_front();
+        take(&mut self.cold).or_else(|| {
+            let item = take(&mut self.hot);
             self.hot_in_a_row = u8::from(item.is_some());
             item
         })
@@ -64,107 +78,111 @@ impl State {
 }
 
 impl Lanes {
-    pub(crate) fn new(hot_capacity: usize, cold_capacity: usize) -> Self {
-        Self { state: Mutex::default(), hot_capacity, cold_capacity, items: Notify::new(), room: Notify::new() }
+    pub(crate) fn new(hot_capacity: usize, cold_capacity: usize, shares: Arc<Shares>) -> Self {
+        Self { state: Mutex::default(), shares, hot_capacity, cold_capacity }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a hot event that was committed at `since`; false if the lane is full or closed.
+    /// How workers and memory are divided.
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
+        &self.shares
+    }
+
+    /// Queues a hot event that was committed at `since`; false if there is no room for it, or the lane is closed.
     pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
+        let class = self.shares.class(&row, Path::Hot);
         let mut state = self.lock();
-        if state.closed || state.hot.len() >= self.hot_capacity {
+        let free = self.hot_capacity.saturating_sub(state.hot.len());
+        if state.closed || !self.shares.may_wait_hot(class, state.hot.len_of(class), free) {
             return false;
         }
-        state.hot.push_back(Item { row, path: Path::Hot, since, past: Past::Clean });
+        let charge = Some(Charge::new(&self.shares, class, &row, false));
+        state.hot.push(class, Item { row, path: Path::Hot, since, past: Past::Clean, class, charge, deliverer: None });
         drop(state);
-        self.items.notify_one();
+        self.shares.items.notify_one();
         true
     }
 
-    /// Queues cold events, no more than [`cold_room`](Self::cold_room) said; false if the lane is closed.
-    pub(crate) fn push_cold(&self, rows: impl IntoIterator<Item = (Row, Past)>) -> bool {
+    /// Queues cold events, no more than [there was room for](Shares::fetch_room). Returns those that are left to the table, with their
+    /// class, since that has its share of the memory or is passed over; `reading` is the class that is read by itself. `None` if the
+    /// lane is closed.
+    pub(crate) fn push_cold(
+        &self,
+        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        reading: Option<Class>,
+    ) -> Option<Vec<(Arc<Row>, Class)>> {
+        let since = Instant::now();
+        let mut refused = Vec::new();
         let mut state = self.lock();
         if state.closed {
-            return false;
+            return None;
         }
-        let since = Instant::now();
-        let item = |(row, past)| Item { row: Arc::new(row), path: Path::Cold, since, past };
-        state.cold.extend(rows.into_iter().map(item));
+        for (row, past) in rows {
+            let class = self.shares.class(&row, Path::Cold);
+            let passed = self.shares.is_passed(class) && reading != Some(class);
+            if passed || !self.shares.may_wait(class) {
+                refused.push((row, class));
+                continue;
+            }
+            let charge = Some(Charge::new(&self.shares, class, &row, true));
+            state.cold.push(class, Item { row, path: Path::Cold, since, past, class, charge, deliverer: None });
+        }
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
-        self.items.notify_one();
-        true
+        self.shares.items.notify_one();
+        Some(refused)
     }
 
     /// The next event; `None` once the lanes are closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
-            let rung = self.items.notified();
             {
                 let mut state = self.lock();
-                if let Some(item) = state.next() {
+                if let Some(mut item) = state.next(|class| self.shares.may_begin(class)) {
                     let more = !(state.hot.is_empty() && state.cold.is_empty());
-                    let freed = item.path == Path::Cold && state.cold.len() == self.cold_capacity / 2;
+                    // Within the lock: the next worker has to know that this one is busy.
+                    item.begin(true);
                     drop(state);
                     // Each worker that finds work wakes the next one: a push rings once, however much it brings.
                     if more {
-                        self.items.notify_one();
-                    }
-                    if freed {
-                        self.room.notify_one();
+                        self.shares.items.notify_one();
                     }
                     return Some(item);
                 }
-                if state.closed {
+                if state.closed && state.hot.is_empty() && state.cold.is_empty() {
                     drop(state);
-                    self.items.notify_one();
+                    self.shares.items.notify_one();
                     return None;
                 }
             }
-            rung.await;
+            self.shares.items.notified().await;
         }
     }
 
-    /// Up to `max` of the events that would be next and are `wanted`. Others stay where they are; after a number of them that
+    /// Up to `max` events of a class that would be next and are `wanted`. Others stay where they are; after a number of them that
     /// is no more worth the time than the rest of a batch would be, the search ends.
-    pub(crate) fn pop_more(&self, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+    pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
         let state = &mut *state;
-        let queued = state.cold.len();
         let mut items = Vec::new();
-        for lane in [&mut state.hot, &mut state.cold] {
+        for queue in [&mut state.hot, &mut state.cold] {
             let mut passed = Vec::new();
             while items.len() < max && passed.len() < PASSED_OVER {
-                match lane.pop_front() {
-                    Some(item) if wanted(&item) => items.push(item),
+                match queue.pop(class) {
+                    Some((_, mut item)) if wanted(&item) => {
+                        item.begin(false);
+                        items.push(item);
+                    }
                     Some(item) => passed.push(item),
                     None => break,
                 }
             }
-            for item in passed.into_iter().rev() {
-                lane.push_front(item);
-            }
-        }
-        let half = self.cold_capacity / 2;
-        if queued > half && state.cold.len() <= half {
-            self.room.notify_one();
+            queue.put_back(class, passed);
         }
         items
-    }
-
-    /// Waits until at least half of the cold lane is free and returns how many slots are.
-    pub(crate) async fn cold_room(&self) -> usize {
-        loop {
-            let rung = self.room.notified();
-            let queued = self.lock().cold.len();
-            if queued <= self.cold_capacity / 2 {
-                return self.cold_capacity - queued;
-            }
-            rung.await;
-        }
     }
 
     /// How many events wait in the hot and in the cold lane.
@@ -176,7 +194,7 @@ impl Lanes {
     /// Takes nothing more in; what is queued can still be popped.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.items.notify_one();
+        self.shares.items.notify_one();
     }
 
     /// Closes and throws away what is queued: the table still has it.
@@ -187,7 +205,95 @@ impl Lanes {
         state.hot.clear();
         state.cold.clear();
         drop(state);
-        self.items.notify_one();
+        self.shares.items.notify_one();
         abandoned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::event::Envelope;
+    use crate::queue::{Classes, Limits};
+    use crate::write::NewRow;
+
+    const CAPACITY: usize = 100;
+
+    fn lanes() -> Arc<Lanes> {
+        let most = Limits { rows: CAPACITY, bytes: usize::MAX };
+        Arc::new(Lanes::new(CAPACITY, CAPACITY, Arc::new(Shares::new(Classes::one(), CAPACITY, most))))
+    }
+
+    fn row(seq: i64) -> Row {
+        let event = Envelope::json("t", "{}").expect("valid");
+        Row::fresh(&NewRow::new(event), seq, Timestamp::from_micros(0))
+    }
+
+    fn push(lanes: &Lanes, path: Path, seqs: std::ops::Range<i64>) {
+        match path {
+            Path::Hot => assert!(seqs.map(row).all(|row| lanes.push_hot(Arc::new(row), Instant::now()))),
+            Path::Cold => {
+                let refused = lanes.push_cold(seqs.map(|seq| (Arc::new(row(seq)), Past::Clean)), None);
+                assert_eq!(refused.map(|rows| rows.len()), Some(0));
+            }
+        }
+    }
+
+    /// The paths of the next events, as a letter each.
+    async fn next(lanes: &Lanes, count: usize) -> String {
+        let mut paths = String::new();
+        for _ in 0..count {
+            let item = timeout(Duration::from_secs(1), lanes.pop()).await.expect("there is one").expect("it is open");
+            paths.push(if item.path == Path::Hot { 'H' } else { 'C' });
+        }
+        paths
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_hot_events_are_taken_for_each_cold_one_and_neither_lane_starves() {
+        let lanes = lanes();
+        push(&lanes, Path::Hot, 0..6);
+        push(&lanes, Path::Cold, 6..12);
+        assert_eq!(next(&lanes, 9).await, "HHCHHCHHC");
+        assert_eq!(next(&lanes, 3).await, "CCC", "a lane alone has all the turns");
+        // However much the one is filled up, the other has its turn.
+        for round in 0..5 {
+            let first = 100 + round * 10;
+            push(&lanes, Path::Hot, first..first + 4);
+            push(&lanes, Path::Cold, first + 4..first + 6);
+            assert_eq!(next(&lanes, 6).await, "HHCHHC");
+        }
+        push(&lanes, Path::Hot, 200..203);
+        assert_eq!(next(&lanes, 3).await, "HHH");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_waits_on_both_lanes() {
+        for path in [Path::Hot, Path::Cold] {
+            let lanes = lanes();
+            let (taken, ()) = tokio::join!(next(&lanes, 2), async {
+                for seq in 0..2 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    push(&lanes, path, seq..seq + 1);
+                }
+            });
+            assert_eq!(taken, if path == Path::Hot { "HH" } else { "CC" });
+        }
+    }
+
+    /// One push of many events wakes every worker that waits: each wakes the next.
+    #[tokio::test(start_paused = true)]
+    async fn a_push_of_many_wakes_all_who_wait() {
+        for path in [Path::Hot, Path::Cold] {
+            let lanes = lanes();
+            let (first, second, third, ()) =
+                tokio::join!(next(&lanes, 1), next(&lanes, 1), next(&lanes, 1), async { push(&lanes, path, 0..3) });
+            assert_eq!([first, second, third].concat().len(), 3);
+        }
     }
 }

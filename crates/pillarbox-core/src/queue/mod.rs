@@ -2,13 +2,17 @@
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
+mod class_queue;
 mod feed;
 mod herald;
 mod intake;
 mod keys;
 mod lanes;
 mod registry;
+mod reported;
+mod shares;
 mod surplus;
+mod unverified;
 
 pub(crate) use feed::Feed;
 pub(crate) use herald::Herald;
@@ -16,4 +20,7 @@ pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keys::{KeyLanes, Refill, Source};
 pub(crate) use lanes::{Item, Lanes};
 pub(crate) use registry::{Registry, Taken};
+pub(crate) use reported::Reported;
+pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
 pub(crate) use surplus::Surplus;
+pub(crate) use unverified::Unverified;

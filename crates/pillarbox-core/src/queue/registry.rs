@@ -1,10 +1,14 @@
+use std::collections::hash_map::Entry::Occupied;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use foldhash::HashMap;
+use crate::hash::HashMap;
 use tokio::time::Instant;
 
+use crate::event::EventId;
 use crate::ownership::Partitions;
+use crate::plants;
+use crate::store::RowId;
 
 /// Rows settled while one fetch is under way that are remembered, before that fetch is called off instead.
 const MAX_SETTLED_DURING_FETCH: usize = 100_000;
@@ -24,7 +28,7 @@ const MAX_SHUNNED: usize = MAX_EXCLUDED / 2;
 ///
 /// Three races decide its shape.
 ///
-/// *Hot against cold.* Between a commit and the call of `committed`, the cold path may find the row, deliver and settle
+/// *Hot against cold.* Between a commit and the call of `notify_committed`, the cold path may find the row, deliver and settle
 /// it. So a write announces its rows, whoever comes first turns "announced" into "held", and the other finds nothing
 /// left to take.
 ///
@@ -49,14 +53,20 @@ struct Entries {
     shunned: HashMap<i64, Instant>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     /// Written here, not known to be committed.
     Announced,
     /// Queued, running or waiting to be settled.
-    Held { timed: bool, partition: u8 },
+    Held { timed: bool, partition: u8, event_id: EventId, handler: Option<Box<str>> },
     /// Settled since the fetch under way began.
     Settled,
+}
+
+impl Entry {
+    fn held(row: RowId, timed: bool, partition: u8) -> Self {
+        Self::Held { timed, partition, event_id: row.event_id, handler: row.handler }
+    }
 }
 
 /// What became of a row that was to be taken for the hot path.
@@ -95,15 +105,22 @@ impl Registry {
     }
 
     /// Takes an announced row for the hot path, unless the cold path has taken it already.
-    pub(crate) fn take_announced(&self, seq: i64) -> Taken {
-        match self.lock().rows.get_mut(&seq) {
+    pub(crate) fn take_announced(&self, row: RowId) -> Taken {
+        match self.lock().rows.get_mut(&row.seq) {
             Some(entry @ Entry::Announced) => {
-                *entry = Entry::Held { timed: false, partition: 0 };
+                *entry = Entry::held(row, false, 0);
                 Taken::Now
             }
+            Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => Taken::Now,
             Some(Entry::Held { .. } | Entry::Settled) => Taken::Before,
             None => Taken::Unknown,
         }
+    }
+
+    /// Whether any of these rows was announced, and neither path has taken it.
+    pub(crate) fn is_announced(&self, seqs: &[i64]) -> bool {
+        let entries = self.lock();
+        seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
     }
 
     /// Gives up rows that were held: they are settled, or left to the table.
@@ -155,16 +172,24 @@ impl Registry {
     }
 
     /// The rows that are held.
-    pub(crate) fn held_rows(&self) -> Vec<i64> {
+    pub(crate) fn held_rows(&self) -> Vec<RowId> {
         let entries = self.lock();
-        let held = entries.rows.iter().filter(|(_, entry)| matches!(entry, Entry::Held { .. }));
-        held.map(|(seq, _)| *seq).collect()
+        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Held { event_id, handler, .. } => {
+                Some(RowId { seq: *seq, event_id: event_id.clone(), handler: handler.clone() })
+            }
+            Entry::Announced | Entry::Settled => None,
+        });
+        held.collect()
     }
 
-    /// How many rows of these partitions are held.
-    pub(crate) fn held_of(&self, partitions: Partitions) -> usize {
-        let held = |entry: &&Entry| matches!(entry, Entry::Held { partition, .. } if partitions.contains(*partition));
-        self.lock().rows.values().filter(held).count()
+    /// The partitions of which rows are held.
+    pub(crate) fn busy(&self) -> Partitions {
+        let partition = |entry: &Entry| match entry {
+            Entry::Held { partition, .. } => Some(*partition),
+            Entry::Announced | Entry::Settled => None,
+        };
+        self.lock().rows.values().filter_map(partition).collect()
     }
 
     /// How many rows are held.
@@ -209,6 +234,9 @@ impl Sight<'_> {
         });
         let mut held: Vec<i64> = held.collect();
         drop(entries);
+        if plants::is("claim_forgets_its_exclusions") {
+            held.clear();
+        }
         // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
         // would meet first.
         let room = MAX_EXCLUDED - shunned.len();
@@ -223,18 +251,28 @@ impl Sight<'_> {
     /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
     ///
     /// A row comes with whether it has a due time, and with its partition.
-    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (i64, bool, u8)>) -> Vec<bool> {
+    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (RowId, bool, u8)>) -> Vec<bool> {
         let mut entries = self.registry.lock();
         let called_off = entries.called_off;
-        let take = |(seq, timed, partition)| match entries.rows.get(&seq) {
+        let take = |(row, timed, partition): (RowId, bool, u8)| match entries.rows.entry(row.seq) {
             _ if called_off => false,
-            Some(Entry::Held { .. } | Entry::Settled) => false,
-            None | Some(Entry::Announced) => {
-                entries.rows.insert(seq, Entry::Held { timed, partition });
+            Occupied(known) if is_admitted_by_a_plant(known.get()) => true,
+            Occupied(known) if *known.get() != Entry::Announced => false,
+            place => {
+                place.insert_entry(Entry::held(row, timed, partition));
                 true
             }
         };
         rows.into_iter().map(take).collect()
+    }
+}
+
+/// A bug for the simulation to find: a row that is in memory, or was settled, is taken once more.
+fn is_admitted_by_a_plant(known: &Entry) -> bool {
+    match known {
+        Entry::Held { .. } => plants::is("claim_forgets_its_exclusions"),
+        Entry::Settled => plants::is("fetch_revives_what_was_settled"),
+        Entry::Announced => false,
     }
 }
 
@@ -256,16 +294,20 @@ impl Drop for Sight<'_> {
 mod tests {
     use super::*;
 
+    fn row(seq: i64) -> RowId {
+        RowId { seq, event_id: EventId::from_stored("event"), handler: None }
+    }
+
     #[test]
     fn a_row_taken_by_the_cold_path_is_lost_to_the_hot_path() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert_eq!(registry.sight().admit([(1, false, 0), (3, true, 0)]), [true, true]);
-        assert_eq!(registry.take_announced(1), Taken::Before);
+        assert_eq!(registry.sight().admit([(row(1), false, 0), (row(3), true, 0)]), [true, true]);
+        assert_eq!(registry.take_announced(row(1)), Taken::Before);
         registry.release([1]);
-        assert_eq!(registry.take_announced(1), Taken::Unknown, "not even after it was settled");
-        assert_eq!(registry.take_announced(2), Taken::Now);
-        assert_eq!(registry.sight().admit([(2, false, 0)]), [false], "and the other way round");
+        assert_eq!(registry.take_announced(row(1)), Taken::Unknown, "not even after it was settled");
+        assert_eq!(registry.take_announced(row(2)), Taken::Now);
+        assert_eq!(registry.sight().admit([(row(2), false, 0)]), [false], "and the other way round");
     }
 
     #[test]
@@ -273,11 +315,11 @@ mod tests {
         let registry = Registry::default();
         registry.announce([1]);
         let sight = registry.sight();
-        assert_eq!(registry.take_announced(1), Taken::Now);
+        assert_eq!(registry.take_announced(row(1)), Taken::Now);
         registry.release([1]);
-        assert_eq!(sight.admit([(1, false, 0)]), [false]);
+        assert_eq!(sight.admit([(row(1), false, 0)]), [false]);
         drop(sight);
-        assert_eq!(registry.sight().admit([(1, false, 0)]), [true], "a later fetch sees what is true then");
+        assert_eq!(registry.sight().admit([(row(1), false, 0)]), [true], "a later fetch sees what is true then");
     }
 
     #[test]
@@ -285,7 +327,7 @@ mod tests {
         let registry = Registry::default();
         let sight = registry.sight();
         registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
-        assert_eq!(sight.admit([(-1, false, 0)]), [false]);
+        assert_eq!(sight.admit([(row(-1), false, 0)]), [false]);
         drop(sight);
         assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
     }
@@ -294,21 +336,21 @@ mod tests {
     fn forgetting_leaves_held_rows_alone() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert_eq!(registry.take_announced(1), Taken::Now);
+        assert_eq!(registry.take_announced(row(1)), Taken::Now);
         registry.forget(&[1, 2]);
         assert_eq!(registry.held(), 1);
-        assert_eq!(registry.take_announced(2), Taken::Unknown);
+        assert_eq!(registry.take_announced(row(2)), Taken::Unknown);
         registry.announce([3]);
         registry.clear();
         assert_eq!(registry.held(), 0);
-        assert_eq!(registry.take_announced(3), Taken::Unknown, "another node may have delivered it since");
+        assert_eq!(registry.take_announced(row(3)), Taken::Unknown, "another node may have delivered it since");
     }
 
     #[test]
     fn the_list_of_excluded_rows_is_bounded_and_begins_with_the_lowest() {
         let registry = Registry::default();
         let rows = i64::try_from(MAX_EXCLUDED).expect("small");
-        registry.sight().admit((0..rows * 2).rev().map(|seq| (seq, false, 0)));
+        registry.sight().admit((0..rows * 2).rev().map(|seq| (row(seq), false, 0)));
         let mut excluded = registry.sight().exclude(i64::MIN);
         excluded.sort_unstable();
         assert_eq!(excluded, (0..rows).collect::<Vec<_>>());
@@ -317,7 +359,7 @@ mod tests {
     #[test]
     fn only_rows_with_a_due_time_are_left_out_of_a_running_sweep() {
         let registry = Registry::default();
-        registry.sight().admit([(1, false, 0), (2, true, 0)]);
+        registry.sight().admit([(row(1), false, 0), (row(2), true, 0)]);
         let sight = registry.sight();
         assert_eq!(sight.exclude(i64::MAX), [2]);
         assert_eq!(sight.exclude(i64::MIN).len(), 2);
@@ -331,7 +373,7 @@ mod tests {
         let shunned = (0_i64..).take(2 * MAX_SHUNNED).filter(|seq| registry.shun(*seq, now, hour)).count();
         assert!(shunned <= MAX_SHUNNED, "{shunned}");
         assert!(registry.shun(-1, now + 2 * hour, hour), "what is over makes room");
-        registry.sight().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (seq, false, 0)));
+        registry.sight().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (row(seq), false, 0)));
         assert!(registry.sight().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
         registry.clear();
         assert!(registry.sight().exclude(0).is_empty());

@@ -6,34 +6,36 @@ use super::Registry;
 use crate::claim::Lookout;
 use crate::clock::Random;
 use crate::ownership::NodeId;
+use crate::plants;
 use crate::retry::Pause;
-use crate::store::Store;
+use crate::store::{RowId, Store};
 
 /// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
 const MAX_ROWS: usize = 100_000;
 /// Rows given back by one statement.
 const BATCH: usize = 5_000;
 
-/// Rows that are this node's own in the table and that it does not deliver now: they found the hot lane full, their type is held
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot lane full, their class has its share of the memory, their type is held
 /// back, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
 /// that this node claimed again meanwhile would be given away under its hands.
 #[derive(Debug, Default)]
 pub(crate) struct Surplus {
-    rows: Mutex<Vec<i64>>,
+    /// Each with whether this node looks for it when it is given back.
+    rows: Mutex<Vec<(RowId, bool)>>,
     bell: Notify,
 }
 
 impl Surplus {
-    fn lock(&self) -> MutexGuard<'_, Vec<i64>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(RowId, bool)>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is room to remember a row that is to be given back.
-    pub(crate) fn push(&self, seq: i64) -> bool {
+    /// Whether there is room to remember a row that is to be given back; `wanted` says that this node looks for it then.
+    pub(crate) fn push(&self, row: RowId, wanted: bool) -> bool {
         let mut rows = self.lock();
         let has_room = rows.len() < MAX_ROWS;
         if has_room {
-            rows.push(seq);
+            rows.push((row, wanted));
         }
         drop(rows);
         self.bell.notify_one();
@@ -56,11 +58,16 @@ impl Surplus {
     ) {
         let mut pause = Pause::default();
         loop {
-            let rows: Vec<i64> = self.lock().iter().copied().take(BATCH).collect();
-            let Some(lowest) = rows.iter().min() else {
+            let given: Vec<(RowId, bool)> = self.lock().iter().take(BATCH).cloned().collect();
+            if given.is_empty() {
                 self.bell.notified().await;
                 continue;
-            };
+            }
+            let lowest = given.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
+            let rows: Vec<RowId> = given.into_iter().map(|(row, _)| row).collect();
+            if plants::is("given_back_row_is_forgotten_first") {
+                registry.release(rows.iter().map(|row| row.seq));
+            }
             match store.release(node, &rows).await {
                 Ok(()) => {
                     pause.is_over();
@@ -69,8 +76,10 @@ impl Surplus {
                     let given = rows.len().min(left.len());
                     left.drain(..given);
                     drop(left);
-                    registry.release(rows.iter().copied());
-                    lookout.wake_for(*lowest);
+                    registry.release(rows.iter().map(|row| row.seq));
+                    if let Some(lowest) = lowest {
+                        lookout.wake_for(lowest);
+                    }
                 }
                 Err(error) => {
                     if pause.is_first() {

@@ -35,15 +35,19 @@ pub(super) fn check_span(base: Duration, cap: Duration) -> Result<(), ConfigErro
     check_pause("retry.base", base)
 }
 
-/// `min(cap, base · 2^(n-1))`, then multiplied by a uniform factor from `[0.5, 1.5)` and capped again.
+/// `min(cap, base · m^(n-1))` with the multiplier `m`, then multiplied by a uniform factor from `[0.5, 1.5)` and capped again.
 ///
-/// The factor keeps events that failed together from being retried together. Default: base 200 ms, cap 60 s.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The random factor keeps events that failed together from being retried together. Default: base 200 ms, multiplier 2, cap 60 s.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialBackoff {
     base: Duration,
     cap: Duration,
+    multiplier: f64,
     spread: bool,
 }
+
+const DOUBLING: f64 = 2.0;
+const MAX_MULTIPLIER: f64 = 1000.0;
 
 impl ExponentialBackoff {
     /// A backoff that starts at `base` and never exceeds `cap`.
@@ -52,17 +56,30 @@ impl ExponentialBackoff {
     /// When either is zero, the base exceeds the cap, or the cap exceeds 365 days.
     pub fn new(base: Duration, cap: Duration) -> Result<Self, ConfigError> {
         check_span(base, cap)?;
-        Ok(Self { base, cap, spread: true })
+        Ok(Self::constant(base, cap))
     }
 }
 
 impl ExponentialBackoff {
     /// For values that are known to be valid.
     pub(super) const fn constant(base: Duration, cap: Duration) -> Self {
-        Self { base, cap, spread: true }
+        Self { base, cap, multiplier: DOUBLING, spread: true }
     }
 
-    /// The same without the random factor: `min(cap, base · 2^(n-1))`, as a base for [`JitteredBackoff`](super::JitteredBackoff).
+    /// The same backoff with another multiplier than 2.
+    ///
+    /// # Errors
+    /// When it is below 1 or above 1000, or is no number.
+    pub fn with_multiplier(mut self, multiplier: f64) -> Result<Self, ConfigError> {
+        if !(1.0..=MAX_MULTIPLIER).contains(&multiplier) {
+            let remedy = format!("set a number from 1 to {MAX_MULTIPLIER}");
+            return Err(ConfigError::new("retry.multiplier", format!("is {multiplier}"), remedy));
+        }
+        self.multiplier = multiplier;
+        Ok(self)
+    }
+
+    /// The same without the random factor: `min(cap, base · m^(n-1))`, as a base for [`JitteredBackoff`](super::JitteredBackoff).
     #[must_use]
     pub const fn without_jitter(mut self) -> Self {
         self.spread = false;
@@ -78,11 +95,19 @@ impl Default for ExponentialBackoff {
 
 impl RetryPolicy for ExponentialBackoff {
     fn delay(&self, failures: u32, random: &dyn Random) -> Duration {
-        let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
-        // 2^doublings as a saturating multiplication; past the cap the factor no longer matters.
-        let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-        let delay = self.base.saturating_mul(factor).min(self.cap);
-        if self.spread { delay.mul_f64(0.5 + random.next_f64()).min(self.cap) } else { delay }
+        let Some(steps) = failures.checked_sub(1) else { return Duration::ZERO };
+        let (base, cap) = (self.base.as_secs_f64(), self.cap.as_secs_f64());
+        // The power may be infinite, which is past the cap.
+        let delay = (base * self.multiplier.powi(i32::try_from(steps).unwrap_or(i32::MAX))).min(cap);
+        let delay = if self.spread { delay * (0.5 + random.next_f64()) } else { delay };
+        // `Duration::from_secs_f64` would take longer than all the rest.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "twice the cap at most, and rounded"
+        )]
+        let nanos = (delay * 1e9 + 0.5) as u64;
+        Duration::from_nanos(nanos).min(self.cap)
     }
 }
 
@@ -112,6 +137,25 @@ mod tests {
         let table = [(0, 0), (1, 200), (2, 400), (3, 800), (8, 25_600), (9, 51_200), (10, 60_000), (100, 60_000)];
         for (failures, expected) in table {
             assert_eq!(policy.delay(failures, &MIDDLE), millis(expected), "failure {failures}");
+        }
+    }
+
+    #[test]
+    fn another_multiplier_grows_the_pauses_by_it() {
+        let backoff = |multiplier| {
+            let plain = ExponentialBackoff::new(millis(100), millis(5_000)).expect("valid").without_jitter();
+            plain.with_multiplier(multiplier)
+        };
+        for (multiplier, delays) in
+            [(1.0, [100, 100, 100, 100]), (1.5, [100, 150, 225, 5_000]), (3.0, [100, 300, 900, 5_000])]
+        {
+            let policy = backoff(multiplier).expect("valid");
+            for (failures, expected) in [1, 2, 3, if multiplier > 1.0 { u32::MAX } else { 4 }].into_iter().zip(delays) {
+                assert_eq!(policy.delay(failures, &LOW), millis(expected), "{multiplier}, failure {failures}");
+            }
+        }
+        for multiplier in [0.99, 0.0, -2.0, 1000.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(backoff(multiplier).map_err(|error| error.field()), Err("retry.multiplier"), "{multiplier}");
         }
     }
 

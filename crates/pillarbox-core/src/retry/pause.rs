@@ -33,3 +33,34 @@ impl Pause {
         std::mem::take(&mut self.failures) > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Chance(u64);
+    impl Random for Chance {
+        fn next_u64(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn an_interval_is_shortened_by_up_to_a_quarter_and_never_lengthened() {
+        let second = Duration::from_secs(1);
+        let at = |chance| jittered(second, &Chance(chance)).as_millis();
+        assert_eq!((at(0), at(1 << 63)), (750, 875));
+        assert!(jittered(second, &Chance(u64::MAX)) <= second && at(u64::MAX) >= 999);
+    }
+
+    #[test]
+    fn pauses_grow_from_50_ms_to_5_s_and_begin_anew_after_a_success() {
+        let (mut pause, middle) = (Pause::default(), Chance(1 << 63));
+        assert!(pause.is_first() && !pause.is_over());
+        let pauses: Vec<_> = (0..9).map(|_| pause.next(&middle).as_millis()).collect();
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert!(!pause.is_first() && pause.is_over());
+        assert_eq!(pause.next(&middle), Duration::from_millis(50));
+    }
+}

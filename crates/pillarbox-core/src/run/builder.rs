@@ -2,27 +2,26 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use tracing::Span;
 
 use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
 use super::outbox::Writing;
-use super::supervisor::{Handling, Membership, Supervisor};
+use super::supervisor::{Handling, Supervisor};
 use super::{Config, FailingHead, FailingKey, Gate, Outbox, Shared};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::context::ContextProvider;
 use crate::error::{ConfigError, StartError};
 use crate::event::Stamp;
 use crate::handle::{
-    DuplicateHandler, EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, Register, Registration,
-    Route, Unroutable, check_id, on, on_all, on_batch, on_type,
+    DuplicateHandler, EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Register,
+    Registration, Route, Unroutable, check_id, on, on_all, on_batch, on_type,
 };
 use crate::maintain::{Purger, Task};
 use crate::ownership::NodeName;
 use crate::queue::HotPath;
 use crate::retry::{Retry, RetryPolicy};
 use crate::store::{Purgeable, Store};
-use crate::write::{FanOut, WriterHook, WriterHooks};
+use crate::write::{FanOut, Recipient, WriterHook, WriterHooks};
 
 /// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
 /// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder.
@@ -180,7 +179,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
     }
 
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
-    /// name, a retry policy or a fallback of its own.
+    /// name, a retry policy, a fallback or an observer of its own.
     pub fn handler(self, handler: impl Register) -> Self {
         self.add(handler.register())
     }
@@ -223,10 +222,16 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.add(on_all(handler))
     }
 
-    /// What runs once before an event would be given up, for handlers that have no fallback of their own. Default: nothing,
+    /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
     /// the event goes DEAD. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
         self.handling.router.set_fallback(fallback);
+        self
+    }
+
+    /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. See [`OnDead`].
+    pub fn on_dead(mut self, observer: impl OnDead) -> Self {
+        self.handling.router.set_on_dead(observer);
         self
     }
 
@@ -261,21 +266,48 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// Replaces all settings at once.
+    /// Replaces all settings at once. [`start`](Self::start) refuses one that was changed and that the mode
+    /// [lacks](Config::validate_for).
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Events waiting in memory after being read from the table. Default 1000.
+    /// Events waiting in memory after being read from the table. Default 4000.
     pub fn cold_capacity(mut self, events: usize) -> Self {
         self.config.dispatch.cold_capacity = events;
         self
     }
 
-    /// What becomes of an event that no handler takes. Default: DEAD.
+    /// Bytes of payload in memory, of events that wait and of events that are being handled. Default 64 MiB.
+    pub fn payload_memory(mut self, bytes: usize) -> Self {
+        self.config.dispatch.payload_memory = bytes;
+        self
+    }
+
+    /// The fate of an event that no handler takes. Default: it stays pending and is looked at again every 30 seconds; see
+    /// [`Unroutable`].
     pub fn unroutable(mut self, policy: Unroutable) -> Self {
         self.config.dispatch.unroutable = policy;
+        self
+    }
+
+    /// The age at which an event that no handler takes goes DEAD. `None`: it never does. Default one day.
+    pub fn unroutable_dead_after(mut self, age: impl Into<Option<Duration>>) -> Self {
+        self.config.dispatch.unroutable_dead_after = age.into();
+        self
+    }
+
+    /// How long a call of a handler may take, for handlers that do not [say](Registration::timeout). Then it is dropped, and
+    /// the attempt has failed. `None`: for ever. Default 5 minutes.
+    pub fn handler_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.dispatch.handler_timeout = timeout.into();
+        self
+    }
+
+    /// A call that runs longer is named in the log; if all workers are in such calls, the outbox is not ready. Default 60 s.
+    pub fn slow_after(mut self, time: Duration) -> Self {
+        self.config.dispatch.slow_after = time;
         self
     }
 
@@ -330,7 +362,8 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How long queued and running events may take to finish at shutdown. Default 5 s.
+    /// How long queued and running events may take to finish at shutdown. In mode `partitioned`, also how long a handler may run
+    /// while another node waits for its partition before it is [told](crate::handle::Delivery::cancelled). Default 5 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown.drain_timeout = timeout;
         self
@@ -362,6 +395,9 @@ impl<K: Deliverer> OutboxBuilder<K> {
 
     /// Checks the settings and the schema, registers the node and starts delivering, or waits as a standby.
     ///
+    /// Where another transaction holds the lock that nodes take to join, it waits for that for about two minutes, and says so in the
+    /// log.
+    ///
     /// # Errors
     /// A setting, the handlers, the schema or the database; nothing is left running then.
     pub async fn start(mut self) -> Result<Outbox, StartError> {
@@ -375,7 +411,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
         }
         if self.handling.router.is_empty() {
             let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
-            return Err(ConfigError::new("handlers", "are missing: every event would go DEAD", remedy).into());
+            return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
         }
         self.store.check().await?;
         K::adjust(&mut self.config);
@@ -399,10 +435,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
             self.span,
         ));
         let supervisor = Supervisor::new(&shared, K::MODE, self.config, self.handling, self.random);
-        let sent = Instant::now();
-        let node = supervisor.join().await?;
-        let membership = Membership { node, sent };
-        let acquired = supervisor.acquire(&membership).await?;
+        let (membership, acquired) = supervisor.enter().await?;
         Ok(Outbox::launch(shared, supervisor, membership, acquired))
     }
 }
@@ -414,7 +447,7 @@ impl<K: Parallel> OutboxBuilder<K> {
         self
     }
 
-    /// Handlers running at once. Default 4.
+    /// Handlers running at once. Default 8.
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.dispatch.workers = workers;
         self
@@ -422,7 +455,7 @@ impl<K: Parallel> OutboxBuilder<K> {
 }
 
 impl<K: Remembering> OutboxBuilder<K> {
-    /// Events waiting in memory after their commit. Default 1000.
+    /// Events waiting in memory after their commit. Default 2000.
     pub fn hot_capacity(mut self, events: usize) -> Self {
         self.config.dispatch.hot_capacity = events;
         self
@@ -464,9 +497,24 @@ impl OutboxBuilder<WriterOnly> {
         let route = route.into();
         for id in ids {
             if self.check(check_id(id).map_err(BuildError::Config)).is_some() {
-                let added = self.fan_out.add(&route, id.into());
+                let added = self.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
                 self.check(added.map_err(BuildError::Handlers));
             }
+        }
+        self
+    }
+
+    /// Writes the events of a named handler once for it, as [`handled_by`](Self::handled_by) does, if it
+    /// [accepts](Registration::accepts) them. The handler is not called here, and one without a name changes nothing: so a
+    /// program can register the same handlers in every mode.
+    pub fn handler(mut self, handler: impl Register) -> Self {
+        let registration = handler.register();
+        if self.check(registration.check().map_err(BuildError::Config)).is_none() {
+            return self;
+        }
+        if let Registration { route: Some(route), id: Some(id), accepts, .. } = registration {
+            let added = self.fan_out.add(&route, Recipient { id, accepts });
+            self.check(added.map_err(BuildError::Handlers));
         }
         self
     }

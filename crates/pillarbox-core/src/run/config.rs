@@ -34,7 +34,7 @@ pub struct Config {
 /// Reading the table.
 #[derive(Debug, Clone)]
 pub struct ClaimConfig {
-    /// Rows read at once, 1 to 10,000. Default 1000. Lower it when payloads are large and memory is short.
+    /// Rows read at once, 1 to 10,000. Default 1000. Large payloads are bounded by `dispatch.payload_memory`.
     pub batch: usize,
     /// Pause between looks while there is work, 1 ms to `max_interval`. Default 50 ms. Looks that are asked for (a write,
     /// a due time, a full batch) do not wait for it.
@@ -53,20 +53,44 @@ impl Default for ClaimConfig {
 /// Calling handlers.
 #[derive(Debug, Clone)]
 pub struct DispatchConfig {
-    /// Handlers running at once, 1 to 10,000. Default 4. Raise it for handlers that wait on other services.
+    /// Handlers running at once, 1 to 10,000. Default 8. Raise it for handlers that wait on other services. Where there are several
+    /// handlers, none has more than half of them, rounded up, so that one that does not answer stops no other.
     pub workers: usize,
-    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 1000. Beyond it events wait in the table.
+    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 2000. Beyond it events wait in the table.
     pub hot_capacity: usize,
-    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 2000: enough that reading goes on
-    /// while they are delivered.
+    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 4000: enough that reading goes on
+    /// while they are delivered, with the half that each handler has at most where there are several.
     pub cold_capacity: usize,
-    /// What becomes of an event that no handler takes. Default: DEAD.
+    /// Bytes of payload in memory, of events that wait and of events that are being handled, at least 1 KiB. Default 64 MiB. Beyond it
+    /// events wait in the table; a single one always gets through.
+    pub payload_memory: usize,
+    /// The fate of an event that no handler takes. Default: it stays pending and is looked at again every 30 seconds, since
+    /// in a rolling deployment a newer release may know it.
     pub unroutable: Unroutable,
+    /// An event that no handler takes goes DEAD once it is this old, by the database's clock, and its type has been met for
+    /// that long by the process, an hour at most. `None`: never. Default one day. One millisecond to 100 years. It has no
+    /// effect with [`Unroutable::Dead`].
+    pub unroutable_dead_after: Option<Duration>,
+    /// How long a call of a handler may take, 1 ms to 100 years; then it is dropped, and the attempt has failed. `None`: for
+    /// ever. Default 5 minutes. A handler may have [its own](crate::handle::Registration::timeout).
+    pub handler_timeout: Option<Duration>,
+    /// A call that runs longer is named in the log, and if all workers are in such calls the outbox is not ready; 1 ms to
+    /// one day. Default 60 s. Raise it where calls take that long as a rule.
+    pub slow_after: Duration,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { workers: 4, hot_capacity: 1000, cold_capacity: 2000, unroutable: Unroutable::Dead }
+        Self {
+            workers: 8,
+            hot_capacity: 2000,
+            cold_capacity: 4000,
+            payload_memory: 64 << 20,
+            unroutable: Unroutable::default(),
+            unroutable_dead_after: Some(24 * HOUR),
+            handler_timeout: Some(Duration::from_secs(5 * 60)),
+            slow_after: Duration::from_secs(60),
+        }
     }
 }
 
@@ -101,7 +125,7 @@ impl FailingKey {
     /// Whether what is to be recorded of an event keeps the later ones of its key waiting.
     pub(crate) fn blocks(self, change: &Change) -> bool {
         match change {
-            Change::Done | Change::Remove => false,
+            Change::Done | Change::Rescued { .. } | Change::Remove => false,
             Change::Retry { .. } | Change::Hold { .. } => self != Self::Continue,
             Change::Dead { .. } => self == Self::Wait,
         }
@@ -123,7 +147,8 @@ pub enum FailingHead {
     /// They wait while it is tried again, until it is delivered or DEAD.
     #[default]
     RetryInPlace,
-    /// It goes DEAD at its first failure, and they go on.
+    /// It goes DEAD at its first failure, or at once if no handler takes it, and they go on. `retry.max_attempts` and
+    /// `dispatch.unroutable` do not apply then, and are refused if they say otherwise.
     DeadAndContinue,
 }
 
@@ -163,7 +188,8 @@ pub struct OwnershipConfig {
     /// How long ownership holds without renewal, 100 ms to one hour. Default 15 s. It is how long the events of a crashed
     /// node wait for the next one. It is renewed every third of it.
     pub lease: Duration,
-    /// How often a standby looks whether it can take over, 10 ms to one minute. Default 900 ms.
+    /// How often a standby looks whether it can take over, 10 ms to one minute. Modes `single_node` and `ordered` only.
+    /// Default 900 ms.
     pub standby_interval: Duration,
 }
 
@@ -181,7 +207,8 @@ impl Default for OwnershipConfig {
 #[derive(Debug, Clone)]
 pub struct ShutdownConfig {
     /// How long queued and running events may take to finish, up to one hour. Default 5 s. What is not done by then is
-    /// left to the next owner.
+    /// left to the next owner. In mode `partitioned`, also how long a handler may run while another node waits for its partition
+    /// before it is [told](crate::handle::Delivery::cancelled); the partition waits for it in any case.
     pub drain_timeout: Duration,
 }
 
@@ -256,6 +283,10 @@ impl Config {
         count("dispatch.workers", dispatch.workers, 10_000)?;
         count("dispatch.hot_capacity", dispatch.hot_capacity, 1_000_000)?;
         count("dispatch.cold_capacity", dispatch.cold_capacity, 1_000_000)?;
+        if dispatch.payload_memory < 1024 {
+            let problem = format!("is {} bytes", dispatch.payload_memory);
+            return Err(ConfigError::new("dispatch.payload_memory", problem, "set at least 1 KiB"));
+        }
         duration("claim.max_interval", claim.max_interval, Duration::from_millis(1), HOUR)?;
         duration("claim.min_interval", claim.min_interval, Duration::from_millis(1), claim.max_interval)?;
         duration("ownership.lease", ownership.lease, Duration::from_millis(100), HOUR)?;
@@ -267,6 +298,14 @@ impl Config {
         if let Unroutable::Park(delay) = dispatch.unroutable {
             duration("dispatch.unroutable", delay, Duration::from_millis(1), 365 * 24 * HOUR)?;
         }
+        let ms = Duration::from_millis(1);
+        for (field, after) in [
+            ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
+            ("dispatch.handler_timeout", dispatch.handler_timeout),
+        ] {
+            duration(field, after.unwrap_or(ms), ms, CENTURY)?;
+        }
+        duration("dispatch.slow_after", dispatch.slow_after, ms, 24 * HOUR)?;
         if retry.max_attempts == 0 {
             return Err(ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts"));
         }
@@ -282,17 +321,30 @@ impl Config {
     pub fn validate_for(&self, mode: Mode) -> Result<(), ConfigError> {
         self.validate()?;
         use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
-        let default = DispatchConfig::default();
-        // What was changed, and the modes that it applies to.
-        let changed: [(&'static str, bool, &[Mode]); 4] = [
-            ("dispatch.workers", self.dispatch.workers != default.workers, &[SingleNode, MultiNode, Partitioned]),
-            ("dispatch.hot_capacity", self.dispatch.hot_capacity != default.hot_capacity, &[SingleNode, MultiNode]),
+        let dispatch = DispatchConfig::default();
+        // The settings that some modes lack, whether each was changed, and the modes that have it.
+        let standby = self.ownership.standby_interval != OwnershipConfig::default().standby_interval;
+        let changed: [(&'static str, bool, &[Mode]); 5] = [
+            ("dispatch.workers", self.dispatch.workers != dispatch.workers, &[SingleNode, MultiNode, Partitioned]),
+            ("dispatch.hot_capacity", self.dispatch.hot_capacity != dispatch.hot_capacity, &[SingleNode, MultiNode]),
             ("retry.failing_head", self.retry.failing_head != FailingHead::default(), &[Ordered]),
             ("retry.failing_key", self.retry.failing_key != FailingKey::default(), &[Partitioned]),
+            ("ownership.standby_interval", standby, &[SingleNode, Ordered]),
         ];
-        match changed.into_iter().find(|(_, changed, modes)| *changed && !modes.contains(&mode)) {
-            Some((field, ..)) => {
-                Err(ConfigError::new(field, format!("does not apply to mode {mode}"), "leave it at its default"))
+        if let Some((field, ..)) = changed.into_iter().find(|(_, changed, modes)| *changed && !modes.contains(&mode)) {
+            return Err(ConfigError::new(field, format!("does not apply to mode {mode}"), "leave it at its default"));
+        }
+        if self.retry.failing_head == FailingHead::DeadAndContinue { self.validate_single_attempt() } else { Ok(()) }
+    }
+
+    /// Checks that no setting contradicts [`FailingHead::DeadAndContinue`], which leaves a head one attempt.
+    fn validate_single_attempt(&self) -> Result<(), ConfigError> {
+        let attempts = [1, RetryConfig::default().max_attempts].contains(&self.retry.max_attempts);
+        let unroutable = [Unroutable::Dead, Unroutable::default()].contains(&self.dispatch.unroutable);
+        match [("retry.max_attempts", attempts), ("dispatch.unroutable", unroutable)].into_iter().find(|(_, ok)| !ok) {
+            Some((field, _)) => {
+                let problem = "does not apply to mode ordered with `retry.failing_head` at `DeadAndContinue`";
+                Err(ConfigError::new(field, problem, "leave it at its default"))
             }
             None => Ok(()),
         }
@@ -335,18 +387,22 @@ mod tests {
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
         type Spoil = fn(&mut Config);
-        let table: [(&str, Spoil); 15] = [
+        let table: [(&str, Spoil); 19] = [
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
             ("dispatch.workers", |c| c.dispatch.workers = 0),
             ("dispatch.hot_capacity", |c| c.dispatch.hot_capacity = 0),
             ("dispatch.cold_capacity", |c| c.dispatch.cold_capacity = usize::MAX),
+            ("dispatch.payload_memory", |c| c.dispatch.payload_memory = 1023),
             ("claim.max_interval", |c| c.claim.max_interval = Duration::MAX),
             ("claim.min_interval", |c| c.claim.min_interval = Duration::from_secs(6)),
             ("ownership.lease", |c| c.ownership.lease = Duration::from_millis(99)),
             ("ownership.standby_interval", |c| c.ownership.standby_interval = Duration::ZERO),
             ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = Duration::MAX),
             ("dispatch.unroutable", |c| c.dispatch.unroutable = Unroutable::Park(Duration::ZERO)),
+            ("dispatch.unroutable_dead_after", |c| c.dispatch.unroutable_dead_after = Some(Duration::ZERO)),
+            ("dispatch.handler_timeout", |c| c.dispatch.handler_timeout = Some(Duration::ZERO)),
+            ("dispatch.slow_after", |c| c.dispatch.slow_after = Duration::MAX),
             ("retry.max_attempts", |c| c.retry.max_attempts = 0),
             ("metrics.interval", |c| c.metrics.interval = Duration::ZERO),
             ("metrics.prefix", |c| c.metrics.prefix.clear()),
@@ -358,5 +414,43 @@ mod tests {
             assert_eq!(config.validate().map_err(|error| error.field()), Err(field));
         }
         assert!(count("x", 1, 1).is_ok() && duration("x", ms(1), ms(1), ms(1)).is_ok());
+    }
+
+    #[test]
+    fn a_setting_that_the_mode_lacks_is_refused() {
+        use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
+        type Change = fn(&mut Config);
+        let table: [(&str, Change, &[Mode]); 7] = [
+            ("dispatch.workers", |c| c.dispatch.workers = 4, &[SingleNode, MultiNode, Partitioned]),
+            ("dispatch.hot_capacity", |c| c.dispatch.hot_capacity = 4, &[SingleNode, MultiNode]),
+            ("retry.failing_head", |c| c.retry.failing_head = FailingHead::DeadAndContinue, &[Ordered]),
+            ("retry.failing_key", |c| c.retry.failing_key = FailingKey::SkipDead, &[Partitioned]),
+            (
+                "ownership.standby_interval",
+                |c| c.ownership.standby_interval = Duration::from_millis(20),
+                &[SingleNode, Ordered],
+            ),
+            ("retry.max_attempts", |c| c.retry.max_attempts = 3, &[SingleNode, MultiNode, Partitioned, Ordered]),
+            (
+                "dispatch.unroutable",
+                |c| c.dispatch.unroutable = Unroutable::Park(Duration::from_secs(5)),
+                &[SingleNode, MultiNode, Partitioned, Ordered],
+            ),
+        ];
+        for (field, change, modes) in table {
+            for mode in [SingleNode, MultiNode, Partitioned, Ordered] {
+                let mut config = Config::default();
+                change(&mut config);
+                let problem = config.validate_for(mode).map_err(|error| error.to_string());
+                let refused = format!("setting `{field}` does not apply to mode {mode}; leave it at its default");
+                assert_eq!(problem, if modes.contains(&mode) { Ok(()) } else { Err(refused) });
+            }
+        }
+        for (field, change, _) in table.iter().rev().take(2) {
+            let mut config = Config::default();
+            config.retry.failing_head = FailingHead::DeadAndContinue;
+            change(&mut config);
+            assert_eq!(config.validate_for(Ordered).map_err(|error| error.field()), Err(*field));
+        }
     }
 }

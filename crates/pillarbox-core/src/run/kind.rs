@@ -1,6 +1,7 @@
 //! The modes as types, so that a builder offers what applies to its mode and nothing else.
 
 use super::{Config, FailingHead};
+use crate::handle::Unroutable;
 use crate::ownership::Mode;
 
 /// One node delivers at a time; further nodes on the same table wait as standbys.
@@ -62,6 +63,7 @@ impl Deliverer for Ordered {
         config.dispatch.workers = 1;
         if config.retry.failing_head == FailingHead::DeadAndContinue {
             config.retry.max_attempts = 1;
+            config.dispatch.unroutable = Unroutable::Dead;
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod kind;
 mod outbox;
 mod role;
 mod supervisor;
+mod tasks;
 mod term;
 
 pub use crate::claim::Gate;

@@ -1,13 +1,14 @@
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
 use super::supervisor::{Membership, Supervisor};
+use super::tasks::TaskTracker;
 use super::{Config, OutboxBuilder, Role, kind};
 use crate::claim::listen;
 use crate::clock::Random;
@@ -16,11 +17,13 @@ use crate::error::WriteError;
 use crate::event::{IntoEnvelope, Stamp};
 use crate::handle::Router;
 use crate::maintain::{DeadEvents, Purger};
-use crate::observe::{Counters, Health, Meters, Registrar, Stats, Surveyor};
+use crate::observe::{Calls, Counters, Health, Meters, Registrar, Stats, Surveyor};
 use crate::ownership::Acquired;
 use crate::queue::{HotPath, Intake};
 use crate::store::Store;
-use crate::write::{Begin, Connection, FanOut, Transaction, WriterHooks, Written, insert_rows};
+use crate::write::{
+    Begin, Connection, FanOut, Finish, OpenTransactions, Receipts, Transaction, WriterHooks, Written, insert_rows,
+};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
 ///
@@ -39,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) stamp: Arc<Stamp>,
     writing: Writing,
     pub(crate) intake: Arc<Intake>,
+    open: Arc<OpenTransactions>,
     lease: Duration,
     /// What every task of it runs in.
     span: Span,
@@ -65,8 +69,17 @@ impl Shared {
         let registrar = Registrar::new(&config.metrics.prefix, store.info());
         let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
-        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters);
-        Self { store, stamp, writing, intake: Arc::new(intake), lease: config.ownership.lease, span }
+        let calls = Calls::new(config.dispatch.slow_after);
+        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters, calls);
+        Self {
+            store,
+            stamp,
+            writing,
+            intake: Arc::new(intake),
+            open: Arc::default(),
+            lease: config.ownership.lease,
+            span,
+        }
     }
 }
 
@@ -110,11 +123,20 @@ impl Outbox {
         OutboxBuilder::new(Arc::new(store))
     }
 
-    pub(super) fn launch(shared: Arc<Shared>, supervisor: Supervisor, first: Membership, acquired: Acquired) -> Self {
+    pub(super) fn launch(
+        shared: Arc<Shared>,
+        supervisor: Supervisor,
+        first: Membership,
+        acquired: Option<Acquired>,
+    ) -> Self {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
         let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
+        // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
+        if !supervisor.config.settle.delete_done {
+            look_up_reported(&shared, &tasks, &stop);
+        }
         let surveyor = Surveyor {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&shared.intake),
@@ -151,8 +173,9 @@ impl Outbox {
     ///
     /// It is one `INSERT` on the caller's connection and nothing else; of one row, or of one for each handler if the handlers
     /// of its type have names. The event exists if and only if the transaction
-    /// commits. Pass the receipt to [`committed`](Self::committed) after the commit to have it handled from memory; without
-    /// that it is delivered from the table within some tens of milliseconds.
+    /// commits. In a transaction of [`begin`](Self::begin) it is handled from memory after the commit. In one of your own it
+    /// is too if you commit by [`commit`](Self::commit) with the receipt; otherwise it is delivered from the table within
+    /// some tens of milliseconds.
     ///
     /// # Errors
     /// See [`WriteError`]. After [`Invalid`](WriteError::Invalid), [`Hook`](WriteError::Hook),
@@ -163,7 +186,8 @@ impl Outbox {
         connection: &mut C,
         event: impl IntoEnvelope,
     ) -> Result<Written, WriteError<C::Error>> {
-        self.write_all(connection, [event]).await
+        // Pinned, since a future that is awaited by value is copied once more.
+        pin!(self.write_all(connection, [event])).await
     }
 
     /// Writes many events in the caller's transaction, with one statement, in the given order.
@@ -175,22 +199,30 @@ impl Outbox {
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let Shared { store, stamp, writing, intake, lease: _, span: _ } = &*self.shared;
+        let Shared { store, stamp, writing, intake, open, lease: _, span: _ } = &*self.shared;
         let Writing { hooks, contexts, fan_out } = writing;
-        let events = events.into_iter().map(|event| event.into_envelope(stamp)).collect::<Result<Vec<_>, _>>()?;
-        let mut events = hooks.before_write(events).map_err(WriteError::Hook)?;
+        let events = events.into_iter();
+        let mut envelopes = Vec::with_capacity(events.size_hint().0);
+        for event in events {
+            envelopes.push(event.into_envelope(stamp)?);
+        }
+        let mut events = hooks.before_write(envelopes).map_err(WriteError::Hook)?;
         contexts.capture(&mut events);
         let count = events.len();
         let mut rows = fan_out.rows(events);
-        if C::REPORTS_COMMIT {
+        let receipts = connection.receipts().cloned().or_else(|| open.find(connection.id()));
+        if receipts.is_some() {
             rows = intake.claim_for_memory(rows);
         }
         let span = tracing::debug_span!("write", table = store.info().table, events = count);
-        let insert = insert_rows(&**store, connection, &rows).instrument(span);
-        let seqs = intake.meters.write.measure(insert, Vec::len).await?;
-        let written = Written::new(rows, seqs, Arc::clone(intake));
-        if !connection.wrote(&written) {
-            written.look_for();
+        let seqs = {
+            let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
+            intake.meters.write.measure(insert, Vec::len).await?
+        };
+        let written = Written::new(rows, seqs, store, intake, hooks);
+        match receipts {
+            Some(receipts) => receipts.add(&written),
+            None => written.look_for(),
         }
         hooks.after("after_write", &written, |hook, events| hook.after_write(events));
         Ok(written)
@@ -198,31 +230,39 @@ impl Outbox {
 
     /// Begins a transaction that tells the outbox of its commit, so that its events take the hot path.
     ///
+    /// Its commit verifies what it tells: an event that was rolled back to a savepoint is not delivered, and a transaction
+    /// that the database rolls back instead of committing is an error.
+    ///
     /// # Errors
     /// The driver's.
     pub async fn begin<M, B: Begin<M>>(&self, source: B) -> Result<Transaction<B::Transaction, M>, B::Error> {
-        Ok(Transaction::new(source.begin().await?, self.clone()))
+        Ok(Transaction::new(source.begin().await?, &self.shared.open))
     }
 
-    /// Says that the transaction of a write has committed: its events take the hot path.
+    /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
+    /// does: the commit is verified, and the events that it committed take the hot path.
     ///
-    /// In mode `multi_node` they are claimed from the table at once instead: until then their rows are nobody's, and another
-    /// node may have them. There only the guard of [`begin`](Self::begin) gives events to memory.
+    /// In mode `multi_node` they are claimed from the table at once instead: their rows are nobody's, and another node may
+    /// have them. There only the guard gives events to memory.
     ///
-    /// Call it after the commit has succeeded, never before: it takes the caller's word. Calling it twice, or not at all,
-    /// delivers no event twice and loses none.
+    /// # Errors
+    /// The driver's, as of [`Transaction::commit`].
+    pub async fn commit<M, T: Finish<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
+        Receipts::from(receipt).commit(transaction).await
+    }
+
+    /// Tells the outbox that the transaction of a write has committed, where neither the guard of [`begin`](Self::begin) nor
+    /// [`commit`](Self::commit) can: the transaction is another library's.
     ///
-    /// Beware of PostgreSQL's answer to the `COMMIT` of a transaction in which a statement has failed: it rolls back, and
-    /// drivers take that for success. If a statement failed and its error was not passed on, roll back yourself. The
-    /// guard of [`begin`](Self::begin) notices and fails instead.
+    /// Nothing is delivered on this word alone. In mode `single_node` the rows are looked up, many receipts in one statement,
+    /// and those that are there are delivered from memory. A receipt whose rows are not there is logged: its transaction was
+    /// rolled back, as PostgreSQL does with the `COMMIT` of one in which a statement has failed, or has not committed yet. In
+    /// the other modes the nodes that may deliver the events are woken.
+    ///
+    /// Calling it twice, or not at all, delivers no event twice and loses none.
     #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
-    pub fn committed(&self, written: Written) {
-        written.deliver();
-        self.shared.writing.hooks.after("after_commit", &written, |hook, events| hook.after_commit(events));
-    }
-
-    pub(crate) fn rolled_back(&self, written: &Written) {
-        self.shared.writing.hooks.after("after_rollback", written, |hook, events| hook.after_rollback(events));
+    pub fn notify_committed(&self, receipt: Written) {
+        receipt.notify_committed();
     }
 
     /// The events that were given up: to look at, to deliver again, to throw away.
@@ -249,7 +289,8 @@ impl Outbox {
     pub fn stats(&self) -> Stats {
         let intake = &self.shared.intake;
         let (hot_depth, cold_depth) = intake.depths();
-        Stats { hot_depth, cold_depth, held: intake.registry.held(), ..intake.counters.snapshot() }
+        let (held, payload_bytes) = (intake.registry.held(), intake.payload_bytes());
+        Stats { hot_depth, cold_depth, held, payload_bytes, ..intake.counters.snapshot() }
     }
 
     /// Whether this outbox is well: what its tasks last got done, and what is wrong. It asks no database and never waits.
@@ -272,7 +313,9 @@ impl Outbox {
     #[must_use]
     pub fn health(&self) -> Health {
         let Shared { intake, lease, .. } = &*self.shared;
-        Health::read(&intake.pulse, self.role(), self.running.stop.is_cancelled(), *lease, Instant::now())
+        let now = Instant::now();
+        let busy = intake.calls.busy(now);
+        Health::read(&intake.pulse, busy, self.role(), self.running.stop.is_cancelled(), *lease, now)
     }
 
     /// The store this outbox was built on.
@@ -282,7 +325,8 @@ impl Outbox {
     }
 
     /// Stops claiming, lets queued and running events finish within the drain timeout, records the verdicts, and frees
-    /// what this node owned, so that another takes over at once.
+    /// what this node owned, so that another takes over at once. A handler that is still running then is dropped at its next
+    /// await, and its event is handled again.
     ///
     /// It takes the drain timeout and a few seconds at most. Calling it again waits for the same end.
     pub async fn shutdown(&self) {
@@ -293,8 +337,8 @@ impl Outbox {
     /// As [`shutdown`](Self::shutdown), but what is queued and running has only `limit` to finish, if that is shorter than
     /// the drain timeout.
     ///
-    /// The drain timeout also says how long running events may take when partitions go to another node, which is less
-    /// urgent than the end of the process.
+    /// The drain timeout also says how long handlers may run before they are told that another node waits for their partition,
+    /// which is less urgent than the end of the process.
     pub async fn shutdown_within(&self, limit: Duration) {
         self.running.stop.cancel();
         if timeout(limit, self.running.tasks.wait()).await.is_err() {
@@ -302,6 +346,16 @@ impl Outbox {
         }
         self.running.tasks.wait().await;
     }
+}
+
+/// Looks up what is reported as committed, for the log.
+fn look_up_reported(shared: &Arc<Shared>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let (outbox, stop) = (Arc::clone(shared), stop.clone());
+    let looking = async move {
+        let Shared { intake, store, .. } = &*outbox;
+        stop.run_until_cancelled(intake.reported.look_up(&**store, intake)).await;
+    };
+    tasks.spawn(looking.instrument(shared.span.clone()));
 }
 
 /// Starts what wakes other processes and, where this one delivers, what lets them wake it.

@@ -3,16 +3,20 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::tasks::TaskTracker;
 use super::term::{Ended, Term};
 use super::{Config, Gate, Role, Shared};
 use crate::clock::Random;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::handle::{Interceptors, Router};
-use crate::ownership::{Acquired, Fence, Lease, Mode, NodeId, Tenure};
+use crate::ownership::{Acquired, Fence, Lease, Mode, NodeId, Standing, Tenure, Watch};
 use crate::retry::{Pause, jittered};
+use crate::store::History;
+
+/// How often a start asks for the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
+const START_TRIES: u32 = 12;
 
 /// How long leaving may take when the database does not answer. Without it the lease just ends by itself.
 const LEAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -48,6 +52,8 @@ pub(super) struct Membership {
     pub(super) node: NodeId,
     /// The moment before it was asked for: what its lease is counted from.
     pub(super) sent: Instant,
+    /// The history of the database that it was got from.
+    pub(super) history: History,
 }
 
 impl Supervisor {
@@ -73,12 +79,42 @@ impl Supervisor {
         }
     }
 
+    /// Registers this node, and asks for the right to deliver. Where a transaction of somebody else holds the lock that nodes take to
+    /// join and to take over, it waits: the operator who holds it will end it, and whoever starts this process would only start it
+    /// again.
+    pub(super) async fn enter(&self) -> Result<(Membership, Option<Acquired>), StoreError> {
+        let mut pause = Pause::default();
+        let mut tries = 1;
+        let membership = loop {
+            match self.join().await {
+                Ok(membership) => break membership,
+                Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
+                    tracing::warn!(%error, tries, most = START_TRIES, "the start waits for the lock of the nodes; trying again");
+                    tries += 1;
+                    tokio::time::sleep(pause.next(&*self.random)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        match self.acquire(&membership).await {
+            Ok(acquired) => Ok((membership, Some(acquired))),
+            // It is registered, and asks again once its lease is being renewed.
+            Err(error) if error.kind() == StoreErrorKind::Contention => {
+                tracing::warn!(%error, "ownership cannot be acquired yet; trying again");
+                Ok((membership, None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Registers a new incarnation of this node.
-    pub(super) async fn join(&self) -> Result<NodeId, StoreError> {
+    pub(super) async fn join(&self) -> Result<Membership, StoreError> {
+        let sent = Instant::now();
         let ownership = &self.config.ownership;
         let node = NodeId::incarnate(&ownership.node_name, &self.shared.stamp);
         self.shared.store.join(&node, self.mode, ownership.lease).await?;
-        Ok(node)
+        // Known after the answer: a connection that joining made may have been the first to another server.
+        Ok(Membership { node, sent, history: self.shared.store.history() })
     }
 
     /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
@@ -97,8 +133,8 @@ impl Supervisor {
     }
 
     /// Runs until stopped. Each turn of the loop is one incarnation of the node.
-    pub(super) async fn run(self, first: Membership, acquired: Acquired) {
-        let mut membership = Some((first, Some(acquired)));
+    pub(super) async fn run(self, first: Membership, acquired: Option<Acquired>) {
+        let mut membership = Some((first, acquired));
         while let Some((member, acquired)) = membership {
             self.live(&member, acquired).await;
             self.leave(&member.node).await;
@@ -111,6 +147,8 @@ impl Supervisor {
     /// One incarnation: ends when it is told to stop or its lease is lost.
     async fn live(&self, member: &Membership, acquired: Option<Acquired>) {
         let lost = CancellationToken::new();
+        let (store, node) = (Arc::clone(&self.shared.store), member.node.clone());
+        let standing = Arc::new(Standing::new(store, node, member.history.clone(), lost.clone()));
         let lease = Lease {
             store: Arc::clone(&self.shared.store),
             node: member.node.clone(),
@@ -118,6 +156,7 @@ impl Supervisor {
             random: Arc::clone(&self.random),
             failed: self.shared.intake.meters.renewals_failed.clone(),
             pulse: Arc::clone(&self.shared.intake.pulse),
+            standing: Arc::clone(&standing),
             lost: lost.clone(),
         };
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
@@ -125,9 +164,19 @@ impl Supervisor {
         let ended = CancellationToken::new();
         let renewing = ended.clone();
         self.tasks.spawn(async move { renewing.run_until_cancelled(lease.keep(sent)).await }.in_current_span());
+        let watch = Watch {
+            store: Arc::clone(&self.shared.store),
+            node: member.node.clone(),
+            mode: self.mode,
+            lease: self.config.ownership.lease,
+            intake: Arc::clone(&self.shared.intake),
+            random: Arc::clone(&self.random),
+        };
+        let watching = ended.clone();
+        self.tasks.spawn(async move { watching.run_until_cancelled(watch.keep()).await }.in_current_span());
         let ended = ended.drop_guard();
         let turn = tokio::select! {
-            turn = self.wait_for_turn(member, acquired) => turn,
+            turn = self.wait_for_turn(member, acquired, &standing) => turn,
             () = lost.cancelled() => None,
             () = self.stop.cancelled() => None,
         };
@@ -153,8 +202,14 @@ impl Supervisor {
     }
 
     /// Waits until this node is the owner; `None` if its registration is gone.
-    async fn wait_for_turn(&self, member: &Membership, mut acquired: Option<Acquired>) -> Option<Tenure> {
+    async fn wait_for_turn(
+        &self,
+        member: &Membership,
+        mut acquired: Option<Acquired>,
+        standing: &Arc<Standing>,
+    ) -> Option<Tenure> {
         let mut pause = Pause::default();
+        let mut stands_by_for = None;
         loop {
             let answer = match acquired.take() {
                 Some(acquired) => Ok(acquired),
@@ -163,12 +218,19 @@ impl Supervisor {
             let wait = match answer {
                 Ok(Acquired::Owner { epoch, unclean }) => {
                     tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
-                    return Some(Tenure { node: member.node.clone(), mode: self.mode, unclean });
+                    let (node, standing) = (member.node.clone(), Arc::clone(standing));
+                    return Some(Tenure { node, mode: self.mode, unclean, standing });
                 }
                 Ok(Acquired::Lost) => return None,
-                Ok(Acquired::Standby { owner, .. }) => {
+                Ok(Acquired::Standby { owner, expires_in }) => {
                     pause.is_over();
-                    tracing::debug!(node = %member.node, %owner, "standing by");
+                    if stands_by_for.as_ref() != Some(&owner) {
+                        tracing::info!(
+                            node = %member.node, %owner, lease_ends_in = ?expires_in,
+                            "standing by: another node delivers, as long as it renews its lease"
+                        );
+                        stands_by_for = Some(owner);
+                    }
                     jittered(self.config.ownership.standby_interval, &*self.random)
                 }
                 Err(error) => {
@@ -185,9 +247,8 @@ impl Supervisor {
     async fn rejoin(&self) -> Membership {
         let mut pause = Pause::default();
         loop {
-            let sent = Instant::now();
             match self.shared.intake.pulse.join.ask(self.join()).await {
-                Ok(node) => return Membership { node, sent },
+                Ok(member) => return member,
                 Err(error) => {
                     if pause.is_first() {
                         tracing::warn!(%error, "the outbox cannot be joined; trying again");

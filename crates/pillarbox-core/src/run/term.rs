@@ -1,23 +1,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::Gate;
 use super::supervisor::Supervisor;
-use crate::claim::{Claimer, Horizon, Place, Reader, Seen};
-use crate::dispatch::{Suspects, Worker};
+use super::tasks::TaskTracker;
+use crate::claim::{Claimer, FetchSize, Horizon, PassedOver, Place, Reader, Seen};
+use crate::dispatch::{Suspects, Unknown, Worker};
 use crate::handle::Deliverer;
 use crate::maintain::{Purger, Task};
 use crate::observe::Pulse;
 use crate::ownership::{Caretaker, Fence, Mode, Sharer, Tenure};
-use crate::queue::{Feed, Intake, KeyLanes, Lanes};
+use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
 use crate::settle::{Complaints, Cooling, Settler};
-use crate::store::{Purgeable, Store};
+use crate::store::{History, Purgeable, Store};
 
 /// How long the last verdicts may take to be recorded once the handlers have ended.
 const LAST_SETTLE: Duration = Duration::from_secs(2);
@@ -59,6 +60,8 @@ pub(super) struct Term {
     abandon: CancellationToken,
     /// Ends repeated attempts to record verdicts.
     give_up: CancellationToken,
+    /// Ends watching the handlers.
+    drained: CancellationToken,
     deliverers: TaskTracker,
     settler: TaskTracker,
     settling: tokio::task::AbortHandle,
@@ -70,17 +73,26 @@ impl Term {
         let Supervisor { shared, config, router, interceptors, random, .. } = supervisor;
         let intake = Arc::clone(&shared.intake);
         let dispatch = &config.dispatch;
+        let deliverer =
+            Arc::new(Deliverer { node: tenure.node.clone(), lost: lost.clone(), calls: Arc::clone(&intake.calls) });
+        // In order, one event after the other is handled: what stands still stops all.
+        let classes =
+            if tenure.mode == Mode::Ordered { Classes::one() } else { Classes::of_handlers(router, &deliverer) };
+        let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
+        let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
+        let size = FetchSize::new(Limits { rows: config.claim.batch, bytes: usize::MAX });
         let feed = match tenure.mode {
             Mode::Partitioned => {
-                let lanes = KeyLanes::new(dispatch.cold_capacity, dispatch.workers, config.retry.failing_key);
+                let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
+                let lanes = KeyLanes::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
                 Feed::Keys(Arc::new(lanes))
             }
-            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity))),
+            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
         };
         // Two batches: one accumulates while the other is being recorded.
         let (sender, receiver) = mpsc::channel(config.settle.batch * 2);
-        let (stop_claiming, abandon, give_up) =
-            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let (stop_claiming, abandon, give_up, drained) =
+            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(&intake)));
         // One event after the other: what is held back would be overtaken.
@@ -93,6 +105,8 @@ impl Term {
             policy: Arc::clone(&config.retry.policy),
             max_attempts: config.retry.max_attempts,
             unroutable: config.dispatch.unroutable,
+            unknown: Arc::new(Unknown::new(Arc::clone(&shared.store), config.dispatch.unroutable_dead_after)),
+            handler_timeout: config.dispatch.handler_timeout,
             interceptors: interceptors.clone(),
             tenure: tenure.clone(),
             verdicts: sender.clone(),
@@ -100,7 +114,7 @@ impl Term {
             gate: gate.clone(),
             meters: Arc::clone(&intake.meters),
             ending: stop_claiming.clone(),
-            deliverer: Arc::new(Deliverer { node: tenure.node.clone(), lost: lost.clone() }),
+            deliverer,
             abandon: abandon.clone(),
         });
         let settle = Settler {
@@ -120,9 +134,16 @@ impl Term {
         // Before any task runs: opening forgets what was known before this term.
         intake.open(feed.clone(), tenure.node.clone());
         let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
-        for _ in 0..config.dispatch.workers {
-            deliverers.spawn(Arc::clone(&worker).run().in_current_span());
+        for slot in intake.calls.open(config.dispatch.workers) {
+            deliverers.spawn(Arc::clone(&worker).run(slot).in_current_span());
         }
+        // Until the workers are done: what they end with is to be told as well.
+        let (watched, ended) = (Arc::clone(&intake), drained.clone());
+        let watch = async move {
+            let Intake { calls, failures, .. } = &*watched;
+            ended.run_until_cancelled(join(calls.watch(), failures.run())).await;
+        };
+        settler.spawn(watch.in_current_span());
         match &feed {
             Feed::Lanes(lanes) => {
                 let claimer = Claimer {
@@ -134,6 +155,10 @@ impl Term {
                     gate,
                     seen: Seen::default(),
                     horizon: Horizon::default(),
+                    history: History::default(),
+                    size,
+                    passed: PassedOver::default(),
+                    read_passed: false,
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     tenure: tenure.clone(),
                     verdicts: sender,
@@ -154,6 +179,7 @@ impl Term {
                     verdicts: sender,
                     stop: stop_claiming.clone(),
                     place: Place::default(),
+                    size,
                 };
                 deliverers.spawn(reader.run().in_current_span());
                 let sharer = Sharer {
@@ -171,6 +197,13 @@ impl Term {
         }
         if let Some(purger) = purger(supervisor, stop_claiming.clone()) {
             deliverers.spawn(purger.run().in_current_span());
+        }
+        if tenure.mode == Mode::SingleNode {
+            let (store, intake, stop) = (Arc::clone(&shared.store), Arc::clone(&intake), stop_claiming.clone());
+            let verify = async move {
+                stop.run_until_cancelled(intake.unverified.verify(&*store, &intake)).await;
+            };
+            deliverers.spawn(verify.in_current_span());
         }
         if tenure.fence() == Fence::Row {
             let caretaker = Caretaker {
@@ -205,6 +238,7 @@ impl Term {
             stop_claiming,
             abandon,
             give_up,
+            drained,
             deliverers,
             settler,
             settling,
@@ -255,6 +289,9 @@ impl Term {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
             }
         }
+        self.drained.cancel();
+        self.intake.failures.flush();
+        self.intake.calls.close();
         self.settler.close();
         if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
             tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use super::{Change, clean_error};
 use crate::clock::Random;
+use crate::event::GLOBAL_AGGREGATE;
 use crate::handle::{FailureReason, HandlerError, HandlerErrorKind, Homeless, Outcome, Unroutable};
+use crate::plants;
 use crate::retry::{ErrorFilter, RetryPolicy};
 use crate::store::Row;
 
@@ -27,6 +29,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) policy: &'a dyn RetryPolicy,
     pub(crate) errors: &'a ErrorFilter,
     pub(crate) unroutable: Unroutable,
+    /// True if an event that nobody takes has waited long enough.
+    pub(crate) waited: bool,
     pub(crate) random: &'a dyn Random,
 }
 
@@ -34,7 +38,7 @@ pub(crate) struct Rules<'a> {
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) change: Change,
-    /// Why its handler gives it up, if it does: what a fallback may still change.
+    /// Why it is given up, if it is: what a fallback of its handler may still change.
     pub(crate) given_up: Option<FailureReason>,
 }
 
@@ -50,7 +54,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
         Attempt::Ended(Ok(Outcome::Done)) => Change::Done.into(),
-        Attempt::Ended(Ok(Outcome::RetryAfter(delay))) => {
+        Attempt::Ended(Ok(Outcome::Defer(delay))) => {
             Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
         }
         Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
@@ -60,6 +64,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
                 let error = Some(clean_error(&error.text()));
                 Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
             }
+            HandlerErrorKind::Unroutable(delay) => parked(attempts, clean_error(&error.text()), delay, rules),
             HandlerErrorKind::Retryable if !rules.errors.passes(error.causes()) => {
                 given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
             }
@@ -70,13 +75,19 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         Attempt::Unroutable(why) => {
             let error = clean_error(&unroutable(row, why));
             match rules.unroutable {
-                Unroutable::Dead => Change::Dead { attempts, error }.into(),
-                Unroutable::Park(delay) => {
-                    Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: Some(error) }.into()
-                }
+                Unroutable::Park(delay) => parked(attempts, error, delay, rules),
+                Unroutable::Dead => parked(attempts, error, Duration::ZERO, &Rules { waited: true, ..*rules }),
             }
         }
     }
+}
+
+/// An event that nobody takes is left for a newer release, unless it has waited for long enough.
+fn parked(attempts: u32, error: String, delay: Duration, rules: &Rules<'_>) -> Decision {
+    if rules.waited {
+        return Decision { change: Change::Dead { attempts, error }, given_up: Some(FailureReason::Unroutable) };
+    }
+    Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: Some(error) }.into()
 }
 
 fn given_up(attempts: u32, error: &str, reason: FailureReason) -> Decision {
@@ -85,7 +96,7 @@ fn given_up(attempts: u32, error: &str, reason: FailureReason) -> Decision {
 
 /// A failure that counts, by now the one with the number `attempts`: tried again until the limit is reached.
 fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>) -> Decision {
-    if attempts >= rules.max_attempts {
+    if attempts + u32::from(plants::is("dead_one_attempt_early")) >= rules.max_attempts {
         return given_up(attempts, error, FailureReason::Exhausted);
     }
     let delay = delay.unwrap_or_else(|| rules.policy.delay(attempts, rules.random)).min(MAX_DELAY);
@@ -98,6 +109,18 @@ fn unroutable(row: &Row, why: Homeless) -> String {
     let id = row.handler.as_deref().unwrap_or_default();
     match why {
         Homeless::Unknown => format!("no handler is registered for {what}"),
+        Homeless::OtherAggregate => {
+            let (event_type, aggregate_type) = (&row.event_type, &row.aggregate_type);
+            let pair = if **aggregate_type == *GLOBAL_AGGREGATE {
+                format!("`{event_type}` alone")
+            } else {
+                format!("the pair (`{aggregate_type}`, `{event_type}`)")
+            };
+            format!(
+                "no handler is registered for {what}, only for that event type of another aggregate type; register one for \
+                 {pair}"
+            )
+        }
         Homeless::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
         Homeless::NamesNone => format!(
             "the handlers of {what} have names, and this row says none of them; insert a row for each handler, with its \
@@ -146,7 +169,8 @@ mod tests {
     /// Three attempts, and none after an error that reads "never".
     fn decision(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Decision {
         let errors = &ErrorFilter::default().never_retry_on(|error| error.to_string() == "never");
-        let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, random: &SystemRandom };
+        let rules =
+            Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: false, random: &SystemRandom };
         decide(&row(attempts), attempt, &rules)
     }
 
@@ -170,9 +194,9 @@ mod tests {
         let unroutable = "no handler is registered for event type `t` of aggregate type `a`";
         let table = [
             (0, ok(Outcome::Done), Change::Done),
-            (1, ok(Outcome::RetryAfter(minute)), retry(1, 60, None)),
-            (1, ok(Outcome::RetryAfter(Duration::ZERO)), retry(1, 0, None)),
-            (9, ok(Outcome::RetryAfter(minute)), retry(9, 60, None)),
+            (1, ok(Outcome::Defer(minute)), retry(1, 60, None)),
+            (1, ok(Outcome::Defer(Duration::ZERO)), retry(1, 0, None)),
+            (9, ok(Outcome::Defer(minute)), retry(9, 60, None)),
             (1, ok(Outcome::Dead("no".into())), dead(1, "no")),
             (0, err(HandlerError::retryable("x")), retry(1, 1, Some("x"))),
             (1, err(HandlerError::retryable("x")), retry(2, 2, Some("x"))),
@@ -183,6 +207,7 @@ mod tests {
             (2, err(HandlerError::deferred(minute, "x")), retry(2, 60, Some("x"))),
             (9, err(HandlerError::deferred(minute, "never")), retry(9, 60, Some("never"))),
             (9, err(HandlerError::not_here(minute, "never")), retry(9, 60, Some("never"))),
+            (9, err(HandlerError::unroutable(minute, "never")), retry(9, 60, Some("never"))),
             (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
             (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
             // A filter speaks of errors that do not say themselves what should follow.
@@ -207,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_a_handler_gives_up_has_its_reason() {
-        use FailureReason::{Exhausted, NotRetryable};
+        use FailureReason::{Exhausted, NotRetryable, Unroutable as NoHandler};
         let err = |error| Attempt::Ended(Err(error));
         let table = [
             (0, Attempt::Ended(Ok(Outcome::Done)), None),
@@ -217,11 +242,24 @@ mod tests {
             (2, err(HandlerError::retryable("never")), Some(NotRetryable)),
             (2, err(HandlerError::unrecoverable("x")), Some(NotRetryable)),
             (2, Attempt::Panicked("boom".into()), Some(Exhausted)),
-            (0, Attempt::Unroutable(Homeless::Unknown), None),
+            (0, Attempt::Unroutable(Homeless::Unknown), Some(NoHandler)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
             assert_eq!(decision(attempts, attempt, Unroutable::Dead).given_up, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_is_given_up_once_it_has_waited() {
+        let errors = &ErrorFilter::default();
+        let (unroutable, random) = (Unroutable::default(), &SystemRandom);
+        let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: true, random };
+        let by_a_route = Attempt::Ended(Err(HandlerError::unroutable(Duration::from_secs(60), "no route")));
+        for attempt in [Attempt::Unroutable(Homeless::Unknown), by_a_route] {
+            let Decision { change, given_up } = decide(&row(1), attempt, &rules);
+            assert!(matches!(change, Change::Dead { attempts: 1, .. }), "{change:?}");
+            assert_eq!(given_up, Some(FailureReason::Unroutable));
         }
     }
 
@@ -233,12 +271,13 @@ mod tests {
         };
         let row = Row { handler: Some("mailer".into()), ..row(0) };
         assert!(unroutable(&row, Homeless::UnknownHandler).contains("no handler named `mailer`"));
+        assert!(error(Homeless::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
         assert!(error(Homeless::NamesNone).contains("column `handler`"));
     }
 
     #[test]
     fn a_wait_longer_than_a_database_can_hold_is_cut() {
-        let change = after(0, Attempt::Ended(Ok(Outcome::RetryAfter(Duration::MAX))), Unroutable::Dead);
+        let change = after(0, Attempt::Ended(Ok(Outcome::Defer(Duration::MAX))), Unroutable::Dead);
         assert_eq!(change, Change::Retry { attempts: 0, delay: MAX_DELAY, error: None });
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::{HashSet, HashSetExt as _};
+use crate::hash::{HashMap, HashSet};
 use futures_util::future::join;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::cooling::Cooling;
-use super::{Change, Verdict, clean_error};
+use super::{Change, Status, Verdict, clean_error};
 use crate::clock::Random;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::observe::{Counters, Throttle};
 use crate::ownership::{Acquired, Fence, Mode, Tenure};
+use crate::plants;
 use crate::queue::{Feed, Intake};
 use crate::retry::Pause;
-use crate::store::Store;
+use crate::store::{RowId, Store};
 
 /// Records verdicts in batches that form by themselves: while one is being written the next accumulates, so that no timer
 /// delays a lone event and a stream of them shares its transactions. A trickle that would make many small batches of a busy
@@ -55,7 +56,6 @@ const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
 /// What is worth a line in the log, but not one for every event.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
-    dead: Throttle,
     refused: Throttle,
     unrecordable: Throttle,
 }
@@ -76,8 +76,11 @@ impl Settler {
                     }
                     began = Some(Instant::now());
                     if self.delete_done {
-                        let done = batch.iter_mut().filter(|verdict| verdict.change == Change::Done);
-                        done.for_each(|verdict| verdict.change = Change::Remove);
+                        let done = batch.iter_mut().filter(|verdict| verdict.change.status() == Status::Done);
+                        done.for_each(|verdict| self.remove(verdict));
+                    }
+                    if plants::is("release_before_the_record") {
+                        self.intake.registry.release(batch.iter().map(|verdict| verdict.row.seq));
                     }
                     self.record(&mut batch).await;
                     batch.clear();
@@ -89,6 +92,14 @@ impl Settler {
                 }
             }
         }
+    }
+
+    /// Has the row of a delivered event deleted.
+    fn remove(&self, verdict: &mut Verdict) {
+        if matches!(verdict.change, Change::Rescued { .. }) {
+            Counters::add(&self.intake.counters.rescued, 1);
+        }
+        verdict.change = Change::Remove;
     }
 
     /// Receives more verdicts until that time, or until they are worth a call.
@@ -142,7 +153,9 @@ impl Settler {
     async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, StoreError> {
         let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
         let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
-        self.intake.meters.settle.measure(call, |_refused| batch.len()).await
+        let answer = self.intake.meters.settle.measure(call, |_refused| batch.len()).await;
+        self.tenure.standing.holds();
+        answer
     }
 
     /// The database has answered for a batch. What failed is tried again.
@@ -155,6 +168,7 @@ impl Settler {
                     // nothing: what looks refused is not known to be.
                     self.settled(batch, &refused, !tried);
                     if !refused.is_empty() && !tried {
+                        self.question_history(batch, &refused).await;
                         self.question_ownership().await;
                     }
                     return;
@@ -163,7 +177,7 @@ impl Settler {
                     match batch {
                         [verdict] => match plainer(verdict) {
                             Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
-                            None => self.unrecordable(verdict.seq, &error).await,
+                            None => self.unrecordable(verdict.row.seq, &error).await,
                         },
                         // One verdict that the database refuses must not keep the others from being recorded.
                         _ => {
@@ -199,37 +213,32 @@ impl Settler {
                 tracing::warn!(events, node = %self.tenure.node, "verdicts were refused: this node no longer owns the rows, or they changed");
             }
         }
-        let mut totals = [0_u64; 4];
-        let mut soonest = None;
-        let mut dead_example = None;
-        for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.seq)) {
+        let (mut totals, mut rescued) = ([0_u64; 4], 0);
+        let (mut soonest, mut lowest_dead): (Option<Duration>, Option<i64>) = (None, None);
+        for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.row.seq)) {
             let kind = match &verdict.change {
                 Change::Done | Change::Remove => 0,
+                Change::Rescued { .. } => {
+                    rescued += 1;
+                    0
+                }
                 Change::Retry { attempts, delay, .. } => {
                     soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
                     if *attempts > verdict.expected_attempts { 1 } else { 2 }
                 }
                 Change::Hold { .. } => 1,
-                Change::Dead { error, .. } => {
-                    dead_example = Some((verdict.seq, error));
+                Change::Dead { .. } => {
+                    let seq = verdict.row.seq;
+                    lowest_dead = Some(lowest_dead.map_or(seq, |other| other.min(seq)));
                     3
                 }
             };
             totals[kind] += 1;
         }
-        if let Some((seq, error)) = dead_example
-            && let Some(events) = self.complaints.dead.report(totals[3])
-        {
-            tracing::error!(
-                events,
-                seq,
-                error,
-                "events are DEAD and wait for a replay or a discard; one of them is shown"
-            );
-        }
         let counters = &self.intake.counters;
         let [done, retried, deferred, dead] = totals;
         Counters::add(&counters.done, done);
+        Counters::add(&counters.rescued, rescued);
         Counters::add(&counters.retried, retried);
         Counters::add(&counters.deferred, deferred);
         Counters::add(&counters.dead, dead);
@@ -237,14 +246,32 @@ impl Settler {
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         // What was refused rests: should the row be found pending again, it would only be refused again.
         let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
-        let gone: Vec<i64> = ended.clone().map(|verdict| verdict.seq).filter(|seq| !rests(seq)).collect();
+        let gone: Vec<i64> = ended.clone().map(|verdict| verdict.row.seq).filter(|seq| !rests(seq)).collect();
         self.intake.registry.release(gone);
-        let recorded = ended.map(|verdict| (verdict.seq, !refused.contains(&verdict.seq)));
+        let recorded = ended.map(|verdict| (verdict.row.seq, !refused.contains(&verdict.row.seq)));
         if let Some(seq) = self.feed.recorded(recorded) {
+            self.intake.lookout.wake_for(seq);
+        }
+        if let Some(seq) = lowest_dead {
+            // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
             self.intake.lookout.wake_for(seq);
         }
         if let Some(delay) = soonest {
             self.intake.lookout.due_in(delay);
+        }
+    }
+
+    /// A refused verdict may be on an event whose place another one has now: then the database has gone back.
+    async fn question_history(&self, batch: &[Verdict], refused: &[i64]) {
+        match self.store.identify(refused).await {
+            Ok(there) => {
+                let there: HashMap<i64, RowId> = there.into_iter().map(|row| (row.seq, row)).collect();
+                let is_another = |row: &RowId| there.get(&row.seq).is_some_and(|there| there != row);
+                if batch.iter().any(|verdict| is_another(&verdict.row)) {
+                    self.tenure.standing.went_back();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "what stands in the places of refused verdicts could not be asked"),
         }
     }
 
@@ -292,7 +319,7 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
     match mode {
         Mode::Ordered => 0,
         Mode::Partitioned => {
-            let seqs: Vec<i64> = batch.iter().map(|verdict| verdict.seq).collect();
+            let seqs: Vec<i64> = batch.iter().map(|verdict| verdict.row.seq).collect();
             let partitions = partitions(&seqs).into_iter();
             let odd: HashSet<i64> = seqs
                 .into_iter()
@@ -301,13 +328,13 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
                 .map(|(seq, _)| seq)
                 .collect();
             // Stable: should the database refuse a part, it is recorded piece by piece, and a key's events in their order.
-            batch.sort_by_key(|verdict| odd.contains(&verdict.seq));
+            batch.sort_by_key(|verdict| odd.contains(&verdict.row.seq));
             batch.len() - odd.len()
         }
         // Each part on pages of its own.
         Mode::SingleNode | Mode::MultiNode => {
             let middle = batch.len() / 2;
-            batch.select_nth_unstable_by_key(middle, |verdict| verdict.seq);
+            batch.select_nth_unstable_by_key(middle, |verdict| verdict.row.seq);
             middle
         }
     }
@@ -319,15 +346,18 @@ fn until_repeated(batch: &[Verdict]) -> usize {
     if !batch.iter().any(|verdict| matches!(verdict.change, Change::Hold { .. })) {
         return batch.len();
     }
-    let mut seen = HashSet::new();
-    batch.iter().position(|verdict| !seen.insert(verdict.seq)).unwrap_or(batch.len())
+    let mut seen = HashSet::default();
+    batch.iter().position(|verdict| !seen.insert(verdict.row.seq)).unwrap_or(batch.len())
 }
 
 /// The verdict with its error in plain ASCII, which every database's encoding can hold; `None` if it is that already.
 fn plainer(verdict: &Verdict) -> Option<Verdict> {
     let mut plain = verdict.clone();
     let error = match &mut plain.change {
-        Change::Retry { error: Some(error), .. } | Change::Hold { error, .. } | Change::Dead { error, .. } => error,
+        Change::Retry { error: Some(error), .. }
+        | Change::Hold { error, .. }
+        | Change::Rescued { error, .. }
+        | Change::Dead { error, .. } => error,
         Change::Done | Change::Remove | Change::Retry { error: None, .. } => return None,
     };
     if error.is_ascii() {
@@ -344,10 +374,15 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::EventId;
+
+    fn row(seq: i64) -> RowId {
+        RowId { seq, event_id: EventId::from_stored("event"), handler: None }
+    }
 
     #[test]
     fn a_row_is_changed_once_per_statement() {
-        let verdict = |seq, expected_attempts, change| Verdict { seq, expected_attempts, change };
+        let verdict = |seq, expected_attempts, change| Verdict { row: row(seq), expected_attempts, change };
         let hold = |attempts| Change::Hold { attempts, error: "late".to_owned() };
         let batch =
             [verdict(1, 0, hold(1)), verdict(2, 5, Change::Done), verdict(1, 1, hold(2)), verdict(1, 2, Change::Done)];
@@ -360,7 +395,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_batch_share_no_key() {
         let batch = |len: i64| -> Vec<Verdict> {
-            let done = |seq| Verdict { seq, expected_attempts: 0, change: Change::Done };
+            let done = |seq| Verdict { row: row(seq), expected_attempts: 0, change: Change::Done };
             (0..len).map(|n| done(n * 7919 % 10_007)).collect()
         };
         let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
@@ -370,30 +405,36 @@ mod tests {
         let mut parts = whole.clone();
         let middle = divide(&mut parts, Mode::Partitioned, partitions);
         let (one, other) = parts.split_at(middle);
-        assert!(one.iter().all(|verdict| partition(verdict.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
-        assert!(other.iter().all(|verdict| partition(verdict.seq) % 2 == 1) && other.len() > 200, "{}", other.len());
-        let place = |verdict: &Verdict| whole.iter().position(|other| other.seq == verdict.seq);
+        assert!(one.iter().all(|verdict| partition(verdict.row.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
+        assert!(
+            other.iter().all(|verdict| partition(verdict.row.seq) % 2 == 1) && other.len() > 200,
+            "{}",
+            other.len()
+        );
+        let place = |verdict: &Verdict| whole.iter().position(|other| other.row.seq == verdict.row.seq);
         assert!(one.is_sorted_by_key(place) && other.is_sorted_by_key(place), "each in the order in which they came");
 
         let middle = divide(&mut parts, Mode::SingleNode, partitions);
         let (one, other) = parts.split_at(middle);
-        assert!(one.iter().all(|low| other.iter().all(|high| low.seq < high.seq)));
+        assert!(one.iter().all(|low| other.iter().all(|high| low.row.seq < high.row.seq)));
         assert_eq!((one.len(), other.len()), (500, 500));
-        let seqs = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.seq).collect::<HashSet<_>>();
+        let seqs = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.row.seq).collect::<HashSet<_>>();
         assert_eq!(seqs(&parts), seqs(&whole), "none is lost");
 
         assert_eq!(divide(&mut parts, Mode::Ordered, partitions), 0);
         assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
         let held = Change::Hold { attempts: 1, error: "late".to_owned() };
-        parts
-            .extend([Verdict { seq: -1, expected_attempts: 0, change: held }, Verdict { seq: -1, ..whole[0].clone() }]);
+        parts.extend([
+            Verdict { row: row(-1), expected_attempts: 0, change: held },
+            Verdict { row: row(-1), ..whole[0].clone() },
+        ]);
         assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
     }
 
     #[test]
     fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {
         let verdict = |error: &str| Verdict {
-            seq: 1,
+            row: row(1),
             expected_attempts: 0,
             change: Change::Dead { attempts: 1, error: error.to_owned() },
         };

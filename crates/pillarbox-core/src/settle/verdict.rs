@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::store::RowId;
+
 /// The states of a row, as the table's `status` column holds them.
 ///
 /// ```text
@@ -48,8 +50,8 @@ impl Status {
 /// What is to be recorded in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Which row.
-    pub seq: i64,
+    /// The row.
+    pub row: RowId,
     /// The attempts the row must hold for the verdict to apply, so that recording it twice counts once.
     pub expected_attempts: u32,
     /// What becomes of it.
@@ -61,6 +63,13 @@ pub struct Verdict {
 pub enum Change {
     /// DONE; the error of earlier attempts is cleared.
     Done,
+    /// DONE by a fallback, after the handler failed for good: the attempts and the last error are kept.
+    Rescued {
+        /// Failed handler calls, the last one included if it counted.
+        attempts: u32,
+        /// Why the handler failed, cleaned.
+        error: String,
+    },
     /// As DONE, and the row is deleted: nothing is kept of it.
     Remove,
     /// RETRY, due again `delay` from now by the database's clock.
@@ -93,7 +102,7 @@ impl Change {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::Done | Self::Remove => Status::Done,
+            Self::Done | Self::Rescued { .. } | Self::Remove => Status::Done,
             Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
             Self::Dead { .. } => Status::Dead,
         }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, NodeStatus, PartitionBacklog, Purge,
-    Purged, Record, Store, StoreInfo, Upkeep, WakeUps, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, NodeStatus,
+    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
+use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::ownership::{Acquired, Fence, Mode, NodeId, Partitions, Reclaimed, Renewal, Share};
+use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use crate::settle::Verdict;
 use crate::write::{NewRow, Statement};
 
@@ -37,14 +38,20 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
         (**self).acquire(node).await
     }
-    async fn share(&self, node: &NodeId, give: Partitions) -> Result<Share, StoreError> {
+    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
         (**self).share(node, give).await
     }
-    async fn renew(&self, node: &NodeId, lease: Duration) -> Result<Renewal, StoreError> {
-        (**self).renew(node, lease).await
+    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
+        (**self).renew(node, lease, last).await
+    }
+    fn history(&self) -> History {
+        (**self).history()
     }
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         (**self).leave(node).await
+    }
+    async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
+        (**self).evict(seen).await
     }
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
         (**self).fetch(fetch).await
@@ -52,20 +59,29 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
         (**self).claim(node, fetch).await
     }
-    async fn release(&self, node: &NodeId, seqs: &[i64]) -> Result<(), StoreError> {
-        (**self).release(node, seqs).await
+    async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
+        (**self).release(node, rows).await
     }
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         (**self).reclaim(node, thorough).await
     }
-    async fn stamp(&self, rows: &[(i64, u8)]) -> Result<(), StoreError> {
+    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
         (**self).stamp(rows).await
     }
-    async fn ripen(&self, seqs: &[i64]) -> Result<(), StoreError> {
-        (**self).ripen(seqs).await
+    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        (**self).ripen(rows).await
+    }
+    fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
+        (**self).identify_sql(seqs)
+    }
+    async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
+        (**self).identify(seqs).await
     }
     async fn writers(&self) -> Result<Writers, StoreError> {
         (**self).writers().await
+    }
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        (**self).now().await
     }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
         (**self).begin_attempt(node, fence, attempt).await
@@ -103,6 +119,9 @@ impl<S: Upkeep + ?Sized> Upkeep for Arc<S> {
     }
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         (**self).records(event_id).await
+    }
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
+        (**self).record(seq).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         (**self).dead(filter, above, limit).await

@@ -56,6 +56,12 @@ pub trait Upkeep: Send + Sync {
     /// - `records_come_one_for_each_handler`
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError>;
 
+    /// Everything the table holds about the row with this `seq`, whatever its state.
+    ///
+    /// # Behavior
+    /// - `record_finds_a_row_by_its_seq`
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError>;
+
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
     /// # Behavior
@@ -89,6 +95,8 @@ pub trait Upkeep: Send + Sync {
     ///
     /// # Behavior
     /// - `purge_deletes_ended_rows_older_than_asked`
+    /// - `purge_takes_the_creation_where_no_end_is_recorded`
+    /// - `purge_of_a_key_keeps_the_rows_of_others`
     /// - `purge_keeps_pending_rows_and_other_states`
     /// - `purge_goes_on_where_it_stopped_and_says_when_it_is_over`
     /// - `purge_of_everything_stops_while_a_node_lives`
@@ -119,6 +127,10 @@ pub struct NodeStatus {
     pub started_at: Timestamp,
     /// How long its lease runs if it is not renewed; `None` once it has ended.
     pub lease_left: Option<Duration>,
+    /// When its lease ends if it is not renewed. Each renewal changes it.
+    pub expires_at: Timestamp,
+    /// How long its lease is; `None` if a release wrote it that did not say so.
+    pub lease: Option<Duration>,
     /// How many of the 256 partitions it owns. In mode `multi_node` nobody owns any.
     pub partitions: u16,
 }
@@ -196,6 +208,8 @@ pub struct DeadFilter {
     pub tenant_id: Option<String>,
     /// For the handler of this name.
     pub handler: Option<String>,
+    /// Of this key: the ordering key, or the aggregate id where a row has none.
+    pub key: Option<String>,
 }
 
 /// An event that was given up.
@@ -232,12 +246,22 @@ pub struct DeadEvent {
 pub struct Purge {
     /// Which rows.
     pub what: Purgeable,
-    /// How long ago their end must lie at least, or their creation for [`Purgeable::All`].
+    /// How long ago their end must lie at least, or their creation for [`Purgeable::All`] and where no end is recorded.
     pub older_than: Duration,
+    /// Only rows of this key: the ordering key, or the aggregate id where a row has none. `None` for any.
+    pub key: Option<String>,
     /// Where the step begins, exclusive. Zero begins with the oldest row.
     pub above: i64,
     /// How many rows to look at, and so to delete, at most.
     pub limit: usize,
+}
+
+impl Purge {
+    /// The first step, which looks at up to `limit` rows of any key from the bottom of the table.
+    #[must_use]
+    pub const fn new(what: Purgeable, older_than: Duration, limit: usize) -> Self {
+        Self { what, older_than, key: None, above: 0, limit }
+    }
 }
 
 /// Which rows a purge deletes.

@@ -1,7 +1,8 @@
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
 
-use super::{Dialect, NewRow, Statement, Written};
+use super::{ConnectionId, Dialect, NewRow, Receipts, Statement};
 
 /// A transaction of the user's, on which events can be written. Adapter crates implement it for their driver's types.
 ///
@@ -20,10 +21,6 @@ pub trait Connection<M>: Send {
     /// The database this connection speaks to.
     const DIALECT: Dialect;
 
-    /// Whether it keeps the receipts of what is written on it and reports the end of its transaction, as a guard does;
-    /// plain transactions do not.
-    const REPORTS_COMMIT: bool = false;
-
     /// Whether a transaction is open; `None` where the driver cannot tell.
     fn in_transaction(&self) -> Option<bool> {
         None
@@ -37,10 +34,19 @@ pub trait Connection<M>: Send {
     /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
     fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, Self::Error>> + Send;
 
-    /// Called after a successful insert. Returns whether this connection keeps the receipt and will report the end of its
-    /// transaction itself, as a guard does; plain transactions do not.
-    fn wrote(&mut self, _written: &Written) -> bool {
-        false
+    /// Identifies the driver's connection, by which a guard recognises what is written on it through a reborrowed
+    /// connection or a nested transaction.
+    ///
+    /// The object it names keeps its place for as long as the outermost transaction keeps its own. A nested transaction names
+    /// the same object as the one around it.
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of(self)
+    }
+
+    /// The receipts of a guard; `None` for a transaction of the driver's own.
+    #[doc(hidden)]
+    fn receipts(&self) -> Option<&Arc<Receipts>> {
+        None
     }
 }
 

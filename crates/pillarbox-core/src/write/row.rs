@@ -1,8 +1,12 @@
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::clock::Timestamp;
 use crate::event::{Envelope, Payload};
 use crate::ownership::NodeId;
+use crate::store::RowId;
 
 /// An event on its way into the table: the values of the columns that a writer sets.
 ///
@@ -13,12 +17,15 @@ pub struct NewRow {
     headers: Option<Box<str>>,
     handler: Option<Arc<str>>,
     owner: Option<NodeId>,
+    /// When a delay that begins with the write is over.
+    due: Option<Instant>,
 }
 
 impl NewRow {
     pub(crate) fn new(envelope: Envelope) -> Self {
         let headers = envelope.headers().to_json().map(Into::into);
-        Self { envelope: Arc::new(envelope), headers, handler: None, owner: None }
+        let due = envelope.deliver_after().and_then(|delay| Instant::now().checked_add(delay));
+        Self { envelope: Arc::new(envelope), headers, handler: None, owner: None, due }
     }
 
     /// The row, for one of the handlers of its event.
@@ -43,6 +50,11 @@ impl NewRow {
     #[must_use]
     pub fn handler(&self) -> Option<&str> {
         self.handler.as_deref()
+    }
+
+    /// The identity of the row that was inserted as `seq`.
+    pub(crate) fn id(&self, seq: i64) -> RowId {
+        RowId { seq, event_id: self.envelope.id().clone(), handler: self.handler.as_deref().map(Box::from) }
     }
 
     /// The event.
@@ -89,9 +101,30 @@ impl NewRow {
         self.envelope.partition()
     }
 
-    /// Column `available_at`: NULL means at once, so that only delayed rows pay for an entry in the index of due times.
+    /// Column `available_at`, if the event has a time of delivery. Without it and a [`delay`](Self::delay) the column is NULL,
+    /// which means at once, so that only delayed rows pay for an entry in the index of due times.
     #[must_use]
     pub fn available_at(&self) -> Option<Timestamp> {
-        self.envelope.is_delayed().then(|| self.envelope.available_at())
+        self.envelope.available_at()
+    }
+
+    /// What the database adds to its time at the insert, to give the column `available_at`.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        self.envelope.deliver_after()
+    }
+
+    /// Whether delivery waits for a time.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.envelope.is_delayed()
+    }
+
+    /// How long a delayed row has to wait, by the clocks of this process: a hint for when to look.
+    pub(crate) fn due_in(&self, now: Timestamp) -> Duration {
+        match (self.available_at(), self.due) {
+            (Some(time), _) => time.since(now),
+            (None, Some(due)) => due.saturating_duration_since(Instant::now()),
+            (None, None) => Duration::ZERO,
+        }
     }
 }

@@ -2,9 +2,11 @@ use std::error::Error;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
-use super::{Connection, Dialect, Insert, Written};
-use crate::run::Outbox;
+use super::open::OpenTransaction;
+use super::{Connection, ConnectionId, Dialect, Insert, OpenTransactions, Probe, Receipts};
+use crate::store::RowId;
 
 /// Where a transaction can be begun: a driver's pool or connection. Adapter crates implement it.
 ///
@@ -42,45 +44,59 @@ pub trait Finish<M>: Send + Sized {
     /// The driver's side of the transaction.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
+    /// Commits, and returns those rows of `probe` that the transaction committed.
+    ///
+    /// # Behavior
+    /// - what was rolled back to a savepoint is not returned; what was written in a savepoint that was released is
+    /// - a transaction in which a statement has failed, and which the database would therefore roll back, is an error
+    /// - so is one that is not open any more: the database has ended it, or somebody has by a statement of their own
+    /// - after an error the outcome is unknown
+    fn commit_verified(self, probe: &Probe) -> impl Future<Output = Result<Vec<RowId>, Self::Error>> + Send;
+
     /// Commits. After an error the outcome is unknown.
-    fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        async move { self.commit_verified(&Probe::none()).await.map(drop) }
+    }
 
     /// Rolls back.
     fn rollback(self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// A transaction that tells the outbox of its commit, so that its events take the hot path.
+/// A transaction that tells the outbox of its commit, so that its events take the hot path. Returned by
+/// [`Outbox::begin`](crate::run::Outbox::begin).
 ///
 /// It dereferences to what the driver runs statements on, so that `&mut *tx` is the same as with a transaction of the
-/// driver's own. Events are written on the guard itself, `&mut tx`, which is how it learns of them. Dropped without [`commit`](Self::commit) it rolls back, and its events
-/// never existed. Returned by [`Outbox::begin`].
+/// driver's own. Events may be written on either: `outbox.write(&mut tx, …)`, or in a function that takes the driver's
+/// connection, or in a nested transaction of the driver's. An event that was rolled back to a savepoint is not delivered.
+///
+/// Dropped without [`commit`](Self::commit) it rolls back, and its events never existed.
 #[derive(Debug)]
 pub struct Transaction<T, M> {
-    inner: T,
-    receipts: Receipts,
+    // First, so that it is gone before the connection loses its place.
+    open: OpenTransaction,
+    // In a place of its own, since guards move.
+    inner: Box<T>,
+    receipts: Arc<Receipts>,
     marker: PhantomData<fn() -> M>,
 }
 
-impl<T, M> Transaction<T, M> {
-    pub(crate) fn new(inner: T, outbox: Outbox) -> Self {
-        Self { inner, receipts: Receipts { outbox, written: Vec::new(), committing: false }, marker: PhantomData }
+impl<T: Connection<M>, M> Transaction<T, M> {
+    pub(crate) fn new(inner: T, open: &Arc<OpenTransactions>) -> Self {
+        let (inner, receipts) = (Box::new(inner), Arc::default());
+        Self { open: open.open(inner.id(), &receipts), inner, receipts, marker: PhantomData }
     }
 }
 
 impl<T: Finish<M>, M> Transaction<T, M> {
-    /// Commits, then hands the events to the hot path.
+    /// Commits, then hands the events that were committed to the hot path.
     ///
     /// # Errors
     /// The driver's. Whether the transaction committed is unknown then; if it did, its events are delivered by the cold
     /// path, and if it did not, they never existed.
     pub async fn commit(self) -> Result<(), T::Error> {
-        let Self { inner, mut receipts, .. } = self;
-        receipts.committing = true;
-        inner.commit().await?;
-        for written in std::mem::take(&mut receipts.written) {
-            receipts.outbox.committed(written);
-        }
-        Ok(())
+        let Self { open, inner, receipts, .. } = self;
+        drop(open);
+        receipts.commit(*inner).await
     }
 
     /// Rolls back; the events never existed.
@@ -88,8 +104,11 @@ impl<T: Finish<M>, M> Transaction<T, M> {
     /// # Errors
     /// The driver's. The database rolls the transaction back even then.
     pub async fn rollback(self) -> Result<(), T::Error> {
-        // Dropping `receipts` reports the rollback to the hooks.
-        self.inner.rollback().await
+        let Self { open, inner, receipts, .. } = self;
+        drop(open);
+        // Dropped at the end, it reports the rollback to the hooks.
+        let _receipts = receipts;
+        inner.rollback().await
     }
 }
 
@@ -116,35 +135,20 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     type Error = T::Error;
 
     const DIALECT: Dialect = T::DIALECT;
-    const REPORTS_COMMIT: bool = true;
+
+    fn in_transaction(&self) -> Option<bool> {
+        self.inner.in_transaction()
+    }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
         self.inner.insert(insert).await
     }
 
-    fn wrote(&mut self, written: &Written) -> bool {
-        self.receipts.written.push(written.clone());
-        true
+    fn id(&self) -> ConnectionId {
+        self.inner.id()
     }
-}
 
-/// The receipts of a guarded transaction. While any are left when it is dropped, the transaction was rolled back, or a
-/// commit was cancelled half-way: its outcome is unknown then, and the cold path is asked to look.
-#[derive(Debug)]
-struct Receipts {
-    outbox: Outbox,
-    written: Vec<Written>,
-    committing: bool,
-}
-
-impl Drop for Receipts {
-    fn drop(&mut self) {
-        for written in &self.written {
-            if self.committing {
-                written.look_for();
-            } else {
-                self.outbox.rolled_back(written);
-            }
-        }
+    fn receipts(&self) -> Option<&Arc<Receipts>> {
+        Some(&self.receipts)
     }
 }

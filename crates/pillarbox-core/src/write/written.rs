@@ -1,13 +1,18 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::NewRow;
+use super::probe::{Fate, Found};
+use super::{NewRow, WriterHooks};
 use crate::event::{Envelope, EventId};
+use crate::plants;
 use crate::queue::Intake;
+use crate::store::Store;
 
 /// The receipt of a write: the ids of its events, in order, and what the hot path needs to deliver them from memory.
 ///
-/// Pass it to [`Outbox::committed`](crate::run::Outbox::committed) after the commit; dropping it is fine too, and only
-/// means that the events are delivered from the table.
+/// A guard keeps it by itself. For a transaction of your own, commit by [`Outbox::commit`](crate::run::Outbox::commit), or
+/// pass it to [`Outbox::notify_committed`](crate::run::Outbox::notify_committed) after the commit; dropping it is fine too,
+/// and only means that the events are delivered from the table.
 #[derive(Debug, Clone)]
 pub struct Written {
     inner: Arc<Inner>,
@@ -15,51 +20,133 @@ pub struct Written {
 
 #[derive(Debug)]
 struct Inner {
-    /// What was written, each event once however many handlers have a row of it.
-    events: Vec<Arc<Envelope>>,
+    /// Those of one event, of which each of its handlers has one, lie together and share it.
     rows: Vec<NewRow>,
+    /// Ascending.
     seqs: Vec<i64>,
+    store: Arc<dyn Store>,
     intake: Arc<Intake>,
+    hooks: WriterHooks,
+    /// The end of the transaction was reported.
+    reported: AtomicBool,
 }
 
 impl Written {
-    pub(crate) fn new(rows: Vec<NewRow>, seqs: Vec<i64>, intake: Arc<Intake>) -> Self {
+    pub(crate) fn new(
+        rows: Vec<NewRow>,
+        seqs: Vec<i64>,
+        store: &Arc<dyn Store>,
+        intake: &Arc<Intake>,
+        hooks: &WriterHooks,
+    ) -> Self {
         intake.announce(&rows, &seqs);
-        let mut events: Vec<Arc<Envelope>> = rows.iter().map(|row| Arc::clone(row.event())).collect();
-        events.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        Self { inner: Arc::new(Inner { events, rows, seqs, intake }) }
+        let (store, intake, hooks) = (Arc::clone(store), Arc::clone(intake), hooks.clone());
+        Self { inner: Arc::new(Inner { rows, seqs, store, intake, hooks, reported: AtomicBool::new(false) }) }
     }
 
-    /// The events' ids, in write order. Empty when a hook suppressed the write.
+    /// The events' ids, in write order. Empty when a hook suppressed the write, or no handler accepts the event.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &EventId> {
-        self.inner.events.iter().map(|event| event.id())
+        self.events().into_iter().map(Envelope::id)
     }
 
-    /// The id of the first event, which for a write of one event is its id; `None` when a hook suppressed it.
+    /// The id of the first event, which for a write of one event is its id; `None` when a hook suppressed it, or no handler accepts it.
     #[must_use]
     pub fn id(&self) -> Option<&EventId> {
-        self.ids().next()
+        self.inner.rows.first().map(|row| row.envelope().id())
     }
 
     /// How many events were written. One that several named handlers have counts once.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner.events.len()
+        self.each().count()
     }
 
-    /// Whether a hook suppressed the write.
+    /// True if nothing was written: a hook suppressed it, or no handler accepts the event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.inner.events.is_empty()
+        self.inner.rows.is_empty()
     }
 
     pub(crate) fn events(&self) -> Vec<&Envelope> {
-        self.inner.events.iter().map(|event| &**event).collect()
+        self.each().collect()
     }
 
-    /// Hands the events to the hot path of the outbox they were written through.
-    pub(crate) fn deliver(&self) {
-        self.inner.intake.committed(&self.inner.rows, &self.inner.seqs);
+    /// What was written, each event once however many handlers have a row of it.
+    fn each(&self) -> impl Iterator<Item = &Envelope> {
+        let of_one = self.inner.rows.chunk_by(|a, b| Arc::ptr_eq(a.event(), b.event()));
+        of_one.filter_map(|rows| rows.first().map(NewRow::envelope))
+    }
+
+    pub(crate) fn rows(&self) -> (&[NewRow], &[i64]) {
+        (&self.inner.rows, &self.inner.seqs)
+    }
+
+    /// Adds the rows that the hot path could deliver to `rows`, which are of the same transaction. For hooks at least one, which
+    /// stands for all: a write is one statement, and stands or falls as a whole.
+    pub(super) fn verify(&self, rows: &mut Vec<i64>) {
+        let Inner { rows: written, seqs, intake, hooks, .. } = &*self.inner;
+        let asked = rows.len();
+        intake.verify(written, seqs, rows);
+        if rows.len() == asked && !hooks.is_empty() {
+            rows.extend(seqs.first());
+        }
+    }
+
+    /// The query for those of its rows that are there.
+    pub(super) fn query(&self, seqs: &[i64]) -> Option<String> {
+        if seqs.is_empty() { None } else { self.inner.store.identify_sql(seqs) }
+    }
+
+    /// The transaction has committed; of the rows `probed`, those that were `found` are there.
+    pub(super) fn committed(&self, probed: &[i64], found: &Found) {
+        let Inner { rows, seqs, intake, .. } = &*self.inner;
+        if self.is_reported() {
+            return;
+        }
+        if self.is_gone(probed, found) {
+            let (event_id, events) = (self.id().map(EventId::as_str), self.len());
+            tracing::debug!(event_id, events, "events were rolled back before their transaction committed");
+            return self.after_rollback();
+        }
+        intake.committed(rows, seqs, |row, seq| found.fate(probed, seq, row.event_id()));
+        self.after_commit();
+    }
+
+    /// Whether rows of it were asked for, and none was found.
+    pub(crate) fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
+        let fates =
+            self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.fate(probed, *seq, row.event_id()));
+        let mut known = fates.filter(|fate| *fate != Fate::Unknown).peekable();
+        known.peek().is_some() && known.all(|fate| fate == Fate::Gone) && !plants::is("rolled_back_rows_go_hot")
+    }
+
+    /// Somebody says that the transaction has committed.
+    pub(crate) fn notify_committed(&self) {
+        if self.is_reported() {
+            return;
+        }
+        self.inner.intake.notify_committed(self);
+        self.after_commit();
+    }
+
+    /// The transaction was rolled back.
+    pub(super) fn rolled_back(&self) {
+        if !self.is_reported() {
+            self.after_rollback();
+        }
+    }
+
+    /// Whether the end of the transaction was reported before; from now on it was.
+    fn is_reported(&self) -> bool {
+        self.inner.reported.swap(true, Ordering::AcqRel)
+    }
+
+    fn after_commit(&self) {
+        self.inner.hooks.after("after_commit", self, |hook, events| hook.after_commit(events));
+    }
+
+    fn after_rollback(&self) {
+        self.inner.hooks.after("after_rollback", self, |hook, events| hook.after_rollback(events));
     }
 
     /// Asks the cold path to look for the events soon: they may be committed without anybody saying so.

@@ -16,7 +16,7 @@
 //!   │     work: event, epoch        │──────────▶│                                                      │
 //!   │       read ─begin─▶ running   │  leave    │                                                      │
 //!   └───────────────────────────────┘──────────▶└──────────────────────────────────────────────────────┘
-//!          │ crash, stop, revoke                   ▲ arrives or vanishes
+//!          │ crash, stop                           ▲ arrives or vanishes
 //!          └──────────────── late request ─────────┘
 //! ```
 //!
@@ -28,6 +28,8 @@
 //!   whose sender gave it up, or died, before the database gets it.
 //! - A *slow clock* misses ticks that the database's counts. As many as the margin are allowed for.
 //! - A *stop* of a node that no longer relies on its lease is a crash: the database hears of neither.
+//! - A *handler that is told to stop* either goes on, which is a step not taken, or ends without a verdict. Its partition is not
+//!   given before.
 //! - A renewal reaches the database the moment it is sent. A real one arrives later, and so does the end of its lease: the
 //!   model is the harder case.
 //! - Partitions do not influence each other: each goes to the node whose target it is in. So watching four of the 256 is exact
@@ -35,7 +37,7 @@
 //!
 //! Left out: rows that fail and are tried again, and keys beside each other in a partition (a partition here is a single
 //! key); a database that loses what it has committed; clocks that are wrong by more than the margin, except to see that the
-//! model tells; a handler that goes on after it was told to stop, which nothing can prevent.
+//! model tells; a handler that goes on after its node has lost its lease, which nothing can prevent.
 //!
 //! Each test explores an instance that looks closely at one thing and is small enough that all of them take seconds. And
 //! each rule of the protocol is broken once: the model has to find what goes wrong without it.

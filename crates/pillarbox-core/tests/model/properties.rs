@@ -5,7 +5,7 @@ use stateright::{Model, Property};
 use crate::protocol::{Action, Fate, LEASE, Protocol, State};
 
 pub(crate) const ONE_OWNER: &str = "a partition has at most one node that relies on owning it";
-pub(crate) const ONE_DELIVERY: &str = "of a partition at most one delivery runs that was not told to stop";
+pub(crate) const ONE_DELIVERY: &str = "of a partition at most one delivery runs at a node that relies on its lease";
 pub(crate) const NOT_BEHIND: &str = "no row changes while another node relies on owning it";
 pub(crate) const NOT_TWICE: &str = "no event is delivered again unless its delivery was cut off";
 pub(crate) const HEALS: &str = "once nothing fails any more every partition is owned as it should be, and drained";

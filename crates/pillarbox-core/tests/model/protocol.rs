@@ -26,7 +26,7 @@ pub(crate) struct Protocol {
     pub(crate) slow_answers: bool,
     /// How many ticks the processes' clocks miss, all in all.
     pub(crate) drift: u8,
-    /// How many answers are lost, requests delayed, and hand-overs run into their deadline, all in all.
+    /// How many answers are lost, requests delayed, and handlers told to stop, all in all.
     pub(crate) faults: u8,
     /// Whether every state is asked for where it leads to once nothing fails any more, which takes its time.
     pub(crate) heals: bool,
@@ -102,8 +102,8 @@ pub(crate) enum Action {
     Begin(usize, usize),
     /// The handler has ended, and its verdict is sent.
     Settle(usize, usize, Fate),
-    /// The deadline of a hand-over passes: the node drops the delivery and its verdict.
-    Revoke(usize, usize),
+    /// The handler is told that another node waits for the partition, and has ended without a verdict.
+    EndTold(usize, usize),
     /// The late request reaches the database.
     Arrive,
     /// The late request is lost.
@@ -160,7 +160,7 @@ impl Protocol {
                         actions.extend([Action::Read(process, partition), Action::Begin(process, partition)]);
                     }
                     Some(Work { running: true, .. }) => {
-                        actions.push(Action::Revoke(process, partition));
+                        actions.push(Action::EndTold(process, partition));
                         actions.extend(FATES.map(|fate| Action::Settle(process, partition, fate)));
                     }
                 }
@@ -194,7 +194,7 @@ impl Protocol {
             Action::Read(process, partition) => self.read(state, process, partition),
             Action::Begin(process, partition) => self.begin(state, process, partition),
             Action::Settle(process, partition, fate) => self.settle(state, process, partition, fate),
-            Action::Revoke(process, partition) => self.revoke(state, process, partition),
+            Action::EndTold(process, partition) => self.end_told(state, process, partition),
             Action::Arrive => self.arrive(state),
             Action::Vanish => state.late.take().map(drop),
         }
@@ -312,7 +312,7 @@ impl Protocol {
         }
     }
 
-    fn revoke(&self, state: &mut State, process: usize, partition: usize) -> Option<()> {
+    fn end_told(&self, state: &mut State, process: usize, partition: usize) -> Option<()> {
         let node = &mut state.processes[process];
         if !node.runs(partition) || node.takes(partition, self.places[partition]) {
             return None;
@@ -342,7 +342,7 @@ impl Protocol {
         node.is_live(self.flaw) && (busy || node.takes(partition, self.places[partition]))
     }
 
-    /// Whether a node delivers an event of a partition, and has not told its handler to stop.
+    /// Whether a node delivers an event of a partition, and relies on its lease.
     pub(crate) fn delivers(&self, node: &Node, partition: usize) -> bool {
         node.is_live(self.flaw) && node.runs(partition)
     }

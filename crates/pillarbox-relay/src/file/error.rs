@@ -74,7 +74,7 @@ impl Places<'_> {
 fn explain(key: &str, message: &str) -> String {
     let problem = match mismatch(message) {
         Some((expected, found)) => format!("expected {expected}, found {found}"),
-        None => message.to_owned(),
+        None => meant(message),
     };
     // What names its key already, such as one that does not exist, needs at most the sections it is in.
     let key = match key.rsplit_once('.') {
@@ -84,6 +84,17 @@ fn explain(key: &str, message: &str) -> String {
         _ => key,
     };
     if key.is_empty() { problem } else { format!("`{key}`: {problem}") }
+}
+
+/// The complaint about a key that does not exist, with the one that was most likely meant.
+fn meant(message: &str) -> String {
+    let nearest = || {
+        let (name, known) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+        let known = known.strip_prefix("one of ").unwrap_or(known).split(", ").map(|known| known.trim_matches('`'));
+        let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
+        known.min_by_key(distance).filter(|known| distance(known) <= 1 + known.len() / 5)
+    };
+    nearest().map_or_else(|| message.to_owned(), |known| format!("{message}; did you mean `{known}`?"))
 }
 
 /// What was expected, and what kind of thing was found, of a value of the wrong type.
@@ -148,9 +159,14 @@ mod tests {
             (
                 "breaker.pose",
                 "unknown field `pose`, expected one of `pause`",
-                "`breaker`: unknown field `pose`, expected one of `pause`",
+                "`breaker`: unknown field `pose`, expected one of `pause`; did you mean `pause`?",
             ),
-            ("ulr", "unknown field `ulr`, expected one of `url`", "unknown field `ulr`, expected one of `url`"),
+            (
+                "ulr",
+                "unknown field `ulr`, expected one of `kind`, `url`",
+                "unknown field `ulr`, expected one of `kind`, `url`; did you mean `url`?",
+            ),
+            ("nose", "unknown field `nose`, expected `url`", "unknown field `nose`, expected `url`"),
             (".", "missing field `url`", "missing field `url`"),
         ] {
             assert_eq!(explain(key, message), expected);

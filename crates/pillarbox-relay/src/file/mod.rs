@@ -12,4 +12,4 @@ pub use publisher::publisher_at;
 pub use read::RelayFile;
 pub(crate) use read::Source;
 pub(crate) use route::RouteSection;
-pub use server::ServerSettings;
+pub use server::{OnUnavailable, ServerSettings};

@@ -1,3 +1,5 @@
+use std::any::Any;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,12 +17,55 @@ use super::error::Places;
 pub(crate) struct PublisherSection {
     pub(crate) name: String,
     pub(crate) publisher: Arc<dyn Publisher>,
+    /// The place of its section, in bytes from the beginning of the file.
+    pub(super) at: usize,
+    made_of: MadeOf,
+}
+
+impl PublisherSection {
+    /// True if both say the same, secrets and what their files hold included.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (own, others) = (&self.made_of, &other.made_of);
+        self.name == other.name && own.authorities == others.authorities && own.options.equals(others.options.as_any())
+    }
+}
+
+/// What a publisher was made of.
+struct MadeOf {
+    options: Box<dyn Options>,
+    /// The bytes of `ca_file`, which is read once.
+    authorities: Option<Vec<u8>>,
+}
+
+/// Without the options, which hold secrets.
+impl fmt::Debug for MadeOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MadeOf").finish_non_exhaustive()
+    }
+}
+
+/// The options of a publisher of some kind, to be compared with others.
+trait Options: Any + Send + Sync {
+    fn equals(&self, other: &dyn Any) -> bool;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<O: Any + PartialEq + Send + Sync> Options for O {
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<Self>().is_some_and(|other| self == other)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 /// The kinds there are, and the features that bring them.
 const KINDS: [&str; 8] = ["nats", "rabbitmq", "redis", "mqtt", "webhook", "kafka", "sns", "sqs"];
 
 type Table<'i> = DeTable<'i>;
+
+type Made = (Arc<dyn Publisher>, Box<dyn Options>);
 
 /// Reads section `[publisher.NAME]`, and makes the publisher. Nothing is connected to.
 pub(super) fn publisher(
@@ -40,9 +85,13 @@ pub(super) fn publisher(
             return Err(places.wrong(at, &section, problem));
         }
     };
+    let authorities = match table.get("ca_file").map(|file| file.get_ref()) {
+        Some(DeValue::String(file)) => std::fs::read(&**file).ok(),
+        _ => None,
+    };
     let reading = Reading { places, section: &section, at, table };
-    let publisher = reading.make(&kind)?;
-    Ok(PublisherSection { name: name.to_owned(), publisher })
+    let (publisher, options) = reading.make(&kind)?;
+    Ok(PublisherSection { name: name.to_owned(), publisher, at, made_of: MadeOf { options, authorities } })
 }
 
 /// A publisher of a kind at a URL, all else as it is by default. Nothing is connected to.
@@ -65,7 +114,7 @@ struct Reading<'a, 'i> {
 }
 
 impl Reading<'_, '_> {
-    fn make(self, kind: &str) -> Result<Arc<dyn Publisher>, FileError> {
+    fn make(self, kind: &str) -> Result<Made, FileError> {
         match kind {
             #[cfg(feature = "kafka")]
             "kafka" => self.with(pillarbox_kafka::KafkaPublisher::new),
@@ -99,16 +148,16 @@ impl Reading<'_, '_> {
 
     /// Reads the options, and makes the publisher of them.
     #[allow(dead_code, reason = "unused in a build without any publisher")]
-    fn with<O, P>(self, new: impl FnOnce(O) -> Result<P, ConfigError>) -> Result<Arc<dyn Publisher>, FileError>
+    fn with<O, P>(self, new: impl FnOnce(O) -> Result<P, ConfigError>) -> Result<Made, FileError>
     where
-        O: for<'de> Deserialize<'de>,
+        O: for<'de> Deserialize<'de> + Clone + PartialEq + Send + Sync + 'static,
         P: Publisher,
     {
         let Self { places, section, at, table } = self;
         let value = ValueDeserializer::from(Spanned::new(at..at, DeValue::Table(table)));
         let options: O = places.read(at, section, value)?;
-        match new(options) {
-            Ok(publisher) => Ok(Arc::new(publisher)),
+        match new(options.clone()) {
+            Ok(publisher) => Ok((Arc::new(publisher), Box::new(options))),
             Err(error) => {
                 let problem = format!("`{}` {}; {}", error.field(), error.problem(), error.remedy());
                 Err(places.wrong(at, section, problem))

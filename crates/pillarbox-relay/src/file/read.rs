@@ -2,10 +2,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use pillarbox_config::{Loader, Settings};
+use pillarbox_config::{DatabaseUrl, Loader, Settings};
 use pillarbox_core::error::{StartError, StoreError, StoreErrorKind};
 use pillarbox_core::store::Store;
-use pillarbox_routes::{Route, RouteError, Routes};
+use pillarbox_core::store::operation;
+use pillarbox_routes::{CheckError, Route, RouteError, Routes};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
@@ -18,7 +19,7 @@ use super::{FileError, PublisherSection, RouteSection, ServerSettings};
 #[derive(Debug)]
 pub struct RelayFile {
     pub(crate) server: ServerSettings,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<Arc<Source>>,
     pub(crate) publishers: Vec<PublisherSection>,
     pub(crate) routes: Vec<RouteSection>,
 }
@@ -28,9 +29,16 @@ pub struct RelayFile {
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) settings: Settings,
+    /// The URL of the database as it was when the file was read, if it could be.
+    url: Option<DatabaseUrl>,
 }
 
 impl Source {
+    /// True if both say the same, what `store.url_file` holds included.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.url == other.url && self.settings.is_same(&other.settings)
+    }
+
     /// Opens the database, which has to be there: SQLite would create a file of any name.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
         let url = self.settings.database_url()?;
@@ -42,7 +50,7 @@ impl Source {
                 "`{file}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
                  outbox with `pillarbox migrate`"
             );
-            let error = StoreError::new(StoreErrorKind::Unavailable, "open the database", problem);
+            let error = StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem);
             return Err(StartError::Store(error).into());
         }
         self.settings.connect().await
@@ -63,13 +71,15 @@ fn file_of(url: &str) -> Option<&str> {
 }
 
 /// What a relay takes for better defaults than a service, whose handlers answer one event at a time.
-const DEFAULTS: [(&str, &str); 5] = [
-    ("dispatch.workers", "16"),
-    ("dispatch.cold_capacity", "4000"),
+const DEFAULTS: [(&str, &str); 6] = [
+    ("dispatch.workers", "32"),
+    ("dispatch.cold_capacity", "8000"),
     ("claim.max_interval", "500ms"),
     ("ownership.standby_interval", "500ms"),
     // Longer than a publisher's call may take: 10 s by default.
     ("shutdown.drain_timeout", "15s"),
+    // Publishers have time limits of their own, and a batch may wait for its turn.
+    ("dispatch.handler_timeout", "never"),
 ];
 
 impl RelayFile {
@@ -81,6 +91,40 @@ impl RelayFile {
         let text =
             std::fs::read_to_string(path).map_err(|source| FileError::Unreadable { path: path.to_owned(), source })?;
         Reader { places: Places { path, text: &text } }.read()
+    }
+
+    /// The name of the publisher that a complaint is about.
+    pub(crate) fn publisher_of(&self, error: &CheckError) -> String {
+        let blamed = |route: &&RouteSection| error.routes.split(", ").any(|name| name.trim_matches('`') == route.name);
+        self.routes.iter().find(blamed).and_then(|route| route.publisher.clone()).unwrap_or_default()
+    }
+
+    /// Takes over the publishers of another file whose sections say the same, with their connections.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        for section in &mut self.publishers {
+            if let Some(same) = other.publishers.iter().find(|other| section.is_same(other)) {
+                section.publisher = Arc::clone(&same.publisher);
+            }
+        }
+    }
+
+    /// True if both have a route of this name for a source, which says the same and has the same publisher.
+    pub(crate) fn has_same_route(&self, other: &Self, source: &str, route: &str) -> bool {
+        let of =
+            |file: &Self| file.routes.iter().find(|section| section.name == route && section.is_for(source)).cloned();
+        let publisher = |file: &Self, section: &RouteSection| {
+            let name = section.publisher.as_ref()?;
+            file.publishers
+                .iter()
+                .find(|publisher| publisher.name == *name)
+                .map(|section| Arc::clone(&section.publisher))
+        };
+        let (Some(own), Some(others)) = (of(self), of(other)) else { return false };
+        own == others
+            && match (publisher(self, &own), publisher(other, &others)) {
+                (Some(own), Some(others)) => Arc::ptr_eq(&own, &others),
+                (own, others) => own.is_none() && others.is_none(),
+            }
     }
 
     /// Where health, status and metrics are served.
@@ -140,7 +184,7 @@ impl Reader<'_> {
                 "relay" => server = self.section("[relay]", at, item)?,
                 "source" => {
                     for item in self.list("source", at, item)? {
-                        sources.push(self.source(item)?);
+                        sources.push(Arc::new(self.source(item)?));
                     }
                 }
                 "publisher" => {
@@ -159,8 +203,13 @@ impl Reader<'_> {
                     }
                 }
                 other => {
+                    let meant = ["relay", "source", "publisher", "route"]
+                        .into_iter()
+                        .find(|known| strsim::damerau_levenshtein(other, known) <= 2)
+                        .map(|known| format!(" did you mean `{known}`?"));
+                    let meant = meant.unwrap_or_default();
                     let problem = format!(
-                        "unknown section `{other}`; there are [relay], [[source]], [publisher.NAME] and [[route]]"
+                        "unknown section `{other}`;{meant} there are [relay], [[source]], [publisher.NAME] and [[route]]"
                     );
                     return Err(places.wrong(at, "", problem));
                 }
@@ -178,7 +227,8 @@ impl Reader<'_> {
             RelayFile { server, sources, publishers, routes: routes.into_iter().map(|(_, route)| route).collect() };
         self.reached(&file, &places_of_routes)?;
         for source in &file.sources {
-            let checked: Result<_, RouteError> = file.routes_of(&source.name).build();
+            // Nothing is made, whose metrics would be those of routes at work.
+            let checked: Result<_, RouteError> = file.routes_of(&source.name).check();
             checked.map_err(|error| {
                 let at = places_of_routes.iter().find(|(name, _)| error.to_string().contains(&format!("`{name}`")));
                 places.wrong(at.map_or(0, |(_, at)| *at), &format!("source `{}`", source.name), error.to_string())
@@ -230,7 +280,8 @@ impl Reader<'_> {
                 "delivers nothing: it is switched off, or in mode `writer_only`; remove it, or let it deliver";
             return Err(places.wrong(at, &format!("source `{name}`"), problem));
         }
-        Ok(Source { name, settings })
+        let url = settings.database_url().ok();
+        Ok(Source { name, settings, url })
     }
 
     /// Whether each route has something left for it, in one source at least.
@@ -247,7 +298,7 @@ impl Reader<'_> {
         let by: Vec<String> =
             by.into_iter().filter_map(|number| Some(format!("route `{}`", routes.get(number)?.0))).collect();
         let problem = format!(
-            "setting `types` cannot be reached: {} before it takes all that it would; move it up, or let that one ask for less",
+            "it gets no event: {} before it takes all that it asks for; move it up, or narrow that one",
             by.join(" or ")
         );
         Err(self.places.wrong(*at, &format!("route `{name}`"), problem))
@@ -256,7 +307,7 @@ impl Reader<'_> {
     /// Whether what names something else names something that is there.
     fn agree(
         &self,
-        sources: &[Source],
+        sources: &[Arc<Source>],
         publishers: &[PublisherSection],
         routes: &[(usize, RouteSection)],
     ) -> Result<(), FileError> {
@@ -291,6 +342,12 @@ impl Reader<'_> {
                 let problem = format!("there is no source named `{name}`; correct the name");
                 return Err(places.wrong(*at, &section, problem));
             }
+        }
+        let used = |name: &str| routes.iter().any(|(_, route)| route.publisher.as_deref() == Some(name));
+        if let Some(unused) = publishers.iter().find(|publisher| !used(&publisher.name)) {
+            let section = format!("[publisher.{}]", unused.name);
+            let problem = "no route uses it; name it in a [[route]], or take it out";
+            return Err(places.wrong(unused.at, &section, problem));
         }
         let takes = |source: &Source| routes.iter().any(|(_, route)| route.is_for(&source.name));
         if let Some(idle) = sources.iter().find(|source| !takes(source)) {

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::server::span;
 
 /// A `[[route]]`: which events it takes, and where they go.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RouteSection {
     pub(crate) name: String,
@@ -43,7 +44,7 @@ pub(crate) struct RouteSection {
     breaker: Option<BreakerSection>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct BreakerSection {
     failures: Option<u32>,
@@ -51,6 +52,13 @@ struct BreakerSection {
     pause: Option<Duration>,
     #[serde(deserialize_with = "span")]
     max_pause: Option<Duration>,
+}
+
+// A target may hold a secret, as some URLs do.
+impl fmt::Debug for RouteSection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteSection").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Reads what holds something: an empty list may be meant to match nothing, or everything.

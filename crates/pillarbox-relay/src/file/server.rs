@@ -11,7 +11,10 @@ use serde::{Deserialize, Deserializer};
 pub struct ServerSettings {
     /// Where `/health/live`, `/health/ready`, `/status` and `/metrics` are served: `IP:PORT`. Default: nowhere. They ask for no
     /// credentials, and show no payload and no secret.
+    #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
+    /// What becomes of the relay where, at its start, a broker or a database cannot be used. Default `pause`.
+    pub on_unavailable: OnUnavailable,
     /// Events handed to a publisher at once, 1 to 10,000. Default 256.
     pub batch: usize,
     /// What becomes of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `dead`.
@@ -21,12 +24,38 @@ pub struct ServerSettings {
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        Self { listen: None, batch: 256, unrouted: Unrouted::default() }
+        Self { listen: None, on_unavailable: OnUnavailable::default(), batch: 256, unrouted: Unrouted::default() }
     }
+}
+
+/// What becomes of the relay where, at its start, a broker or a database cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnUnavailable {
+    /// The routes of that broker begin paused, that database is tried again, and all else is delivered.
+    #[default]
+    Pause,
+    /// It ends with an error.
+    Exit,
 }
 
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads `IP:PORT`.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.port() != 0 => Ok(Some(address)),
+        _ => {
+            let port = text.parse::<u16>().ok().filter(|port| *port != 0).unwrap_or(9464);
+            Err(D::Error::custom(format!(
+                "is no address with a port; write `127.0.0.1:{port}` for this host only, or `0.0.0.0:{port}` for other hosts too"
+            )))
+        }
+    }
+}
 
 fn unrouted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unrouted, D::Error> {
     let text = String::deserialize(deserializer)?;

@@ -18,26 +18,30 @@ const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("`relay.listen`: cannot serve at http://{address}: {problem}; choose another address or port")]
+#[error("cannot serve at http://{address}: {problem}; choose another address or port")]
 pub struct ServeError {
     address: SocketAddr,
     problem: String,
 }
 
-/// An address that is open, at which nobody is answered yet.
+/// An address at which a process tells how it is: `/health/live`, `/health/ready`, `/status` and `/metrics`. It is open, and
+/// nobody is answered yet.
 #[derive(Debug)]
-pub(crate) struct Endpoint(Option<(TcpListener, PrometheusHandle)>);
+pub struct Endpoint(Option<(TcpListener, PrometheusHandle)>);
 
 /// Answers until it is closed.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub struct Serving {
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
 
 impl Endpoint {
     /// Opens the address, if there is one, and begins to measure: an outbox makes the handles of its metrics when it starts.
-    pub(crate) async fn open(address: Option<SocketAddr>) -> Result<Self, ServeError> {
+    ///
+    /// # Errors
+    /// When the address is taken, or the process measures for another endpoint already.
+    pub async fn open(address: Option<SocketAddr>) -> Result<Self, ServeError> {
         let Some(address) = address else { return Ok(Self(None)) };
         let failed = |problem: String| ServeError { address, problem };
         let listener = TcpListener::bind(address).await.map_err(|error| failed(error.to_string()))?;
@@ -46,8 +50,9 @@ impl Endpoint {
         Ok(Self(Some((listener, metrics))))
     }
 
-    /// Answers from now on.
-    pub(crate) fn serve(self, reports: Reports) -> Serving {
+    /// Answers from now on, with what `reports` says at each time: `None` until the process has started.
+    #[must_use = "it answers until it is closed or dropped"]
+    pub fn serve(self, reports: Reports) -> Serving {
         let stop = CancellationToken::new();
         let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: JoinSet::new() } };
         let probe = |probe| {
@@ -79,7 +84,7 @@ impl Endpoint {
 
 impl Serving {
     /// Answers nobody any more. Who is being answered is waited for a moment only.
-    pub(crate) async fn close(mut self) {
+    pub async fn close(mut self) {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ended = tokio::time::timeout(Duration::from_secs(1), ended).await;

@@ -5,13 +5,12 @@ mod endpoint;
 mod pages;
 mod prometheus;
 
-pub(crate) use endpoint::Endpoint;
-pub use endpoint::ServeError;
-pub use prometheus::prometheus;
+pub use endpoint::{Endpoint, ServeError, Serving};
+use prometheus::prometheus;
 
 use std::sync::Arc;
 
-use crate::relay::SourceReport;
+use crate::report::SourceReport;
 
-/// What there is to tell now, of each source; `None` until the relay has started.
-pub(crate) type Reports = Arc<dyn Fn() -> Option<Vec<SourceReport>> + Send + Sync>;
+/// What there is to tell now, of each source; `None` until the process has started.
+pub type Reports = Arc<dyn Fn() -> Option<Vec<SourceReport>> + Send + Sync>;

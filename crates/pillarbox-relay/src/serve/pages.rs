@@ -1,11 +1,10 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use pillarbox_core::observe::Health;
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
-use crate::relay::SourceReport;
+use crate::report::{SourceHealth, SourceReport};
 
 /// `/status`. Its keys are a contract.
 #[derive(Debug, Serialize)]
@@ -23,6 +22,10 @@ struct SourceStatus {
     alive: bool,
     ready: bool,
     health: String,
+    problems: Vec<String>,
+    /// Workers that are in a call, which hands a batch to a broker.
+    busy_workers: usize,
+    oldest_call_seconds: Option<f64>,
     routes: Vec<RouteStatus>,
 }
 
@@ -35,6 +38,9 @@ pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
         alive: report.health.is_alive(),
         ready: report.health.is_ready(),
         health: report.health.to_string(),
+        problems: report.health.problems(),
+        busy_workers: report.health.outbox().map_or(0, |health| health.busy_workers),
+        oldest_call_seconds: report.health.outbox().and_then(|health| health.oldest_call).map(|age| age.as_secs_f64()),
         routes: report.routes,
     };
     let started = reports.is_some();
@@ -57,7 +63,7 @@ pub(super) fn probe(probe: Probe, reports: Option<&[SourceReport]>) -> Response 
         };
         return (status, "starting\n").into_response();
     };
-    let is_well = |health: &Health| match probe {
+    let is_well = |health: &SourceHealth| match probe {
         Probe::Live => health.is_alive(),
         Probe::Ready => health.is_ready(),
     };

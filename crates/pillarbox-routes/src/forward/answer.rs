@@ -1,8 +1,7 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::handle::{HandlerError, Outcome};
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt};
+use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
 use crate::guard::Called;
 
@@ -11,27 +10,38 @@ pub(crate) type Answer = Result<Outcome, HandlerError>;
 /// How long an event stays away whose own target is missing, while its route goes on.
 const STRANDED: Duration = Duration::from_secs(30);
 
-/// What all receipts of a call say about the destination.
-pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Called {
+/// The state of a destination, by all receipts of a call; `None` if they say nothing about it.
+pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<Called> {
     let (mut refused, mut declined): (Option<&PublishError>, Option<&PublishError>) = (None, None);
+    let mut answered = false;
     for receipt in receipts {
         match receipt {
-            Ok(()) => return Called::Well,
+            Ok(()) => return Some(Called::Well),
+            Err(error) if error.scope() == Scope::Message => {}
             Err(error) if error.blames_the_destination() => refused = Some(refused.unwrap_or(error)),
             // One that will never be taken says that the destination is there, and well.
-            Err(error) if error.kind() == PublishErrorKind::Permanent => {}
+            Err(error) if error.kind() == PublishErrorKind::Permanent => answered = true,
             Err(error) => declined = Some(declined.unwrap_or(error)),
         }
     }
-    let problem = |error: &PublishError| -> Arc<str> { error.to_string().into() };
     match (refused, declined) {
-        (Some(error), _) => Called::Refused { problem: problem(error), after: error.delay() },
-        (None, Some(error)) => Called::Declined { problem: problem(error) },
-        (None, None) => Called::Well,
+        (Some(error), _) => Some(refusal(error)),
+        (None, Some(error)) => Some(declination(error)),
+        (None, None) => answered.then_some(Called::Well),
     }
 }
 
-/// What becomes of an event by its receipt; `pause` is how long its route is paused from now on, if it is.
+/// The destination is to blame for a failure.
+pub(super) fn refusal(error: &PublishError) -> Called {
+    Called::Refused { problem: error.to_string().into(), after: error.delay() }
+}
+
+/// The destination has declined a message for itself.
+pub(super) fn declination(error: &PublishError) -> Called {
+    Called::Declined { problem: error.to_string().into() }
+}
+
+/// What becomes of an event by its receipt; `pause` is how long its route or its target is paused from now on, if it is.
 pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> Answer {
     let Err(error) = receipt else { return Ok(Outcome::Done) };
     let (kind, asked) = (error.kind(), error.delay());
@@ -58,14 +68,16 @@ mod tests {
         let busy = || Err(PublishError::unavailable("busy").retry_after(Duration::from_secs(7)));
         let odd = || Err(PublishError::temporary("500"));
         let large = || Err(PublishError::permanent("too large"));
-        let refused = |text: &str, after| Called::Refused { problem: text.into(), after };
+        let behind = || Err(PublishError::unavailable("was not sent").limited_to(Scope::Message));
+        let refused = |text: &str, after| Some(Called::Refused { problem: text.into(), after });
         let table = [
-            (vec![], Called::Well),
-            (vec![Ok(()), away()], Called::Well),
-            (vec![away(), busy()], refused("away", None)),
+            (vec![], None),
+            (vec![behind()], None),
+            (vec![Ok(()), away()], Some(Called::Well)),
+            (vec![away(), busy(), behind()], refused("away", None)),
             (vec![odd(), busy()], refused("busy", Some(Duration::from_secs(7)))),
-            (vec![odd(), large()], Called::Declined { problem: "500".into() }),
-            (vec![large()], Called::Well),
+            (vec![behind(), odd(), large()], Some(Called::Declined { problem: "500".into() })),
+            (vec![large()], Some(Called::Well)),
         ];
         for (receipts, expected) in table {
             assert_eq!(verdict(&receipts), expected, "{receipts:?}");

@@ -1,12 +1,14 @@
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Publisher};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::Forwarder;
+use super::answer::refusal;
 use super::forwarder::Probing;
 use crate::guard::Called;
 use crate::route::{CheckError, Line, Sending};
@@ -17,20 +19,55 @@ const AGAIN: Duration = Duration::from_millis(250);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What a broker is asked for, and on whose behalf.
-struct Asked<'a> {
-    publisher: &'a Arc<dyn Publisher>,
+struct Asked {
+    publisher: Arc<dyn Publisher>,
     targets: Vec<String>,
-    lines: Vec<(&'a Line, &'a Sending)>,
+    lines: Vec<Arc<Line>>,
 }
 
-impl Asked<'_> {
+impl Asked {
     fn error(&self, source: PublishError) -> CheckError {
         CheckError {
             kind: self.publisher.info().kind,
             address: self.publisher.info().address.clone(),
-            routes: self.lines.iter().map(|(line, _)| format!("`{}`", line.name)).collect::<Vec<_>>().join(", "),
+            routes: self.lines.iter().map(|line| format!("`{}`", line.name)).collect::<Vec<_>>().join(", "),
             source,
         }
+    }
+
+    /// What one route asks of its broker; `None` if it has none.
+    fn of(line: &Arc<Line>) -> Option<Self> {
+        let sending = line.sending.as_ref()?;
+        let targets = sending.target.fixed().map(str::to_owned).into_iter().collect();
+        Some(Self { publisher: Arc::clone(&sending.publisher), targets, lines: vec![Arc::clone(line)] })
+    }
+
+    /// Asks for the constant beginnings of targets that depend on the event.
+    async fn prefixes(&self) -> Prefixes {
+        let mut found = Prefixes::default();
+        for line in &self.lines {
+            let Some(template) = line.sending.as_ref().map(|sending| &sending.target) else { continue };
+            let Some(prefix) = template.prefix() else { continue };
+            let (name, shown) = (&line.name, self.publisher.shown(template.text()));
+            match self.publisher.check_prefix(prefix).await {
+                Ok(true) => {
+                    let shown_prefix = self.publisher.shown(prefix);
+                    found
+                        .unchecked
+                        .push(format!("route `{name}`: each `{shown}`; there is a place for `{shown_prefix}…`"));
+                }
+                Ok(false) => found.unchecked.push(format!("route `{name}`: whether `{shown}` is there")),
+                Err(error) => {
+                    let asked = Self {
+                        publisher: Arc::clone(&self.publisher),
+                        targets: Vec::new(),
+                        lines: vec![Arc::clone(line)],
+                    };
+                    found.errors.push(asked.error(error));
+                }
+            }
+        }
+        found
     }
 
     /// Asks until there is an answer, for as long as there is patience.
@@ -56,88 +93,126 @@ impl Asked<'_> {
     }
 }
 
+/// What a check has not asked for, in words; and what was wrong.
+#[derive(Debug, Default)]
+struct Prefixes {
+    unchecked: Vec<String>,
+    errors: Vec<CheckError>,
+}
+
 impl Forwarder {
-    /// Connects to every destination and verifies that what its routes name is there. Targets that depend on the event are not
-    /// asked for.
+    /// Connects to every destination and verifies that what its routes name is there. Of targets that depend on the event, the
+    /// constant part is asked for, where the broker can tell. Returns a sentence for each target that remains unchecked.
     ///
     /// # Errors
     /// What each destination that is not as it has to be said; destinations that merely do not answer are among them, with an
     /// error of kind [`Unavailable`](PublishErrorKind::Unavailable).
-    pub async fn check(&self) -> Result<(), Vec<CheckError>> {
+    pub async fn check(&self) -> Result<Vec<String>, Vec<CheckError>> {
         let checks = self.asked().into_iter().map(|asked| async move {
-            let answer = asked.publisher.check(&asked.targets).await;
-            answer.map_err(|error| asked.error(error))
+            match asked.publisher.check(&asked.targets).await {
+                Ok(()) => asked.prefixes().await,
+                Err(error) => Prefixes { errors: vec![asked.error(error)], unchecked: Vec::new() },
+            }
         });
-        let errors: Vec<CheckError> = join_all(checks).await.into_iter().filter_map(Result::err).collect();
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
+        let (mut unchecked, mut errors) = (Vec::new(), Vec::new());
+        for prefixes in join_all(checks).await {
+            unchecked.extend(prefixes.unchecked);
+            errors.extend(prefixes.errors);
+        }
+        if errors.is_empty() { Ok(unchecked) } else { Err(errors) }
     }
 
-    /// As [`check`](Self::check), before events are passed on, and with patience of its own: routes whose destination does not
-    /// answer within it begin paused, so that they hold up no other. [`watch`](Self::watch) asks on.
+    /// As [`check`](Self::check) for constant targets, before events are passed on, and with patience of its own: routes whose
+    /// destination does not answer within it, or refuses, begin paused, so that they hold up no other.
+    /// [`watch`](Self::watch) asks on.
     ///
     /// # Errors
-    /// What each destination said that has answered and refuses what its routes would send.
+    /// What each destination said that has answered and refuses what its routes would send. Other routes can go on all the same.
     pub async fn begin(&self, patience: Duration) -> Result<(), Vec<CheckError>> {
-        let asked = self.asked();
-        let answers = join_all(asked.iter().map(|asked| asked.within(patience))).await;
-        let mut wrong = Vec::new();
-        for (asked, error) in asked.iter().zip(answers).filter_map(|(asked, answer)| Some((asked, answer.err()?))) {
-            if error.kind() != PublishErrorKind::Unavailable {
-                wrong.push(asked.error(error));
-                continue;
+        let begun = self.asked().into_iter().map(|asked| async move {
+            let Err(error) = asked.within(patience).await else { return Vec::new() };
+            if error.kind() == PublishErrorKind::Unavailable {
+                self.pause(&asked, &error);
+                return Vec::new();
             }
-            for (line, sending) in &asked.lines {
-                self.0.learn(line, sending, Instant::now(), refused(&error));
+            // Which of its routes the broker refuses shows when each is asked for alone.
+            let alone = asked.lines.iter().filter_map(Asked::of);
+            let answers = join_all(alone.map(|asked| async move { (asked.within(patience).await, asked) })).await;
+            let mut refused = Vec::new();
+            for (answer, asked) in answers {
+                let Err(error) = answer else { continue };
+                self.pause(&asked, &error);
+                if error.kind() != PublishErrorKind::Unavailable {
+                    refused.push(asked.error(error));
+                }
+            }
+            refused
+        });
+        let wrong: Vec<CheckError> = join_all(begun).await.into_iter().flatten().collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    fn pause(&self, asked: &Asked, error: &PublishError) {
+        for line in &asked.lines {
+            if let Some(sending) = &line.sending {
+                self.0.learn(line, sending, Instant::now(), refusal(error));
             }
         }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
     /// Tries out, by a check, the destinations of paused routes for which no event does: so that a route goes on by itself where
     /// none is left, or none has come yet. It never ends; drop it when the outbox stops.
     pub async fn watch(&self) {
-        let lines = self.0.lines.iter().filter_map(|line| Some((line, line.sending.as_ref()?)));
-        join_all(lines.map(|(line, sending)| async move {
-            loop {
-                sleep(LOOK).await;
-                if !sending.circuit().probe_unasked(Instant::now()) {
-                    continue;
-                }
-                let _probing = Probing(sending);
-                let targets: Vec<String> = sending.target.fixed().map(str::to_owned).into_iter().collect();
-                let called = match sending.publisher.check(&targets).await {
-                    Ok(()) => Called::Answered,
-                    Err(error) => refused(&error),
-                };
-                self.0.learn(line, sending, Instant::now(), called);
+        let mut asking = FuturesUnordered::new();
+        let mut next = Instant::now() + LOOK;
+        loop {
+            tokio::select! {
+                () = sleep_until(next) => {}
+                Some(()) = asking.next() => continue,
             }
-        }))
-        .await;
-        pending::<()>().await;
+            next = Instant::now() + LOOK;
+            for line in &self.0.table().lines {
+                let Some(sending) = &line.sending else { continue };
+                forget(line, sending);
+                if sending.circuit().probe_unasked(Instant::now()) {
+                    asking.push(self.try_out(Arc::clone(line)));
+                }
+            }
+        }
+    }
+
+    async fn try_out(&self, line: Arc<Line>) {
+        let Some(sending) = &line.sending else { return };
+        let _probing = Probing(sending);
+        let targets: Vec<String> = sending.target.fixed().map(str::to_owned).into_iter().collect();
+        let called = match sending.publisher.check(&targets).await {
+            Ok(()) => Called::Answered,
+            Err(error) => refusal(&error),
+        };
+        self.0.learn(&line, sending, Instant::now(), called);
     }
 
     /// Each broker once, with all that its routes would send to.
-    fn asked(&self) -> Vec<Asked<'_>> {
-        let mut all: Vec<Asked<'_>> = Vec::new();
-        for line in &self.0.lines {
-            let Some(sending) = &line.sending else { continue };
-            let target = sending.target.fixed().map(str::to_owned);
-            match all.iter_mut().find(|asked| Arc::ptr_eq(asked.publisher, &sending.publisher)) {
-                Some(asked) => {
-                    asked.targets.extend(target);
-                    asked.lines.push((line, sending));
+    fn asked(&self) -> Vec<Asked> {
+        let mut all: Vec<Asked> = Vec::new();
+        for asked in self.0.table().lines.iter().filter_map(Asked::of) {
+            match all.iter_mut().find(|other| Arc::ptr_eq(&other.publisher, &asked.publisher)) {
+                Some(other) => {
+                    other.targets.extend(asked.targets);
+                    other.lines.extend(asked.lines);
                 }
-                None => all.push(Asked {
-                    publisher: &sending.publisher,
-                    targets: target.into_iter().collect(),
-                    lines: vec![(line, sending)],
-                }),
+                None => all.push(asked),
             }
         }
         all
     }
 }
 
-fn refused(error: &PublishError) -> Called {
-    Called::Refused { problem: error.to_string().into(), after: error.delay() }
+/// Forgets targets that no event has needed for a while.
+fn forget(line: &Line, sending: &Sending) {
+    let mut targets = sending.targets();
+    if !targets.is_empty() {
+        targets.forget(Instant::now());
+        line.meters.count_paused(targets.all_paused().count());
+    }
 }

@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::answer::Answer;
-use super::{RouteStatus, Way, answer, verdict};
-use crate::guard::{Admission, Called, Turn};
-use crate::route::{Line, Sending, Unrouted};
+use super::findings::{Findings, escalated, findings};
+use super::{RouteStatus, answer};
+use crate::guard::{Admission, Called, Part, Parts, Turn};
+use crate::route::{Built, Line, Sending, Unrouted};
 
 /// How long an event may wait for its turn beside others that go elsewhere.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -34,16 +35,42 @@ pub struct Forwarder(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) lines: Vec<Line>,
-    unrouted: Unrouted,
+    pub(super) table: RwLock<Arc<Table>>,
     /// How many events it was that no route takes.
     unrouted_events: Counter,
     random: Arc<dyn Random>,
-    gate: Gate,
-    /// Whether there is more than one place to go, so that who waits is in somebody's way.
-    shared: bool,
+    pub(super) gate: Gate,
     /// Event types without a route that the log has named.
-    told: Mutex<BTreeSet<Box<str>>>,
+    pub(super) told: Mutex<BTreeSet<Box<str>>>,
+}
+
+/// The routes, until they are [replaced](Forwarder::replace). A call has the same ones from beginning to end.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) lines: Vec<Arc<Line>>,
+    unrouted: Unrouted,
+    /// True if there is more than one place to go, so that a waiting route is in somebody's way.
+    shared: bool,
+    /// One more each time they are replaced.
+    pub(super) generation: u64,
+}
+
+impl Table {
+    pub(super) fn new(built: Built, generation: u64) -> Self {
+        let Built { lines, unrouted } = built;
+        let shared = lines.len() > 1;
+        Self { lines, unrouted, shared, generation }
+    }
+
+    fn line(&self, event: &Delivery) -> Option<(usize, &Line)> {
+        self.lines.iter().enumerate().find(|(_, line)| line.selector.takes(event)).map(|(index, line)| (index, &**line))
+    }
+
+    /// Whether all events of a type take this route, so that they can be left in the table while it is paused.
+    fn is_alone_with(&self, index: usize, event_type: &str) -> bool {
+        let mut taking = self.lines.iter().enumerate().filter(|(_, line)| line.selector.takes_type(event_type));
+        taking.next().is_some_and(|(first, line)| first == index && line.selector.asks_for_the_type_alone())
+    }
 }
 
 /// Where an event would go.
@@ -55,7 +82,7 @@ pub enum Destination {
         route: String,
         /// The broker's kind and address.
         broker: String,
-        /// The target there.
+        /// The target there, as it may be shown.
         target: String,
         /// The key of the message.
         key: Option<String>,
@@ -77,15 +104,9 @@ pub enum Destination {
 }
 
 impl Forwarder {
-    pub(crate) fn new(
-        lines: Vec<Line>,
-        unrouted: Unrouted,
-        unrouted_events: Counter,
-        random: Arc<dyn Random>,
-        gate: Gate,
-    ) -> Self {
-        let shared = lines.len() > 1;
-        Self(Arc::new(Inner { lines, unrouted, unrouted_events, random, gate, shared, told: Mutex::default() }))
+    pub(crate) fn new(built: Built, unrouted_events: Counter, random: Arc<dyn Random>, gate: Gate) -> Self {
+        let table = RwLock::new(Arc::new(Table::new(built, 0)));
+        Self(Arc::new(Inner { table, unrouted_events, random, gate, told: Mutex::default() }))
     }
 
     /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
@@ -94,18 +115,11 @@ impl Forwarder {
         self.0.gate.clone()
     }
 
-    /// What [`check`](Self::check) cannot ask for, a sentence each: targets that depend on the event.
-    #[must_use]
-    pub fn unchecked(&self) -> Vec<String> {
-        let sending = self.0.lines.iter().filter_map(|line| line.sending.as_ref().map(|sending| (line, sending)));
-        let depends = sending.filter(|(_, sending)| sending.target.fixed().is_none());
-        depends.map(|(line, sending)| format!("route `{}`: whether `{}` is there", line.name, sending.target)).collect()
-    }
-
     /// Where an event would go now, if every destination were well.
     #[must_use]
     pub fn destination(&self, event: &Delivery) -> Destination {
-        let Some((_, line)) = self.0.line(event) else { return Destination::Unrouted };
+        let table = self.0.table();
+        let Some((_, line)) = table.line(event) else { return Destination::Unrouted };
         let route = line.name.to_string();
         let Some(sending) = &line.sending else { return Destination::Dropped { route } };
         match sending.message(event) {
@@ -114,7 +128,7 @@ impl Forwarder {
             Ok(Some(message)) => Destination::Sent {
                 route,
                 broker: format!("{} at {}", sending.publisher.info().kind, sending.publisher.info().address),
-                target: message.target.to_string(),
+                target: sending.publisher.shown(&message.target).into_owned(),
                 key: message.key.map(String::from),
             },
         }
@@ -124,25 +138,13 @@ impl Forwarder {
     #[must_use]
     pub fn status(&self) -> Vec<RouteStatus> {
         let now = Instant::now();
-        let status = |line: &Line| {
-            let info = line.sending.as_ref().map(|sending| sending.publisher.info());
-            let paused = line.sending.as_ref().and_then(|sending| sending.circuit().paused());
-            RouteStatus {
-                route: line.name.to_string(),
-                publisher: info.map_or("none", |info| info.kind),
-                address: info.map(|info| info.address.clone()).unwrap_or_default(),
-                way: paused.map_or(Way::Open, |(until, problem)| Way::Paused {
-                    next_probe: Some(until.saturating_duration_since(now)).filter(|pause| !pause.is_zero()),
-                    problem: problem.to_string(),
-                }),
-            }
-        };
-        self.0.lines.iter().map(status).collect()
+        self.0.table().lines.iter().map(|line| RouteStatus::of(line, now)).collect()
     }
 
     /// Closes every connection. What is handed over after that is put off.
     pub async fn close(&self) {
-        join_all(self.0.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close()))
+        let table = self.0.table();
+        join_all(table.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close()))
             .await;
     }
 }
@@ -153,26 +155,31 @@ impl BatchHandler for Forwarder {
     }
 
     fn lane(&self, delivery: &Delivery) -> u64 {
-        self.0.line(delivery).map_or(u64::MAX, |(index, _)| index as u64)
+        self.0.table().line(delivery).map_or(u64::MAX, |(index, _)| index as u64)
+    }
+
+    fn lanes(&self) -> usize {
+        self.0.table().lines.len()
+    }
+
+    fn has_type_alone(&self, delivery: &Delivery) -> bool {
+        let table = self.0.table();
+        table.line(delivery).is_some_and(|(index, _)| table.is_alone_with(index, delivery.event_type()))
     }
 }
 
 impl Inner {
-    fn line(&self, event: &Delivery) -> Option<(usize, &Line)> {
-        self.lines.iter().enumerate().find(|(_, line)| line.selector.takes(event))
-    }
-
-    /// Whether all events of a type take this route, so that they can be left in the table while it is paused.
-    fn is_alone_with(&self, index: usize, event_type: &str) -> bool {
-        let mut taking = self.lines.iter().enumerate().filter(|(_, line)| line.selector.takes_type(event_type));
-        taking.next().is_some_and(|(first, line)| first == index && line.selector.asks_for_the_type_alone())
+    /// The routes as they are now.
+    pub(super) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn forward(&self, deliveries: Vec<Delivery>) -> Vec<Answer> {
+        let table = self.table();
         // Nearly always one: what is called together has one lane. An event that is called alone has too.
         let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
         for (place, delivery) in deliveries.iter().enumerate() {
-            let line = self.line(delivery).map(|(index, _)| index);
+            let line = table.line(delivery).map(|(index, _)| index);
             match groups.iter_mut().find(|(other, _)| *other == line) {
                 Some((_, places)) => places.push(place),
                 None => groups.push((line, vec![place])),
@@ -180,10 +187,11 @@ impl Inner {
         }
         let calls = groups.iter().map(|(line, places)| {
             let events: Vec<&Delivery> = places.iter().filter_map(|place| deliveries.get(*place)).collect();
+            let table = &table;
             async move {
-                match line.and_then(|index| self.lines.get(index).map(|line| (index, line))) {
-                    Some((index, line)) => self.through(index, line, &events).await,
-                    None => events.iter().map(|event| self.unrouted(event)).collect(),
+                match line.and_then(|index| table.lines.get(index).map(|line| (index, line))) {
+                    Some((index, line)) => self.through(table, index, line, &events).await,
+                    None => events.iter().map(|event| self.unrouted(table.unrouted, event)).collect(),
                 }
             }
         });
@@ -195,63 +203,118 @@ impl Inner {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    fn unrouted(&self, event: &Delivery) -> Answer {
+    fn unrouted(&self, unrouted: Unrouted, event: &Delivery) -> Answer {
         self.unrouted_events.increment(1);
         let is_first = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.len() < MAX_TYPES && told.insert(event.event_type().into())
         };
         if is_first {
-            let (event_type, unrouted) = (event.event_type(), self.unrouted);
+            let event_type = event.event_type();
             tracing::warn!(event_type, event_id = %event.id(), ?unrouted, "no route takes events of a type; said once for each type");
         }
         let problem = || {
             let (event_type, aggregate_type) = (event.event_type(), event.aggregate_type());
             format!("no route takes event type `{event_type}` of aggregate type `{aggregate_type}`")
         };
-        match self.unrouted {
+        match unrouted {
             Unrouted::Dead => Err(HandlerError::unrecoverable(problem())),
-            Unrouted::Park(delay) => Err(HandlerError::deferred(delay, problem())),
+            Unrouted::Park(delay) => Err(HandlerError::unroutable(delay, problem())),
             Unrouted::Drop => Ok(Outcome::Done),
         }
     }
 
     /// Takes events of one route; an answer for each.
-    async fn through(&self, index: usize, line: &Line, events: &[&Delivery]) -> Vec<Answer> {
+    async fn through(&self, table: &Table, index: usize, line: &Line, events: &[&Delivery]) -> Vec<Answer> {
         let Some(sending) = &line.sending else {
             line.meters.dropped.increment(events.len() as u64);
             return events.iter().map(|_| Ok(Outcome::Done)).collect();
         };
-        let _probing = match self.admit(index, sending, events) {
+        let put_off = |until: Instant, why: &str| {
+            line.meters.deferred.increment(1);
+            self.put_off(line, until, why)
+        };
+        let _probing = match self.admit(table, index, sending, events) {
             Admission::Wait { until, problem } => {
-                return self.put_off(line, sending, events, until, &format!("is paused: {problem}"));
+                self.hold(sending, until);
+                let why = format!("is paused: {problem}");
+                return events.iter().map(|_| put_off(until, &why)).collect();
             }
             Admission::Probe => Some(Probing(sending)),
             Admission::Go => None,
         };
-        let leave = match sending.limits.leave(events.len(), self.shared.then_some(PATIENCE)).await {
+        let Prepared { mut answers, messages, parts, probes: _probes } = self.prepare(line, sending, events);
+        if messages.is_empty() {
+            // Where nothing could be sent, nothing is learnt.
+            return complete(answers, || Err(HandlerError::retryable("the event has no answer")));
+        }
+        let leave = match sending.limits.leave(messages.len(), table.shared.then_some(PATIENCE)).await {
             Ok(leave) => leave,
             Err(not_now) => {
-                return self.put_off(line, sending, events, Instant::now() + not_now.0, "has reached its limits");
+                let until = Instant::now() + not_now.0;
+                self.hold(sending, until);
+                return complete(answers, || put_off(until, "has reached its limits"));
             }
         };
-        let (made, messages) = make(line, sending, events);
         let receipts = send(line, sending, messages).await;
         drop(leave);
         let now = Instant::now();
-        // Where nothing could be sent, nothing was learnt.
-        let paused = if receipts.is_empty() { None } else { self.learn(line, sending, now, verdict(&receipts)) };
-        let mut receipts = receipts.into_iter();
-        let mut by_receipt = || {
-            let pause = paused.map(|until| self.spread(until.saturating_duration_since(now)));
-            answer(&line.name, receipts.next().unwrap_or_else(no_receipt), pause)
+        let is_well = receipts.iter().all(Result::is_ok) && sending.targets().is_empty();
+        let found = if is_well { Findings::well() } else { findings(&parts, &receipts) };
+        let paused = self.learn_all(line, sending, now, &found);
+        let mut receipts = receipts.into_iter().zip(parts);
+        for waiting in answers.iter_mut().filter(|answer| answer.is_none()) {
+            let (receipt, parts) = receipts.next().unwrap_or_else(|| (no_receipt(), None));
+            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sending.targets().paused_until(&parts));
+            let pause = paused.max(own).map(|until| self.spread(until.saturating_duration_since(now)));
+            *waiting = Some(answer(&line.name, receipt, pause));
+        }
+        complete(answers, || answer(&line.name, no_receipt(), None))
+    }
+
+    /// Makes the messages of events, as far as their targets take any now.
+    fn prepare<'a>(&self, line: &Line, sending: &'a Sending, events: &[&Delivery]) -> Prepared<'a> {
+        let now = Instant::now();
+        let mut prepared = Prepared {
+            answers: Vec::with_capacity(events.len()),
+            messages: Vec::with_capacity(events.len()),
+            parts: Vec::with_capacity(events.len()),
+            probes: Probes { sending, parts: Vec::new() },
         };
-        made.into_iter().map(|answer| answer.unwrap_or_else(&mut by_receipt)).collect()
+        for event in events {
+            let message = match make(line, sending, event) {
+                Ok(message) => message,
+                Err(answer) => {
+                    prepared.answers.push(Some(answer));
+                    continue;
+                }
+            };
+            let parts = sending.parts(&message);
+            let admission = match &parts {
+                Some(parts) => sending.targets().admit(parts, now),
+                None => Admission::Go,
+            };
+            match (admission, &parts) {
+                (Admission::Wait { until, problem }, _) => {
+                    line.meters.deferred.increment(1);
+                    let target = sending.publisher.shown(&message.target);
+                    let why = format!("has paused its target {target}: {problem}");
+                    prepared.answers.push(Some(self.put_off(line, until, &why)));
+                    continue;
+                }
+                (Admission::Probe, Some(parts)) => prepared.probes.parts.push(parts.clone()),
+                _ => {}
+            }
+            prepared.answers.push(None);
+            prepared.messages.push(message);
+            prepared.parts.push(parts);
+        }
+        prepared
     }
 
     /// Whether these events may be sent now.
-    fn admit(&self, index: usize, sending: &Sending, events: &[&Delivery]) -> Admission {
-        let is_new = self.note_types(index, sending, events);
+    fn admit(&self, table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> Admission {
+        let is_new = note_types(table, index, sending, events);
         let mut circuit = sending.circuit();
         match circuit.paused() {
             // What was held back may stand before it in its key: it has to wait for that to be read first.
@@ -260,6 +323,29 @@ impl Inner {
             }
             _ => circuit.admit(Instant::now()),
         }
+    }
+
+    /// Tells the breakers of the route and of its targets; until when the route is paused, if it is.
+    fn learn_all(&self, line: &Line, sending: &Sending, now: Instant, found: &Findings) -> Option<Instant> {
+        let mut is_new = false;
+        if !found.parts.is_empty() {
+            let mut targets = sending.targets();
+            let mut turns = Vec::new();
+            for (part, called) in &found.parts {
+                let changed = targets.ended(part, now, called.clone());
+                is_new |= changed.is_new;
+                if changed.turn != Turn::None {
+                    turns.push((part, changed.turn, targets.paused(part).map(|(_, problem)| problem)));
+                }
+            }
+            line.meters.count_paused(targets.all_paused().count());
+            drop(targets);
+            for (part, turn, problem) in turns {
+                tell_of_target(line, sending, part, &turn, problem.as_deref().unwrap_or_default());
+            }
+        }
+        let whole = found.whole.clone().or_else(|| escalated(found, is_new));
+        whole.and_then(|called| self.learn(line, sending, now, called))
     }
 
     /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
@@ -284,7 +370,7 @@ impl Inner {
                 );
             }
             Turn::Resumed => {
-                self.gate.release(sending.types().iter().map(|held| &**held));
+                self.gate.release(sending.types().known.iter().map(|held| &**held));
                 line.meters.paused.set(0.0);
                 tracing::info!(
                     route = &*line.name,
@@ -300,32 +386,15 @@ impl Inner {
         until
     }
 
-    /// Puts events off until a route may go on, without an attempt.
-    fn put_off(&self, line: &Line, sending: &Sending, events: &[&Delivery], until: Instant, why: &str) -> Vec<Answer> {
-        line.meters.deferred.increment(events.len() as u64);
-        self.hold(sending, until);
+    /// Puts an event off until its route, or its target, may go on, without an attempt.
+    fn put_off(&self, line: &Line, until: Instant, why: &str) -> Answer {
         let delay = until.saturating_duration_since(Instant::now());
-        let answer = |_| Err(HandlerError::not_here(self.spread(delay), format!("route `{}` {why}", line.name)));
-        events.iter().map(answer).collect()
+        Err(HandlerError::not_here(self.spread(delay), format!("route `{}` {why}", line.name)))
     }
 
     /// Leaves the route's events in the table, as far as their type says that they are.
     fn hold(&self, sending: &Sending, until: Instant) {
-        self.gate.hold_all(sending.types().iter().map(|held| &**held), until);
-    }
-
-    /// Remembers the types of events that take this route, if none of their type takes another; whether there was a new one.
-    fn note_types(&self, index: usize, sending: &Sending, events: &[&Delivery]) -> bool {
-        let mut types = sending.types();
-        let (mut is_new, mut last) = (false, "");
-        for event in events {
-            let event_type = event.event_type();
-            if event_type != last && types.len() < MAX_TYPES && !types.contains(event_type) {
-                is_new |= self.is_alone_with(index, event_type) && types.insert(event_type.into());
-            }
-            last = event_type;
-        }
-        is_new
+        self.gate.hold_all(sending.types().known.iter().map(|held| &**held), until);
     }
 
     /// A tenth more at random, so that what was put off together does not come back at once.
@@ -334,24 +403,69 @@ impl Inner {
     }
 }
 
-/// The messages of a route's events; and an answer for each event, but for those that wait for the receipt of their message.
-fn make(line: &Line, sending: &Sending, events: &[&Delivery]) -> (Vec<Option<Answer>>, Vec<Message>) {
-    let mut messages = Vec::with_capacity(events.len());
-    let made = events.iter().map(|event| match sending.message(event) {
-        Ok(Some(message)) => {
-            messages.push(message);
-            None
+/// Remembers the types of events that take this route, if none of their type takes another; true if there was a new one.
+fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> bool {
+    let mut types = sending.types();
+    if types.generation != table.generation {
+        // The routes were replaced meanwhile: other types may be alone with this one now.
+        return false;
+    }
+    let (mut is_new, mut last) = (false, "");
+    for event in events {
+        let event_type = event.event_type();
+        if event_type != last && types.known.len() < MAX_TYPES && !types.known.contains(event_type) {
+            is_new |= table.is_alone_with(index, event_type) && types.known.insert(event_type.into());
         }
+        last = event_type;
+    }
+    is_new
+}
+
+fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, problem: &str) {
+    let (route, publisher, target) = (&*line.name, sending.publisher.info().kind, sending.shown(part));
+    match turn {
+        Turn::None => {}
+        Turn::Paused { pause } => tracing::warn!(
+            route,
+            publisher,
+            target,
+            ?pause,
+            problem,
+            "a target is paused: it takes nothing; its events stay pending, no attempt is counted, and the route goes on"
+        ),
+        Turn::Resumed => tracing::info!(route, publisher, target, "a target takes events again"),
+    }
+}
+
+/// A call of a publisher, and the events that are not part of it.
+struct Prepared<'a> {
+    /// One for each event; `None` for those that wait for the receipt of their message.
+    answers: Vec<Option<Answer>>,
+    messages: Vec<Message>,
+    /// What each message needs, in their order.
+    parts: Vec<Option<Parts>>,
+    /// Held until the call has ended.
+    probes: Probes<'a>,
+}
+
+/// Gives each event without an answer the one that `rest` makes.
+fn complete(answers: Vec<Option<Answer>>, mut rest: impl FnMut() -> Answer) -> Vec<Answer> {
+    answers.into_iter().map(|answer| answer.unwrap_or_else(&mut rest)).collect()
+}
+
+/// The message of an event, or the answer for an event that is not sent.
+fn make(line: &Line, sending: &Sending, event: &Delivery) -> Result<Message, Answer> {
+    match sending.message(event) {
+        Ok(Some(message)) => Ok(message),
         Ok(None) => {
             line.meters.dropped.increment(1);
-            Some(Ok(Outcome::Done))
+            Err(Ok(Outcome::Done))
         }
         Err(problem) => {
             line.meters.failed.increment(1);
-            Some(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
+            Err(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
         }
-    });
-    (made.collect(), messages)
+    }
 }
 
 /// Sends messages, and counts what came of it; a receipt for each.
@@ -387,5 +501,21 @@ pub(super) struct Probing<'a>(pub(super) &'a Sending);
 impl Drop for Probing<'_> {
     fn drop(&mut self) {
         self.0.circuit().withdraw();
+    }
+}
+
+/// Messages that try targets out. Given up, they let the next ones.
+struct Probes<'a> {
+    sending: &'a Sending,
+    parts: Vec<Parts>,
+}
+
+impl Drop for Probes<'_> {
+    fn drop(&mut self) {
+        if self.parts.is_empty() {
+            return;
+        }
+        let mut targets = self.sending.targets();
+        self.parts.iter().flat_map(Parts::each).for_each(|part| targets.withdraw(part));
     }
 }

@@ -2,9 +2,11 @@
 
 mod answer;
 mod check;
+mod findings;
 mod forwarder;
+mod replace;
 mod status;
 
-pub(crate) use answer::{answer, verdict};
+pub(crate) use answer::answer;
 pub use forwarder::{Destination, Forwarder};
-pub use status::{RouteStatus, Way};
+pub use status::{RouteStatus, TargetStatus, Way};

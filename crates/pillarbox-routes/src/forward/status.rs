@@ -1,6 +1,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::route::{Line, Sending};
 
 /// How a route is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,6 +18,61 @@ pub struct RouteStatus {
     /// Whether it sends.
     #[serde(flatten)]
     pub way: Way,
+    /// The number of targets and servers that are paused by themselves, where the target depends on the event.
+    #[serde(skip_serializing_if = "is_none")]
+    pub paused_targets: usize,
+    /// Some of them: those that are tried out first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetStatus>,
+}
+
+/// A target, or a server, that is paused by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TargetStatus {
+    /// The target as it may be shown.
+    pub target: String,
+    /// Its state.
+    #[serde(flatten)]
+    pub way: Way,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_none(paused: &usize) -> bool {
+    *paused == 0
+}
+
+/// Targets that a status shows.
+const SHOWN: usize = 20;
+
+impl RouteStatus {
+    pub(super) fn of(line: &Line, now: Instant) -> Self {
+        let sending = line.sending.as_ref();
+        let info = sending.map(|sending| sending.publisher.info());
+        let paused = sending.and_then(|sending| sending.circuit().paused());
+        let (paused_targets, targets) = sending.map(|sending| targets(sending, now)).unwrap_or_default();
+        Self {
+            route: line.name.to_string(),
+            publisher: info.map_or("none", |info| info.kind),
+            address: info.map(|info| info.address.clone()).unwrap_or_default(),
+            way: paused.map_or(Way::Open, |(until, problem)| Way::paused(until, now, &problem)),
+            paused_targets,
+            targets,
+        }
+    }
+}
+
+/// The number of paused targets, and the first of them.
+fn targets(sending: &Sending, now: Instant) -> (usize, Vec<TargetStatus>) {
+    let targets = sending.targets();
+    let mut paused: Vec<_> = targets.all_paused().collect();
+    paused.sort_by_key(|(_, until, _)| *until);
+    let count = paused.len();
+    let shown = paused.into_iter().take(SHOWN).map(|(part, until, problem)| TargetStatus {
+        target: sending.shown(part),
+        way: Way::paused(until, now, &problem),
+    });
+    (count, shown.collect())
 }
 
 /// Whether a route sends.
@@ -30,6 +88,13 @@ pub enum Way {
         /// What the destination said last.
         problem: String,
     },
+}
+
+impl Way {
+    fn paused(until: Instant, now: Instant, problem: &str) -> Self {
+        let next_probe = Some(until.saturating_duration_since(now)).filter(|pause| !pause.is_zero());
+        Self::Paused { next_probe, problem: problem.to_owned() }
+    }
 }
 
 /// As it is written. Its keys are a contract.

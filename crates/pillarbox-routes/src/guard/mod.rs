@@ -2,7 +2,9 @@
 
 mod breaker;
 mod limits;
+mod targets;
 
 pub use breaker::Breaker;
 pub(crate) use breaker::{Admission, Called, Circuit, Turn};
 pub(crate) use limits::Limits;
+pub(crate) use targets::{Part, Parts, Targets};

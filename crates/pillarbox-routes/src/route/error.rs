@@ -10,9 +10,13 @@ pub struct RouteError {
     remedy: String,
 }
 
-/// Which setting of which route; nothing where it is about all of them.
+/// The route and its setting: no setting where several of them make the problem, and nothing where it is about all routes.
 fn place(route: &str, field: &str) -> String {
-    if field == "route" { String::new() } else { format!("route `{route}`: setting `{field}` ") }
+    match field {
+        "route" => String::new(),
+        "order" => format!("route `{route}`: "),
+        field => format!("route `{route}`: setting `{field}` "),
+    }
 }
 
 impl RouteError {

@@ -6,7 +6,7 @@ use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, Publisher};
 
 use super::rule::{Filter, Remake};
-use crate::guard::{Circuit, Limits};
+use crate::guard::{Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
 use crate::select::Selector;
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -33,8 +33,17 @@ pub(crate) struct Sending {
     pub(crate) remake: Option<Remake>,
     pub(crate) limits: Limits,
     pub(crate) circuit: Mutex<Circuit>,
-    /// The types of the events that have come this way and of which none goes another: what can be held back.
-    pub(crate) types: Mutex<BTreeSet<Box<str>>>,
+    /// The targets and servers in trouble, where the target depends on the event.
+    pub(crate) targets: Mutex<Targets>,
+    pub(crate) types: Mutex<Types>,
+}
+
+/// The types of the events that have come this way and of which none goes another: what can be held back.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    pub(crate) known: BTreeSet<Box<str>>,
+    /// The generation of the routes among which that is so.
+    pub(crate) generation: u64,
 }
 
 impl Sending {
@@ -47,29 +56,50 @@ impl Sending {
             Some(key) => Some(key.fill(event)?),
             None => event.key().map(Arc::from),
         };
-        let outline =
-            Outline { target: self.target.fill(event)?, key, kind: self.publisher.info().kind, source: &self.source };
-        let message = self.format.shape(event, outline, &self.headers)?;
+        let info = self.publisher.info();
+        let target = self.target.fill_target(event, info.targets)?;
+        let outline = Outline { target, key, kind: info.kind, source: &self.source };
+        let mut message = self.format.shape(event, outline, &self.headers)?;
+        message.tenant = event.tenant_id().map(Into::into);
         match &self.remake {
             Some(remake) => remake(event, message).map(Some),
             None => Ok(Some(message)),
         }
     }
 
+    /// The parts of the destination that a message needs; `None` if they are the same for every event.
+    pub(crate) fn parts(&self, message: &Message) -> Option<Parts> {
+        if self.target.fixed() == Some(&*message.target) {
+            return None;
+        }
+        let server = self.publisher.server(&message.target).map(|server| Part::Server(server.into()));
+        Some(Parts { server, target: Part::Target(Arc::clone(&message.target)) })
+    }
+
+    /// A part of the destination, as it may be shown.
+    pub(crate) fn shown(&self, part: &Part) -> String {
+        match part {
+            Part::Server(server) => server.to_string(),
+            Part::Target(target) => self.publisher.shown(target).into_owned(),
+        }
+    }
+
+    pub(crate) fn targets(&self) -> MutexGuard<'_, Targets> {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn circuit(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn types(&self) -> MutexGuard<'_, BTreeSet<Box<str>>> {
+    pub(crate) fn types(&self) -> MutexGuard<'_, Types> {
         self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Sending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sending")
-            .field("publisher", self.publisher.info())
-            .field("target", &self.target)
-            .finish_non_exhaustive()
+        // The target may hold a secret, as some URLs do.
+        f.debug_struct("Sending").field("publisher", self.publisher.info()).finish_non_exhaustive()
     }
 }

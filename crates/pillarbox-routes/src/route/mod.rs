@@ -7,5 +7,6 @@ mod rule;
 
 pub use error::{CheckError, RouteError};
 pub(crate) use line::{Line, Sending};
+pub(crate) use routes::Built;
 pub use routes::{Routes, Unrouted};
 pub use rule::Route;

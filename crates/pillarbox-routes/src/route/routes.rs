@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,19 +7,26 @@ use pillarbox_core::run::Gate;
 
 use super::{Line, Route, RouteError, Sending};
 use crate::forward::Forwarder;
-use crate::guard::{Circuit, Limits};
+use crate::guard::{Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
+use crate::shape::{HeaderRules, Template};
 
-/// What becomes of an event that no route takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The fate of an event that no route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrouted {
-    /// It goes DEAD, with an error that names its type.
-    #[default]
+    /// It goes DEAD at once, with an error that names its type.
     Dead,
-    /// It stays pending and is looked at again after this long, without counting an attempt.
+    /// It stays pending and is looked at again after this long, without counting an attempt, since newer routes may take it. It
+    /// goes DEAD once it is [too old](pillarbox_core::run::DispatchConfig::unroutable_dead_after). The default, every 30 seconds.
     Park(Duration),
     /// It is done.
     Drop,
+}
+
+impl Default for Unrouted {
+    fn default() -> Self {
+        Self::Park(Duration::from_secs(30))
+    }
 }
 
 /// All routes: an event goes where the first route that takes it says.
@@ -71,7 +78,7 @@ impl Routes {
         self
     }
 
-    /// What becomes of events that no route takes. Default: [`Unrouted::Dead`].
+    /// The fate of events that no route takes. Default: [`Unrouted::Park`], every 30 seconds.
     pub fn unrouted(mut self, unrouted: Unrouted) -> Self {
         self.unrouted = unrouted;
         self
@@ -95,7 +102,34 @@ impl Routes {
     /// When there is no route, a setting cannot be, two routes have one name, or a route stands behind others that take all that
     /// it would.
     pub fn build(self) -> Result<Forwarder, RouteError> {
-        let Self { mut routes, otherwise, unrouted, random, prefix } = self;
+        let (random, prefix) = (self.random.clone(), self.prefix.clone());
+        let built = self.built(&BTreeMap::new())?;
+        let prefix = prefix.as_deref().unwrap_or(PREFIX);
+        let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
+        Ok(Forwarder::new(built, observe::unrouted(prefix), random, Gate::new()))
+    }
+
+    /// As [`build`](Self::build), and makes nothing.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn check(self) -> Result<(), RouteError> {
+        self.checked().map(drop)
+    }
+
+    /// The routes at work, those of `kept` among them as they are, by their names.
+    pub(crate) fn built(self, kept: &BTreeMap<Arc<str>, Arc<Line>>) -> Result<Built, RouteError> {
+        let (unrouted, prefix) = (self.unrouted, self.prefix.clone());
+        let prefix = prefix.as_deref().unwrap_or(PREFIX);
+        let lines = self.checked()?.into_iter().map(|checked| match kept.get(&checked.name) {
+            Some(line) => Arc::clone(line),
+            None => Arc::new(checked.line(prefix)),
+        });
+        Ok(Built { lines: lines.collect(), unrouted })
+    }
+
+    fn checked(self) -> Result<Vec<Checked>, RouteError> {
+        let Self { mut routes, otherwise, unrouted: _, random: _, prefix: _ } = self;
         if let Some(otherwise) = otherwise {
             if !otherwise.selector.takes_all() {
                 let name = otherwise.name.as_deref().unwrap_or("default");
@@ -108,25 +142,40 @@ impl Routes {
         if routes.is_empty() {
             return Err(RouteError::new("", "route", "there is no route at all", "add one, or a default"));
         }
-        let prefix = prefix.as_deref().unwrap_or(PREFIX);
-        let mut lines: Vec<Line> = Vec::with_capacity(routes.len());
+        let mut all: Vec<Checked> = Vec::with_capacity(routes.len());
         let mut names = BTreeSet::new();
         for (index, route) in routes.into_iter().enumerate() {
             let name: Arc<str> = route.name.as_deref().map_or_else(|| format!("route-{}", index + 1).into(), Arc::from);
             if !names.insert(Arc::clone(&name)) {
                 return Err(RouteError::new(&name, "name", "is the name of two routes", "give each one of its own"));
             }
-            let earlier: Vec<_> = lines.iter().map(|line| (&*line.name, &line.selector)).collect();
+            let earlier: Vec<_> = all.iter().map(|checked| (&*checked.name, &checked.route.selector)).collect();
             let hiding = route.selector.hidden_by(&earlier);
             if !hiding.is_empty() {
-                let problem = format!("cannot be reached: {} before it takes all that it would", list(&hiding));
-                return Err(RouteError::new(&name, "types", problem, "move it up, or let that one ask for less"));
+                let problem = format!("it gets no event: {} before it takes all that it asks for", list(&hiding));
+                return Err(RouteError::new(&name, "order", problem, "move it up, or narrow that one"));
             }
-            lines.push(line(route, name, prefix)?);
+            let (target, key, headers) = route.check(&name)?;
+            all.push(Checked { name, target, key, headers, route });
         }
-        let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
-        Ok(Forwarder::new(lines, unrouted, observe::unrouted(prefix), random, Gate::new()))
+        Ok(all)
     }
+}
+
+/// The routes of a forwarder, at work.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) lines: Vec<Arc<Line>>,
+    pub(crate) unrouted: Unrouted,
+}
+
+/// A route that can be, with a name.
+struct Checked {
+    name: Arc<str>,
+    target: Template,
+    key: Option<Template>,
+    headers: HeaderRules,
+    route: Route,
 }
 
 /// Routes, by their names.
@@ -135,22 +184,25 @@ fn list(names: &[&str]) -> String {
     names.join(" or ")
 }
 
-fn line(route: Route, name: Arc<str>, prefix: &str) -> Result<Line, RouteError> {
-    let (target, key, headers) = route.check(&name)?;
-    let kind = route.publisher.as_ref().map_or("none", |publisher| publisher.info().kind);
-    let meters = Meters::new(prefix, &name, kind);
-    let sending = route.publisher.map(|publisher| Sending {
-        publisher,
-        target,
-        key,
-        format: route.format,
-        source: route.source,
-        headers,
-        only: route.only,
-        remake: route.remake,
-        limits: Limits::new(route.concurrency, route.rate),
-        circuit: Mutex::new(Circuit::new(route.breaker)),
-        types: Mutex::default(),
-    });
-    Ok(Line { name, selector: route.selector, sending, meters })
+impl Checked {
+    fn line(self, prefix: &str) -> Line {
+        let Self { name, target, key, headers, route } = self;
+        let kind = route.publisher.as_ref().map_or("none", |publisher| publisher.info().kind);
+        let meters = Meters::new(prefix, &name, kind);
+        let sending = route.publisher.map(|publisher| Sending {
+            publisher,
+            target,
+            key,
+            format: route.format,
+            source: route.source,
+            headers,
+            only: route.only,
+            remake: route.remake,
+            limits: Limits::new(route.concurrency, route.rate),
+            circuit: Mutex::new(Circuit::new(route.breaker)),
+            targets: Mutex::new(Targets::new(route.breaker)),
+            types: Mutex::default(),
+        });
+        Line { name, selector: route.selector, sending, meters }
+    }
 }

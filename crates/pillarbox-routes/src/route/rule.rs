@@ -56,7 +56,8 @@ pub struct Route {
 impl Route {
     /// Sends what it takes to `target`: what that means is the publisher's, such as a subject or a topic. It may hold places for
     /// what the event says of itself: `{event_id}`, `{event_type}`, `{aggregate_type}`, `{aggregate_id}`, `{tenant_id}`, `{key}`,
-    /// `{header:NAME}`, each with `|` and what to say where the event has no such thing: `{tenant_id|none}`.
+    /// `{header:NAME}`, each with `|` and what to say where the event has no such thing: `{tenant_id|none}`. A value is one part of
+    /// the target, percent-encoded where it has to be; `{+key}` stands as it is.
     pub fn to(publisher: Arc<dyn Publisher>, target: impl Into<Box<str>>) -> Self {
         Self::new(Some(publisher), target.into())
     }
@@ -152,7 +153,7 @@ impl Route {
         self
     }
 
-    /// Leaves out the event's headers whose names match one of these.
+    /// Leaves out the event's headers whose names match one of these, whatever their case.
     pub fn without_headers<P: Into<Pattern>>(mut self, names: impl IntoIterator<Item = P>) -> Self {
         self.without.extend(names.into_iter().map(Into::into));
         self
@@ -218,7 +219,7 @@ impl Route {
                 return Err(error(
                     "with_headers",
                     "has an empty name, or one with a control character".into(),
-                    "name it",
+                    "give each header a name without control characters",
                 ));
             }
             if self.format.gives(kind, header) {
@@ -238,12 +239,23 @@ impl Route {
             return Err(error("rate", "is 0".into(), number));
         }
         let Breaker { failures, pause, max_pause } = self.breaker;
-        if failures == 0 || pause.is_zero() || max_pause < pause || max_pause > A_DAY {
-            let problem = "has no failures, no pause, or a longest pause below the first or above a day".into();
-            let remedy = "set failures of 1 or more, a pause, and max_pause from that up to a day";
-            return Err(error("breaker", problem, remedy));
+        if failures == 0 {
+            return Err(error("breaker.failures", "is 0".into(), "set 1 or more"));
         }
-        Ok((target, key, HeaderRules { without: self.without.clone(), with }))
+        if pause.is_zero() {
+            return Err(error("breaker.pause", "is zero".into(), "set a duration, such as `500ms`"));
+        }
+        if pause > A_DAY {
+            return Err(error("breaker.pause", format!("is {pause:?}"), "set a day, `1d`, at most"));
+        }
+        if max_pause < pause {
+            let problem = format!("is {max_pause:?}, below `breaker.pause`, which is {pause:?}");
+            return Err(error("breaker.max_pause", problem, "set it to that or more"));
+        }
+        if max_pause > A_DAY {
+            return Err(error("breaker.max_pause", format!("is {max_pause:?}"), "set a day, `1d`, at most"));
+        }
+        Ok((target, key, HeaderRules { without: self.without.iter().map(Pattern::in_small_letters).collect(), with }))
     }
 }
 
@@ -253,7 +265,7 @@ impl fmt::Debug for Route {
             .field("name", &self.name)
             .field("selector", &self.selector)
             .field("publisher", &self.publisher.as_ref().map(|publisher| publisher.info()))
-            .field("target", &self.target)
+            // Without the target, which may hold a secret.
             .field("format", &self.format)
             .finish_non_exhaustive()
     }

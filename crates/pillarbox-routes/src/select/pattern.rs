@@ -39,6 +39,11 @@ impl Pattern {
         true
     }
 
+    /// The pattern for texts in small letters.
+    pub(crate) fn in_small_letters(&self) -> Self {
+        Self(self.0.to_ascii_lowercase().into())
+    }
+
     /// Whether it matches whatever `other` matches. A star of the other stands for any text, so that only a star of this takes it:
     /// as if it were a character that nothing else is like.
     pub(crate) fn covers(&self, other: &Self) -> bool {

@@ -15,8 +15,10 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pillarbox_core::event::Payload;
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::publisher::header;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -39,6 +41,10 @@ struct Binding {
     time: &'static str,
     partition_key: &'static str,
     trace: [&'static str; 2],
+    /// The header that says what the body is, where the media type of the message does not.
+    data_content_type: Option<&'static str>,
+    /// True if values are percent-encoded here. The publisher of webhooks encodes by itself.
+    percent: bool,
 }
 
 macro_rules! binding {
@@ -52,20 +58,25 @@ macro_rules! binding {
             time: concat!($prefix, "time"),
             partition_key: concat!($prefix, "partitionkey"),
             trace: [concat!($prefix, "traceparent"), concat!($prefix, "tracestate")],
+            data_content_type: None,
+            percent: false,
         }
     };
 }
 
-/// HTTP and NATS, and what has no binding of its own.
+/// HTTP, and what has no binding of its own.
 const HYPHEN: Binding = binding!("ce-");
+/// The draft of version 1.0.3: up to 1.0.2 the binding knows no binary mode.
+const NATS: Binding = Binding { data_content_type: Some("ce-datacontenttype"), percent: true, ..binding!("ce-") };
 const KAFKA: Binding = binding!("ce_");
-/// AMQP allows a colon as well, which JMS clients cannot read.
+/// Version 1.0.2 has a colon, which JMS clients cannot read. Later ones prefer this, and ask consumers to know both.
 const AMQP: Binding = binding!("cloudEvents_");
 /// MQTT 5 has user properties, named like the attributes.
 const MQTT: Binding = binding!("");
 
 fn binding(kind: &str) -> &'static Binding {
     match kind {
+        "nats" => &NATS,
         "kafka" => &KAFKA,
         "rabbitmq" => &AMQP,
         "mqtt" => &MQTT,
@@ -73,10 +84,37 @@ fn binding(kind: &str) -> &'static Binding {
     }
 }
 
-/// Whether binary mode has a header of this name, in messages to a broker of that kind.
+/// The attributes that every event has, or could have, from its row and its route.
+const ATTRIBUTES: [&str; 10] = [
+    "datacontenttype",
+    "id",
+    "partitionkey",
+    "source",
+    "specversion",
+    "subject",
+    "time",
+    "traceparent",
+    "tracestate",
+    "type",
+];
+
+/// True if binary mode has a header of this name, in messages to a broker of that kind, by any prefix that consumers know.
 pub(super) fn is_attribute(kind: &str, name: &str) -> bool {
-    let Binding { id, source, spec_version, event_type, subject, time, partition_key, trace } = binding(kind);
-    [id, source, spec_version, event_type, subject, time, partition_key].contains(&&name) || trace.contains(&name)
+    let attribute = header::attribute(kind, name);
+    attribute.is_some_and(|attribute| ATTRIBUTES.iter().any(|own| own.eq_ignore_ascii_case(attribute)))
+}
+
+/// True if a header of an event may not have this name beside the attributes, in either mode. Its trace is its own.
+pub(super) fn is_reserved(kind: &str, name: &str) -> bool {
+    is_attribute(kind, name) && !TRACE.contains(&name)
+}
+
+/// What the bindings of HTTP and NATS percent-encode, beside all that is not ASCII.
+const VALUE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+
+/// A value as the bindings of HTTP and NATS want it.
+fn percent(value: &str) -> Cow<'_, str> {
+    utf8_percent_encode(value, VALUE).into()
 }
 
 /// The headers of binary mode.
@@ -101,7 +139,19 @@ pub(super) fn binary(
         say(name, event.headers().get(header));
     }
     headers.push((Cow::Borrowed(names.time), event.occurred_at().to_string()));
-    rules.add_others(&mut headers, event)?;
+    if let Some(name) = names.data_content_type {
+        headers.push((Cow::Borrowed(name), event.payload().content_type().to_owned()));
+    }
+    rules.add_others(&mut headers, event, |name| is_reserved(outline.kind, name))?;
+    if names.percent {
+        for (name, value) in &mut headers {
+            if header::attribute(outline.kind, name).is_some()
+                && let Cow::Owned(encoded) = percent(value)
+            {
+                *value = encoded;
+            }
+        }
+    }
     Ok(headers)
 }
 
@@ -173,12 +223,27 @@ mod tests {
             let names = binding(kind);
             assert_eq!(names.id, id, "{kind}");
             let prefix = id.strip_suffix("id").expect("a prefix");
-            for attribute in
-                ["specversion", "type", "source", "subject", "time", "partitionkey", "traceparent", "tracestate"]
-            {
-                assert!(is_attribute(kind, &format!("{prefix}{attribute}")), "{kind}: {attribute}");
+            for attribute in ATTRIBUTES {
+                let name = format!("{prefix}{attribute}");
+                assert!(is_attribute(kind, &name) && is_attribute(kind, &name.to_ascii_uppercase()), "{kind}: {name}");
             }
             assert!(!is_attribute(kind, "region") && !is_attribute(kind, &format!("x{id}")), "{kind}");
+            assert!(!is_reserved(kind, "traceparent"), "{kind}");
+        }
+        assert!(is_reserved("rabbitmq", "cloudEvents:type") && is_reserved("rabbitmq", "ce-type"));
+    }
+
+    /// The examples of the specification, and what the Python library of CloudEvents 2.2.0 makes of the same values.
+    #[test]
+    fn values_are_percent_encoded_as_the_bindings_say() {
+        for (value, encoded) in [
+            ("Euro \u{20AC} \u{1F600}", "Euro%20%E2%82%AC%20%F0%9F%98%80"),
+            ("1234-1234-1234", "1234-1234-1234"),
+            ("say \"100%\"\t", "say%20%22100%25%22%09"),
+            ("/my/context?a=b&c=[d]#~!'()*", "/my/context?a=b&c=[d]#~!'()*"),
+            ("\u{7f}", "%7F"),
+        ] {
+            assert_eq!(percent(value), encoded);
         }
     }
 }

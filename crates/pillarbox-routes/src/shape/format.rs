@@ -4,10 +4,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pillarbox_core::event::Payload;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::publisher::Message;
+use pillarbox_core::publisher::{Message, header};
 use serde::Deserialize;
 
-use super::headers::is_ours;
 use super::{HeaderRules, cloud_events};
 
 /// What the body of a message is, and which headers say what it is.
@@ -37,7 +36,7 @@ pub(crate) struct Outline<'a> {
 impl Format {
     /// Whether a header of this name comes from the event, in messages to a broker of that kind.
     pub(crate) fn gives(self, kind: &str, name: &str) -> bool {
-        is_ours(name) || (self == Self::CloudeventsBinary && cloud_events::is_attribute(kind, name))
+        header::is_of_the_outbox(name) || (self == Self::CloudeventsBinary && cloud_events::is_attribute(kind, name))
     }
 
     /// Makes the message of an event.
@@ -53,7 +52,7 @@ impl Format {
             Self::CloudeventsStructured => {
                 let body = cloud_events::structured(event, key, outline.source)?;
                 let mut headers = Vec::new();
-                rules.add_others(&mut headers, event)?;
+                rules.add_others(&mut headers, event, |name| cloud_events::is_reserved(outline.kind, name))?;
                 (headers, Cow::Borrowed(cloud_events::STRUCTURED), body)
             }
         };

@@ -9,26 +9,10 @@ use crate::select::Pattern;
 /// Which headers a message has: what every one has, the event's own, and what the route adds and takes away.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeaderRules {
-    /// Names of the event's own headers that do not travel.
+    /// Names of the event's own headers that do not travel, in small letters.
     pub(crate) without: Vec<Pattern>,
     /// What the route adds, in place of what the event has of that name.
     pub(crate) with: Vec<(Box<str>, Template)>,
-}
-
-/// Names that are the outbox's, in alphabetical order.
-const OURS: [&str; 7] = [
-    header::AGGREGATE_ID,
-    header::AGGREGATE_TYPE,
-    header::ID,
-    header::KEY,
-    header::TIME,
-    header::TYPE,
-    header::TENANT_ID,
-];
-
-/// Whether a name is the outbox's to give.
-pub(super) fn is_ours(name: &str) -> bool {
-    OURS.contains(&name)
 }
 
 pub(crate) type Named = Vec<(Cow<'static, str>, String)>;
@@ -36,7 +20,7 @@ pub(crate) type Named = Vec<(Cow<'static, str>, String)>;
 impl HeaderRules {
     /// What says which event it is, and all that travels with it.
     pub(crate) fn raw(&self, event: &Delivery, key: Option<&str>) -> Result<Named, String> {
-        let mut headers = Vec::with_capacity(OURS.len() + event.headers().len() + self.with.len());
+        let mut headers = Vec::with_capacity(7 + event.headers().len() + self.with.len());
         let mut say = |name, value: Option<&str>| {
             headers.extend(value.map(|value| (Cow::Borrowed(name), value.to_owned())));
         };
@@ -47,21 +31,37 @@ impl HeaderRules {
         say(header::TENANT_ID, event.tenant_id());
         say(header::KEY, key);
         headers.push((Cow::Borrowed(header::TIME), event.occurred_at().to_string()));
-        self.add_others(&mut headers, event)?;
+        self.add_others(&mut headers, event, |_| false)?;
         Ok(headers)
     }
 
-    /// The event's own headers, and the route's. What is there already stays.
-    pub(crate) fn add_others(&self, headers: &mut Named, event: &Delivery) -> Result<(), String> {
+    /// Adds the route's headers and the event's own, but for those of the event that have a name of the outbox, a name that the
+    /// message has already, or one that is `reserved`. Names are compared without case.
+    pub(crate) fn add_others(
+        &self,
+        headers: &mut Named,
+        event: &Delivery,
+        reserved: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
         for (name, template) in &self.with {
             headers.push((Cow::Owned(name.to_string()), template.fill(event)?.to_string()));
         }
+        // Two of the event's own may differ in case alone, where the broker tells them apart.
+        let given = headers.len();
         for (name, value) in event.headers().iter() {
-            let is_there = headers.iter().any(|(other, _)| other == name);
-            if !is_there && !is_ours(name) && !self.without.iter().any(|pattern| pattern.matches(name)) {
+            let is_there = headers.iter().take(given).any(|(other, _)| other.eq_ignore_ascii_case(name));
+            if !is_there && !header::is_of_the_outbox(name) && !reserved(name) && !self.leaves_out(name) {
                 headers.push((Cow::Owned(name.to_owned()), value.to_owned()));
             }
         }
         Ok(())
+    }
+
+    fn leaves_out(&self, name: &str) -> bool {
+        if self.without.is_empty() {
+            return false;
+        }
+        let name = name.to_ascii_lowercase();
+        self.without.iter().any(|pattern| pattern.matches(&name))
     }
 }

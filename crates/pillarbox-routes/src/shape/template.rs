@@ -3,11 +3,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::publisher::TargetSyntax;
 
 /// Text with places for what an event says of itself: `orders.{event_type}`.
 ///
 /// The places are `{event_id}`, `{event_type}`, `{aggregate_type}`, `{aggregate_id}`, `{tenant_id}`, `{key}` and
 /// `{header:NAME}`. `{tenant_id|none}` says `none` where the event has no tenant. `{{` and `}}` are braces.
+///
+/// In a target, a value is one part: what could change the meaning of the text around it is percent-encoded. As in RFC 6570,
+/// `{+key}` stands as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     text: Arc<str>,
@@ -18,7 +22,7 @@ pub(crate) struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(Box<str>),
-    Place { field: Field, otherwise: Option<Box<str>> },
+    Place { field: Field, otherwise: Option<Box<str>>, as_it_is: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +57,13 @@ impl Fill for Delivery {
 }
 
 impl Template {
-    /// Fills it in; the error names what the event does not have.
+    /// Fills it in with values as they are; the error names what the event does not have.
     pub(crate) fn fill(&self, event: &impl Fill) -> Result<Arc<str>, String> {
+        self.fill_target(event, TargetSyntax::Name)
+    }
+
+    /// Fills in a target.
+    pub(crate) fn fill_target(&self, event: &impl Fill, syntax: TargetSyntax) -> Result<Arc<str>, String> {
         if self.parts.is_empty() {
             return Ok(Arc::clone(&self.text));
         }
@@ -62,15 +71,33 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(part) => text.push_str(part),
-                Part::Place { field, otherwise } => {
-                    let value = event.value(field).or(otherwise.as_deref());
-                    text.push_str(value.ok_or_else(|| {
-                        format!("the event has no {field}, which `{}` asks for; write `{{{field}|…}}` with what to say instead", self.text)
-                    })?);
-                }
+                Part::Place { field, otherwise, as_it_is } => match (event.value(field), otherwise) {
+                    (Some(value), _) if *as_it_is || field.keeps_parts(syntax) => text.push_str(value),
+                    (Some(value), _) => text.push_str(&syntax.quote(value)),
+                    (None, Some(otherwise)) => text.push_str(otherwise),
+                    (None, None) => {
+                        return Err(format!(
+                            "the event has no {field}, which `{}` asks for; write `{{{field}|…}}` with what to say instead",
+                            self.text
+                        ));
+                    }
+                },
             }
         }
         Ok(text.into())
+    }
+
+    /// The text before the first place; `None` if there is no place.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        match self.parts.first()? {
+            Part::Text(text) => Some(text),
+            Part::Place { .. } => Some(""),
+        }
+    }
+
+    /// The template as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The text, if it is the same for every event.
@@ -120,6 +147,7 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(place: &str) -> Result<Self, String> {
+        let (place, as_it_is) = place.strip_prefix('+').map_or((place, false), |place| (place, true));
         let (name, otherwise) = match place.split_once('|') {
             Some((name, otherwise)) => (name, Some(otherwise.into())),
             None => (place, None),
@@ -140,7 +168,14 @@ impl FromStr for Part {
                 }
             },
         };
-        Ok(Self::Place { field, otherwise })
+        Ok(Self::Place { field, otherwise, as_it_is })
+    }
+}
+
+impl Field {
+    /// True for names that programs give, `order.placed`, where parts are meant to be parts. Whatever comes from data is one.
+    fn keeps_parts(&self, syntax: TargetSyntax) -> bool {
+        matches!(self, Self::EventType | Self::AggregateType) && matches!(syntax, TargetSyntax::Parts(_))
     }
 }
 
@@ -174,6 +209,8 @@ mod tests {
             match field {
                 Field::EventType => Some("order.placed"),
                 Field::Header(name) if &**name == "region" => Some("eu"),
+                Field::AggregateType => Some("shop.order/v1"),
+                Field::AggregateId => Some("../a.b?c=100%"),
                 _ => None,
             }
         }
@@ -200,9 +237,29 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_a_target_is_one_part_unless_it_says_otherwise() {
+        let (parts, url) = (TargetSyntax::Parts(&['.', '/']), TargetSyntax::Url);
+        for (syntax, text, expected) in [
+            (TargetSyntax::Name, "x/{aggregate_id}", "x/../a.b?c=100%"),
+            (url, "x/{aggregate_id}", "x/..%2Fa.b%3Fc%3D100%25"),
+            (url, "x/{+aggregate_id}", "x/../a.b?c=100%"),
+            (url, "{event_type}?t={aggregate_type}", "order.placed?t=shop.order%2Fv1"),
+            (url, "{tenant_id|a/b}", "a/b"),
+            (url, "{+tenant_id|a/b}", "a/b"),
+            (parts, "x.{aggregate_id}", "x.%2E%2E%2Fa%2Eb?c=100%25"),
+            (parts, "x.{+aggregate_id}", "x.../a.b?c=100%"),
+            (parts, "{aggregate_type}.{event_type}", "shop.order/v1.order.placed"),
+        ] {
+            let template: Template = text.parse().expect(text);
+            assert_eq!(template.fill_target(&Order, syntax).as_deref(), Ok(expected), "{syntax:?}: {text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         for (text, expected) in [
             ("{event}", "does not exist"),
+            ("{+}", "does not exist"),
             ("{}", "does not exist"),
             ("{header:}", "does not exist"),
             ("{event_type", "not closed"),

@@ -4,8 +4,12 @@ use pillarbox_core::settle::Change;
 use pillarbox_core::store::BegunAttempt;
 
 use crate::Harness;
-use crate::events::{all, claimed, columns, events, rows, settle_all, settle_held, verdict};
+use crate::events::{
+    all, claimed, columns, entitled, events, first_attempt, others_in_the_place_of, row_at, rows, settle, settle_all,
+    settle_held, verdict,
+};
 use crate::nodes::{owner, peer, share, sharer, stranger};
+use crate::rows::rows_at;
 use crate::run::Outcome;
 
 /// The row says who has begun, by whichever right to it. If an earlier attempt is found to have crashed, that one is counted
@@ -23,11 +27,12 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
             share(&*store, &node, Partitions::NONE).await?;
         }
         let (seq, event) = (seqs[index], &written[index]);
+        let row = row_at(&*store, seq).await?;
         if fence == Fence::Row {
             assert_eq!(claimed(&*store, &node, &all()).await?, [seq]);
         }
         let begin = |expected_attempts, attempts, error: Option<&str>| BegunAttempt {
-            seq,
+            row: row.clone(),
             expected_attempts,
             attempts,
             error: error.map(str::to_owned),
@@ -46,7 +51,7 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
         assert_eq!(said().await?, (1, Some("its node died".to_owned())), "no error leaves the one that is there");
 
         let dead = Change::Dead { attempts: 2, error: "again".to_owned() };
-        assert!(store.settle(&node, fence, &[verdict(seq, 1, dead)]).await?.is_empty(), "{fence:?}");
+        assert!(settle(&*store, &node, fence, &[verdict(seq, 1, dead)]).await?.is_empty(), "{fence:?}");
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.locked_by), (3, 2, None), "{fence:?}");
         store.leave(&node).await?;
@@ -58,19 +63,24 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
 pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let seqs = db.write(written.clone()).await?;
-    let begin =
-        |seq, expected_attempts| BegunAttempt { seq, expected_attempts, attempts: 7, error: Some("no".to_owned()) };
+    let rows_there = rows_at(&*store, &[seqs.clone(), vec![seqs[3] + 1]].concat()).await?;
+    let begin = |index: usize, expected_attempts| BegunAttempt {
+        row: rows_there[index].clone(),
+        expected_attempts,
+        attempts: 7,
+        error: Some("no".to_owned()),
+    };
 
     let node = owner(&*store).await?;
     settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[1..2], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
     let before = rows(db, &written).await?;
     let refused = [
-        ("a row that is DONE", &node, begin(seqs[0], 0)),
-        ("a row that is DEAD", &node, begin(seqs[1], 0)),
-        ("unexpected attempts", &node, begin(seqs[2], 1)),
-        ("a row that is not there", &node, begin(seqs[3] + 1, 0)),
-        ("a node that does not own the table", &stranger()?, begin(seqs[2], 0)),
+        ("a row that is DONE", &node, begin(0, 0)),
+        ("a row that is DEAD", &node, begin(1, 0)),
+        ("unexpected attempts", &node, begin(2, 1)),
+        ("a row that is not there", &node, begin(4, 0)),
+        ("a node that does not own the table", &stranger()?, begin(2, 0)),
     ];
     for (why, node, attempt) in refused {
         assert!(!store.begin_attempt(node, Fence::Table, &attempt).await?, "{why}");
@@ -79,16 +89,16 @@ pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) 
     store.leave(&node).await?;
 
     let [first, second] = [peer(&*store).await?, peer(&*store).await?];
-    assert!(!store.begin_attempt(&first, Fence::Row, &begin(seqs[2], 0)).await?, "nobody holds it");
+    assert!(!store.begin_attempt(&first, Fence::Row, &begin(2, 0)).await?, "nobody holds it");
     assert_eq!(rows(db, &written).await?, before);
     assert_eq!(claimed(&*store, &first, &all()).await?, seqs[2..]);
     settle_held(&*store, &first, &seqs[3..], &Change::Done).await?;
     let before = rows(db, &written).await?;
     let refused = [
-        ("another node holds it", &second, begin(seqs[2], 0)),
-        ("a row that is DONE", &first, begin(seqs[3], 0)),
-        ("unexpected attempts", &first, begin(seqs[2], 1)),
-        ("a row that is not there", &first, begin(seqs[3] + 1, 0)),
+        ("another node holds it", &second, begin(2, 0)),
+        ("a row that is DONE", &first, begin(3, 0)),
+        ("unexpected attempts", &first, begin(2, 1)),
+        ("a row that is not there", &first, begin(4, 0)),
     ];
     for (why, node, attempt) in refused {
         assert!(!store.begin_attempt(node, Fence::Row, &attempt).await?, "{why}");
@@ -98,8 +108,28 @@ pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) 
     assert_eq!(store.reclaim(&second, false).await?.freed, 1);
     let before = rows(db, &written).await?;
     for node in [&first, &second] {
-        assert!(!store.begin_attempt(node, Fence::Row, &begin(seqs[2], 0)).await?, "it was taken from its node");
+        assert!(!store.begin_attempt(node, Fence::Row, &begin(2, 0)).await?, "it was taken from its node");
         assert_eq!(rows(db, &written).await?, before);
+    }
+    Ok(())
+}
+
+/// Whoever's the place is, an attempt at an event that is not there any more begins nothing.
+pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(1)?);
+    let seqs = db.write(written.clone()).await?;
+    let there = row_at(&*store, seqs[0]).await?;
+    for fence in [Fence::Table, Fence::Partition, Fence::Row] {
+        let node = entitled(&*store, fence).await?;
+        let before = rows(db, &written).await?;
+        for row in others_in_the_place_of(&there) {
+            let attempt = BegunAttempt { row, expected_attempts: 0, attempts: 1, error: Some("no".to_owned()) };
+            assert!(!store.begin_attempt(&node, fence, &attempt).await?, "{fence:?}: {attempt:?}");
+            assert_eq!(rows(db, &written).await?, before, "{fence:?}");
+        }
+        assert!(store.begin_attempt(&node, fence, &first_attempt(&*store, seqs[0]).await?).await?, "{fence:?}");
+        store.release(&node, std::slice::from_ref(&there)).await?;
+        store.leave(&node).await?;
     }
     Ok(())
 }

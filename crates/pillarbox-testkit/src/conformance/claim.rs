@@ -6,9 +6,11 @@ use pillarbox_core::settle::Change;
 use pillarbox_core::store::{Fetch, FetchedRow, Row};
 use tokio::time::sleep;
 
+use super::fetch::of_kilobytes;
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, columns, delayed, event, events, first_attempt, seqs_of, settle_held, some};
 use crate::nodes::{peer, stranger};
+use crate::rows::rows_at;
 use crate::run::Outcome;
 
 /// A row that one node has taken says so, and no other node gets it, whichever kind of row it is.
@@ -37,6 +39,24 @@ pub(super) async fn claim_takes_each_row_for_one_node<H: Harness>(db: &H) -> Out
     let third = peer(&*store).await?;
     assert!(claimed(&*store, &third, &all()).await?.is_empty());
     other.close().await;
+    Ok(())
+}
+
+/// As a fetch does; what is left out is still free.
+pub(super) async fn claim_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let [node, other] = [peer(&*store).await?, peer(&*store).await?];
+    let seqs = db.write(of_kilobytes(&[10, 10, 900, 10, 10])?).await?;
+    let within = |kilobytes: usize| Fetch { max_bytes: kilobytes * 1000, ..some(100) };
+    for (kilobytes, expected) in [(1, &seqs[..1]), (5, &seqs[1..2]), (5, &seqs[2..3])] {
+        let fetched = store.claim(&node, &Fetch { exclude: seqs[..].to_vec(), ..within(kilobytes) }).await?;
+        assert!(fetched.rows.is_empty() && !fetched.cut, "nothing is left out but what was excluded");
+        let taken: Vec<i64> = seqs.iter().copied().filter(|seq| seq < &expected[0]).collect();
+        let fetched = store.claim(&node, &Fetch { exclude: taken, ..within(kilobytes) }).await?;
+        assert_eq!((&*seqs_of(&fetched), fetched.cut), (expected, true), "{kilobytes} kB");
+    }
+    let fetched = store.claim(&other, &within(5000)).await?;
+    assert_eq!((&*seqs_of(&fetched), fetched.cut), (&seqs[3..], false), "the others were left to other nodes");
     Ok(())
 }
 
@@ -72,7 +92,7 @@ pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harn
     assert_eq!((taken, taken_timed), (seqs.clone(), timed));
 
     // From where a fetch may start, so may a claim.
-    store.release(&node, &seqs).await?;
+    store.release(&node, &rows_at(&*store, &seqs).await?).await?;
     let above = Fetch { above: seqs[57], exclude, ..all() };
     assert!(claimed(&*store, &node, &above).await?.is_empty(), "excluded");
     assert_eq!(claimed(&*store, &peer(&*store).await?, &Fetch { exclude: Vec::new(), ..above }).await?, seqs[58..]);
@@ -136,13 +156,31 @@ pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness
     }
 }
 
+/// The limit is divided as it is in a fetch.
+pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let retried = db.write(events(40)?).await?;
+    assert_eq!(claimed(&*store, &node, &all()).await?.len(), 40);
+    let again = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
+    settle_held(&*store, &node, &retried, &again).await?;
+    db.write(events(40)?).await?;
+    for limit in [1, 2, 3, 4, 5, 6, 7, 12] {
+        let rows = store.claim(&node, &some(limit)).await?.rows;
+        let timed = rows.iter().filter(|row| row.is_timed()).count();
+        assert_eq!((rows.len(), timed), (limit, limit.div_ceil(3)), "rows, and those of them with a due time");
+        store.release(&node, &rows.iter().map(FetchedRow::id).collect::<Vec<_>>()).await?;
+    }
+    Ok(())
+}
+
 /// What the node holds and does not exclude it has forgotten, and gets again; another node does not.
 pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let seqs = db.write(events(5)?).await?;
     let [node, neighbour] = [peer(&*store).await?, peer(&*other).await?];
     assert_eq!(claimed(&*store, &node, &all()).await?, seqs);
-    assert!(store.begin_attempt(&node, Fence::Row, &first_attempt(seqs[4])).await?);
+    assert!(store.begin_attempt(&node, Fence::Row, &first_attempt(&*store, seqs[4]).await?).await?);
 
     let known = Fetch { exclude: seqs[..3].to_vec(), ..all() };
     assert!(claimed(&*other, &neighbour, &known).await?.is_empty(), "they are not the neighbour's");
@@ -162,7 +200,7 @@ pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &H) -> Out
     let seqs = db.write(written.clone()).await?;
     let [dead, heir] = [peer(&*store).await?, peer(&*store).await?];
     assert_eq!(claimed(&*store, &dead, &some(2)).await?, seqs[..2]);
-    assert!(store.begin_attempt(&dead, Fence::Row, &first_attempt(seqs[1])).await?);
+    assert!(store.begin_attempt(&dead, Fence::Row, &first_attempt(&*store, seqs[1]).await?).await?);
     db.expire(&dead).await?;
     assert_eq!(store.reclaim(&heir, false).await?.freed, 2);
 

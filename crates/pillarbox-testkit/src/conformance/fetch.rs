@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::settle::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow};
@@ -7,7 +8,7 @@ use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
 use crate::events::{all, delayed, event, events, everything, ids, settle_all, some};
-use crate::nodes::owner;
+use crate::nodes::{owner, peer};
 use crate::run::Outcome;
 
 /// A row exists for a fetch from its commit on, not before, whichever store asks.
@@ -49,7 +50,7 @@ pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outc
 
     let order = async |above| {
         let fetched = store.fetch(&Fetch { above, ..all() }).await?;
-        Ok::<_, pillarbox_core::error::BoxError>(fetched.rows.iter().map(FetchedRow::seq).collect::<BTreeSet<_>>())
+        Ok::<_, BoxError>(fetched.rows.iter().map(FetchedRow::seq).collect::<BTreeSet<_>>())
     };
     assert_eq!(order(seqs[2]).await?, BTreeSet::from([retried[0], seqs[3], seqs[4]]));
     assert_eq!(order(seqs[4]).await?, BTreeSet::from([retried[0]]));
@@ -98,6 +99,47 @@ pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome 
     }
     assert!(store.fetch(&some(100)).await?.next_due.is_some(), "unless it is wanted");
     Ok(())
+}
+
+/// Of each kind, the row whose payload reaches the limit is the last, so that one that is too large comes alone; and the rest comes
+/// later, in its order.
+pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let ready = db.write(of_kilobytes(&[10, 10, 900, 10, 10, 10])?).await?;
+    for scope in [None, Some(everything())] {
+        let within =
+            |kilobytes: usize, above| Fetch { max_bytes: kilobytes * 1000, above, scope: scope.clone(), ..some(100) };
+        for (kilobytes, above, expected, cut) in [
+            (1, 0, &ready[..1], true),
+            (15, 0, &ready[..2], true),
+            (20, 0, &ready[..2], true),
+            (21, 0, &ready[..3], true),
+            (1, ready[1], &ready[2..3], true),
+            (31, ready[2], &ready[3..], false),
+            (5000, 0, &ready[..], false),
+        ] {
+            let fetched = store.fetch(&within(kilobytes, above)).await?;
+            let found: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
+            assert_eq!((&*found, fetched.cut), (expected, cut), "{kilobytes} kB above {above}");
+        }
+    }
+    settle_all(&*store, &node, &ready[..3], &retry_now()).await?;
+    let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(100) }).await?;
+    assert!((1..=2).contains(&fetched.rows.len()) && fetched.cut, "one of each kind at most: {fetched:?}");
+    let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(1) }).await?;
+    assert_eq!(fetched.rows.len(), 1, "and no more than the limit");
+    let small = db.write(events(300)?).await?;
+    let fetched = store.fetch(&Fetch { max_bytes: 100_000, above: ready[5], ..some(1000) }).await?;
+    let found = fetched.rows.iter().filter(|row| small.contains(&row.seq())).count();
+    assert_eq!(found, 300, "small ones together");
+    Ok(())
+}
+
+/// Events with payloads of so many thousand bytes, which compress well.
+pub(super) fn of_kilobytes(sizes: &[usize]) -> Result<Vec<Envelope>, BoxError> {
+    let payload = |size: &usize| format!("\"{}\"", "x".repeat(size * 1000 - 2));
+    sizes.iter().map(|size| Ok(Envelope::json("test.large", payload(size))?)).collect()
 }
 
 /// Neither kind of row, nor both together, exceed the limit.
@@ -189,6 +231,31 @@ pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Har
     let dead = Change::Dead { attempts: 0, error: broken.reason.clone() };
     settle_all(&*store, &node, &[broken.seq], &dead).await?;
     assert_eq!(store.fetch(&all()).await?.rows.len(), 2);
+    Ok(())
+}
+
+/// A row with both payloads, with neither, or with bytes of which nobody says what they are, makes no event on any database.
+pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let table = db.table("event");
+    let bytes = || Envelope::builder("test.bytes").payload_bytes("application/octet-stream", vec![1, 2]).build();
+    let written = [bytes()?, bytes()?, bytes()?, bytes()?];
+    let seqs = db.write(written.to_vec()).await?;
+    for (event, change) in written.iter().zip(["payload = '1'", "payload_bytes = NULL", "content_type = NULL"]) {
+        db.execute(&format!("UPDATE {table} SET {change} WHERE event_id = '{}'", event.id())).await?;
+    }
+    let node = peer(&*store).await?;
+    for fetched in [store.fetch(&all()).await?, store.claim(&node, &all()).await?] {
+        let [FetchedRow::Broken(both), FetchedRow::Broken(neither), FetchedRow::Broken(unnamed), FetchedRow::Row(good)] =
+            &fetched.rows[..]
+        else {
+            return Err(format!("{:?}", fetched.rows).into());
+        };
+        assert!(both.reason.contains("payload_bytes") && both.reason.contains("both set"), "{}", both.reason);
+        assert!(neither.reason.contains("payload_bytes") && neither.reason.contains("both NULL"), "{}", neither.reason);
+        assert!(unnamed.reason.contains("content_type"), "{}", unnamed.reason);
+        assert_eq!([both.seq, neither.seq, unnamed.seq, good.seq], seqs[..]);
+    }
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use pillarbox_core::store::Fetch;
 use tokio::time::{Instant, sleep};
 
 use crate::Harness;
-use crate::events::{HOUR, all, delayed, event, events, ids, settle_all, some};
-use crate::nodes::owner;
+use crate::events::{HOUR, all, delayed, event, events, ids, seqs_of, settle_all, settle_held, some};
+use crate::nodes::{owner, peer};
 use crate::run::Outcome;
 
 /// A delayed event and a retried one come when their time has come and not before; the earliest due time comes first.
@@ -47,18 +47,18 @@ pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome 
     }
 }
 
-/// Under a flood of new rows the retried ones get at least a third, and the other way round.
+/// Where both kinds abound, rows with a due time get a third, rounded up, and those without one the rest.
 pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let retried = db.write(events(300)?).await?;
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     db.write(events(300)?).await?;
-    for limit in [3, 30, 99, 200] {
+    for limit in [1, 2, 3, 4, 5, 6, 7, 30, 99, 200] {
         let rows = store.fetch(&some(limit)).await?.rows;
         let timed = rows.iter().filter(|row| row.is_timed()).count();
         assert_eq!(rows.len(), limit);
-        assert!(timed >= limit / 3 && limit - timed >= limit / 3, "{timed} of {limit} rows had a due time");
+        assert_eq!(timed, limit.div_ceil(3), "of {limit} rows, these had a due time");
         let both_in_order = [true, false]
             .iter()
             .all(|kind| rows.iter().filter(|row| row.is_timed() == *kind).map(|row| row.seq()).is_sorted());
@@ -95,6 +95,44 @@ pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outco
     let again = store.fetch(&all()).await?;
     assert_eq!(again.rows.len(), 2);
     assert!(again.next_due.is_some_and(|wait| wait > HOUR / 2), "{:?}", again.next_due);
+    Ok(())
+}
+
+/// Writers that stamp both times by a clock of their own, which may be ahead, mean no delay by a due time that is not after the
+/// creation: the row comes at once and in its place. Once it has failed, its due time is the database's.
+pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let written = events(7)?;
+    let seqs = db.write(written.clone()).await?;
+    let table = db.table("event");
+    // An hour ahead, behind, due before it was created, and really delayed: by the writer's clock, and to a time that has passed.
+    for (event, due, created) in [(1, 3600, 3600), (2, -3600, -3600), (3, 3600, 7200), (4, 7200, 3600), (5, -60, -120)]
+    {
+        let (due, created, id) = (H::sql_time(due), H::sql_time(created), written[event].id());
+        db.execute(&format!("UPDATE {table} SET available_at = {due}, created_at = {created} WHERE event_id = '{id}'"))
+            .await?;
+    }
+    let (ahead, behind, before) = (seqs[1], seqs[2], seqs[3]);
+    let fetched = store.fetch(&all()).await?;
+    let found: Vec<(i64, bool)> = fetched.rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
+    let at_once = [seqs[0], ahead, behind, before, seqs[6]].map(|seq| (seq, false));
+    assert_eq!(found, [&at_once[..], &[(seqs[5], true)]].concat());
+    assert!(fetched.next_due.is_some_and(|wait| wait > HOUR), "{:?}", fetched.next_due);
+    let above = store.fetch(&Fetch { above: ahead, ..all() }).await?;
+    assert_eq!(seqs_of(&above), [behind, before, seqs[6], seqs[5]], "they are behind the cursor like any other");
+    let claimed = store.claim(&node, &all()).await?;
+    assert_eq!(claimed.rows.iter().map(|row| (row.seq(), row.is_timed())).collect::<Vec<_>>(), found);
+    assert_eq!(store.backlog().await?.delayed, 1);
+
+    // Held, it keeps its place. Tried again later, it waits, although it says that it was created later than that.
+    let held = Change::Hold { attempts: 0, error: "not yet".to_owned() };
+    settle_held(&*store, &node, &[ahead], &held).await?;
+    settle_held(&*store, &node, &[before], &retry_in(HOUR)).await?;
+    let fetched = store.fetch(&all()).await?;
+    let found: Vec<i64> = fetched.rows.iter().filter(|row| !row.is_timed()).map(|row| row.seq()).collect();
+    assert_eq!(found, [seqs[0], ahead, behind, seqs[6]]);
+    assert!(!seqs_of(&fetched).contains(&before), "it waits for its time");
     Ok(())
 }
 

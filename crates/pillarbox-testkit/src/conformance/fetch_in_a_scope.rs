@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
+use pillarbox_core::ownership::{NodeId, Renewal};
 use pillarbox_core::settle::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Purge, Purgeable, Row, Scope, Store, Upkeep as _};
 
@@ -10,7 +11,7 @@ use crate::Harness;
 use crate::events::{
     HOUR, all, event, events, everything, keyed, keyed_each, order_key, seq_of, seqs_of, settle_all, some, within,
 };
-use crate::nodes::owner;
+use crate::nodes::{owner, stranger};
 use crate::run::Outcome;
 
 /// Rows of the partitions from the first to the last, both included, and rows without one; those with a due time and
@@ -254,12 +255,7 @@ pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) ->
     let seqs = db.write(keyed_each(&["a"; 8])?).await?;
     settle_all(&*store, &node, &seqs[..6], &Change::Dead { attempts: 1, error: "broken".to_owned() }).await?;
     let interventions = async || Ok::<_, BoxError>(store.fetch(&within(everything())).await?.interventions);
-    let purge = async |what| {
-        store
-            .purge(&Purge { what, older_than: Duration::ZERO, above: 0, limit: 100 })
-            .await
-            .map(|purged| purged.removed)
-    };
+    let purge = async |what| store.purge(&Purge::new(what, Duration::ZERO, 100)).await.map(|purged| purged.removed);
     let before = interventions().await?;
     assert_eq!(store.replay(&seqs[..2]).await?, seqs[..2]);
     assert_eq!(interventions().await?, before + 1, "one for both");
@@ -316,4 +312,25 @@ async fn rows(store: &dyn Store, fetch: &Fetch) -> Result<Vec<Row>, BoxError> {
 /// RETRY without an attempt having failed.
 fn retry_in(delay: Duration) -> Change {
     Change::Retry { attempts: 0, delay, error: None }
+}
+
+/// The mark that the reader's last renewal left comes with the rows; nothing, where nobody asks or nobody is registered.
+pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    db.write(events(2)?).await?;
+    let fetch = async |node: Option<NodeId>| {
+        let fetched = store.fetch(&within(Scope { node, ..everything() })).await?;
+        assert_eq!(fetched.rows.len(), 2);
+        Ok::<_, BoxError>(fetched.lease)
+    };
+    assert_eq!((fetch(None).await?, fetch(Some(stranger()?)).await?), (None, None));
+    assert!(fetch(Some(node.clone())).await?.is_some(), "joining leaves one as well");
+    for _ in 0..2 {
+        let Renewal::Renewed { mark } = store.renew(&node, HOUR, None).await? else {
+            return Err("the lease should be renewed".into());
+        };
+        assert_eq!(fetch(Some(node.clone())).await?, Some(mark));
+    }
+    Ok(())
 }

@@ -1,11 +1,16 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::{Clock as _, SystemClock, SystemRandom, Timestamp};
+use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
 
-use crate::Harness;
 use crate::events::{all, event, events, ids};
 use crate::payloads::{every_column, hard_payloads};
 use crate::run::Outcome;
+use crate::{FakeClock, Harness};
 
 /// One batch of a thousand, two batches of one transaction, and the next transaction: `seq` ascends through them all.
 pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H) -> Outcome {
@@ -174,5 +179,34 @@ pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: 
     let handlers = ["mailer", "ledger", "index"];
     let rest = many.iter().flat_map(|event| handlers.map(|handler| (event.id().as_str(), Some(handler))));
     assert_eq!(rows, first.into_iter().chain(rest).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// A writer's clock that is minutes ahead or behind moves no delay. A time of delivery is what the writer says.
+pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let minute = Duration::from_secs(60);
+    for clock_error in [-600, 0, 600] {
+        let now = Timestamp::from_micros(SystemClock.now().as_micros() + clock_error * 1_000_000);
+        let writer = Stamp::new(Arc::new(FakeClock::at(now)), Arc::new(SystemRandom));
+        let builder = || Envelope::builder("test.delayed").payload_json("{}");
+        // Alone and in a batch: those may take different statements.
+        for batch in [1, 2] {
+            let build = || builder().deliver_after(minute).build_with(&writer);
+            let events: Vec<Envelope> = std::iter::repeat_with(build).take(batch).collect::<Result<_, _>>()?;
+            db.write(events.clone()).await?;
+            for event in events {
+                let [record] = &store.records(event.id().as_str()).await?[..] else { return Err("one row".into()) };
+                let due = record.available_at.ok_or("it has no due time")?.since(record.created_at);
+                let off = due.abs_diff(minute);
+                assert!(off < Duration::from_secs(1), "{due:?} after the insert, by a writer {clock_error} s ahead");
+            }
+        }
+        let hour = builder().available_at(now.plus(60 * minute)).build_with(&writer)?;
+        db.write(vec![hour.clone()]).await?;
+        let [record] = &store.records(hour.id().as_str()).await?[..] else { return Err("one row".into()) };
+        assert_eq!(record.available_at, hour.available_at());
+    }
+    assert!(store.fetch(&all()).await?.rows.is_empty(), "none is due");
     Ok(())
 }

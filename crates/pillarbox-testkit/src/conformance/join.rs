@@ -1,5 +1,5 @@
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Mode};
+use pillarbox_core::ownership::{Acquired, Mode, Renewal};
 
 use crate::Harness;
 use crate::events::HOUR;
@@ -44,11 +44,13 @@ pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) 
     Ok(())
 }
 
-/// What an expired node's mode was does not matter, whether it has been cleared away or not.
+/// What an expired node's mode was does not matter, whether it has been cleared away or not; and it cannot come back beside the new one.
 pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
-    db.register(&stranger()?, "a_mode_of_a_later_release", -10).await?;
+    let expired = stranger()?;
+    db.register(&expired, "a_mode_of_a_later_release", -10).await?;
     let node = member(&*store).await?;
+    assert_eq!(store.renew(&expired, HOUR, None).await?, Renewal::Lost);
     assert!(matches!(store.acquire(&node).await?, Acquired::Owner { .. }));
     Ok(())
 }

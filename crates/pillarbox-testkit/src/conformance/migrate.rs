@@ -6,7 +6,7 @@ use pillarbox_core::store::TableName;
 use tokio::task::JoinSet;
 
 use crate::Harness;
-use crate::events::{event, events};
+use crate::events::{all, event, events, seqs_of};
 use crate::run::Outcome;
 
 /// A second migration leaves tables, rows and the record of migrations as they are.
@@ -57,7 +57,7 @@ pub(super) async fn migrate_concurrently_succeeds_everywhere<H: Harness>(db: &H)
 pub(super) async fn migrate_refuses_a_newer_schema<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     store.migrate().await?;
-    db.set_newer_schema().await?;
+    db.set_newer_schema(false).await?;
     let before = record(db).await?;
     for refused in [store.migrate().await, store.check().await] {
         let error = refused.err().ok_or("a newer schema was accepted")?;
@@ -65,6 +65,34 @@ pub(super) async fn migrate_refuses_a_newer_schema<H: Harness>(db: &H) -> Outcom
         assert!(error.to_string().contains("newer"), "{error}");
     }
     assert_eq!(record(db).await?, before);
+    Ok(())
+}
+
+/// Processes of this release that migrate at their start go on starting after a later release has migrated the tables.
+pub(super) async fn migrate_leaves_a_newer_schema_that_is_compatible<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    store.migrate().await?;
+    db.set_newer_schema(true).await?;
+    let before = record(db).await?;
+    store.migrate().await?;
+    assert_eq!(record(db).await?, before);
+    assert_eq!(db.write(events(2)?).await?, seqs_of(&store.fetch(&all()).await?));
+    Ok(())
+}
+
+/// So do those that only check. A still later release on which this one cannot run is refused.
+pub(super) async fn check_accepts_a_newer_schema_that_is_compatible<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    store.migrate().await?;
+    db.set_newer_schema(true).await?;
+    store.check().await?;
+    let other = db.connect().await?;
+    other.check().await?;
+    other.close().await;
+    db.set_newer_schema(false).await?;
+    let error = store.check().await.err().ok_or("tables on which it cannot run were accepted")?;
+    assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
+    assert!(error.to_string().contains("upgrade Pillarbox"), "{error}");
     Ok(())
 }
 

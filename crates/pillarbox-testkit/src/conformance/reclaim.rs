@@ -1,8 +1,11 @@
+use std::time::Duration;
+
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Reclaimed, begun_by};
 use pillarbox_core::settle::Change;
 use pillarbox_core::store::Store;
+use tokio::time::sleep;
 
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, delayed, events, first_attempt, holders, settle_held};
@@ -51,6 +54,29 @@ pub(super) async fn reclaim_leaves_the_rows_of_living_nodes_alone<H: Harness>(db
     Ok(())
 }
 
+/// A row that a dead node held is released late, and claimed by a living node, while it is being looked at: it stays that
+/// node's.
+pub(super) async fn reclaim_leaves_a_row_that_was_claimed_meanwhile<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let [dead, living, asking] = [peer(&*store).await?, peer(&*store).await?, peer(&*store).await?];
+    let rows = hold_three(db, &*store, &dead).await?;
+    db.forget(&dead).await?;
+    let claim = format!("UPDATE {} SET locked_by = '{living}' WHERE event_id = '{}'", db.table("event"), rows[0].id());
+    let held = db.hold(&claim).await?;
+    let reclaim = async { Ok::<_, BoxError>(store.reclaim(&asking, true).await?) };
+    let release = async {
+        while db.waiting().await? == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        held.release().await
+    };
+    let (reclaimed, released) = tokio::join!(reclaim, release);
+    released?;
+    assert_eq!(reclaimed?.freed, 2, "the others");
+    assert_eq!(holders(db, &rows).await?, [Some(living.as_str()), Some(CRASHED), Some(DIED)].map(owned));
+    Ok(())
+}
+
 /// Rows that name a node which nobody knows, such as those it committed after it was cleared away, are found by the
 /// thorough look, and only by that, since it reads every pending row.
 pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harness>(db: &H) -> Outcome {
@@ -75,8 +101,8 @@ pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look
     assert_eq!(alone, Reclaimed { registered: true, ..expected }, "its own lease is not one to wait for");
 
     let [sooner, later] = [peer(&*store).await?, peer(&*store).await?];
-    store.renew(&sooner, HOUR * 3).await?;
-    store.renew(&later, HOUR * 9).await?;
+    store.renew(&sooner, HOUR * 3, None).await?;
+    store.renew(&later, HOUR * 9, None).await?;
     let next = store.reclaim(&node, false).await?.next_expiry;
     assert!(next.is_some_and(|wait| wait > HOUR * 2 && wait <= HOUR * 3), "{next:?}");
     store.leave(&sooner).await?;
@@ -100,7 +126,7 @@ async fn hold_three<H: Harness>(db: &H, store: &dyn Store, node: &NodeId) -> Res
     seqs.extend(db.write(rows[2..].to_vec()).await?);
     db.make_due(rows[2].id().as_str()).await?;
     assert_eq!(claimed(store, node, &all()).await?, seqs);
-    assert!(store.begin_attempt(node, Fence::Row, &first_attempt(seqs[1])).await?);
+    assert!(store.begin_attempt(node, Fence::Row, &first_attempt(store, seqs[1]).await?).await?);
     Ok(rows)
 }
 

@@ -2,8 +2,11 @@ use pillarbox_core::ownership::{Fence, begun_by};
 use pillarbox_core::settle::Change;
 use pillarbox_core::store::Fetch;
 
-use crate::events::{all, claimed, events, first_attempt, rows, seqs_of, settle_held, some};
+use crate::events::{
+    all, claimed, events, first_attempt, others_in_the_place_of, row_at, rows, seqs_of, settle_held, some,
+};
 use crate::nodes::peer;
+use crate::rows::rows_at;
 use crate::run::Outcome;
 use crate::{Columns, Harness};
 
@@ -16,7 +19,7 @@ pub(super) async fn release_frees_what_the_node_holds_and_nothing_else<H: Harnes
     assert_eq!(claimed(&*store, &neighbour, &some(1)).await?, seqs[..1]);
     assert_eq!(claimed(&*store, &node, &all()).await?, seqs[1..]);
     for seq in [seqs[1], seqs[5]] {
-        assert!(store.begin_attempt(&node, Fence::Row, &first_attempt(seq)).await?);
+        assert!(store.begin_attempt(&node, Fence::Row, &first_attempt(&*store, seq).await?).await?);
     }
     settle_held(&*store, &node, &seqs[2..3], &Change::Done).await?;
 
@@ -24,6 +27,7 @@ pub(super) async fn release_frees_what_the_node_holds_and_nothing_else<H: Harnes
     store.release(&node, &[]).await?;
     assert_eq!(rows(db, &written).await?, before);
     let given_up: Vec<i64> = seqs[..5].iter().copied().chain([seqs[5] + 1, -1]).collect();
+    let given_up = rows_at(&*store, &given_up).await?;
     for _ in 0..2 {
         store.release(&node, &given_up).await?;
         let after = rows(db, &written).await?;
@@ -39,5 +43,22 @@ pub(super) async fn release_frees_what_the_node_holds_and_nothing_else<H: Harnes
     }
     let taken = store.claim(&neighbour, &Fetch { exclude: seqs[..1].to_vec(), ..all() }).await?;
     assert_eq!(seqs_of(&taken), [seqs[1], seqs[3], seqs[4]], "any node may claim them");
+    Ok(())
+}
+
+/// A row that the node holds is given up by its event, not by its place.
+pub(super) async fn release_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(2)?);
+    let seqs = db.write(written.clone()).await?;
+    let node = peer(&*store).await?;
+    assert_eq!(claimed(&*store, &node, &all()).await?, seqs);
+    assert!(store.begin_attempt(&node, Fence::Row, &first_attempt(&*store, seqs[1]).await?).await?);
+    let before = rows(db, &written).await?;
+    for seq in seqs {
+        for other in others_in_the_place_of(&row_at(&*store, seq).await?).into_iter().take(1) {
+            store.release(&node, std::slice::from_ref(&other)).await?;
+            assert_eq!(rows(db, &written).await?, before, "{other:?}");
+        }
+    }
     Ok(())
 }

@@ -1,8 +1,13 @@
-use pillarbox_core::ownership::{Acquired, Renewal};
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, Renewal};
+use pillarbox_core::write::Dialect;
+use tokio::time::{sleep, timeout};
 
 use crate::Harness;
 use crate::events::HOUR;
-use crate::nodes::{member, owner, stranger};
+use crate::nodes::{TICK, member, owner, peer, stranger};
 use crate::run::Outcome;
 
 /// The lease runs for the given time from the renewal, and ownership stays where it is.
@@ -10,7 +15,7 @@ pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &H) -> Outcome 
     let store = db.store();
     let first = owner(&*store).await?;
     let second = member(&*store).await?;
-    assert_eq!(store.renew(&first, HOUR * 10).await?, Renewal::Renewed);
+    assert!(matches!(store.renew(&first, HOUR * 10, None).await?, Renewal::Renewed { .. }));
     match store.acquire(&second).await? {
         Acquired::Standby { owner, expires_in } => {
             assert_eq!(owner, first);
@@ -21,17 +26,87 @@ pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &H) -> Outcome 
     Ok(())
 }
 
-/// A lease that has ended stays ended, even before anybody has cleared the node away; so does one that never was.
-pub(super) async fn renew_refuses_an_expired_or_cleared_node<H: Harness>(db: &H) -> Outcome {
+/// A lease that has ended by the database's clock goes on as long as nobody has cleared its node away: nobody has taken over.
+pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let [first, second] = [owner(&*store).await?, member(&*store).await?];
+    db.expire(&first).await?;
+    assert!(matches!(store.renew(&first, HOUR, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.acquire(&second).await?, Acquired::Standby { owner, .. } if owner == first));
+    Ok(())
+}
+
+/// What was cleared away stays so, as does what never was.
+pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let first = owner(&*store).await?;
     db.expire(&first).await?;
-    assert_eq!(store.renew(&first, HOUR).await?, Renewal::Lost, "its lease has ended");
     let second = owner(&*store).await?;
-    assert_eq!(store.renew(&first, HOUR).await?, Renewal::Lost, "it was cleared away");
-    assert_eq!(store.renew(&second, HOUR).await?, Renewal::Renewed);
+    assert_eq!(store.renew(&first, HOUR, None).await?, Renewal::Lost, "it was cleared away");
+    assert!(matches!(store.renew(&second, HOUR, None).await?, Renewal::Renewed { .. }));
     store.leave(&second).await?;
-    assert_eq!(store.renew(&second, HOUR).await?, Renewal::Lost, "it has left");
-    assert_eq!(store.renew(&stranger()?, HOUR).await?, Renewal::Lost, "it never joined");
+    assert_eq!(store.renew(&second, HOUR, None).await?, Renewal::Lost, "it has left");
+    assert_eq!(store.renew(&stranger()?, HOUR, None).await?, Renewal::Lost, "it never joined");
+    Ok(())
+}
+
+/// The node's row in an older state than the last confirmed renewal left it: the lease is as good as ended. A renewal whose answer
+/// was lost is no such state.
+pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let renew = async |last| -> Result<LeaseMark, BoxError> {
+        match store.renew(&node, HOUR, last).await? {
+            Renewal::Renewed { mark } => Ok(mark),
+            other => Err(format!("expected a renewal, not {other:?}").into()),
+        }
+    };
+    let first = renew(None).await?;
+    sleep(TICK).await;
+    let second = renew(Some(first)).await?;
+    assert!(first < second);
+    sleep(TICK).await;
+    let third = renew(Some(first)).await?;
+    let later = LeaseMark(third.0 + 1);
+    assert_eq!(store.renew(&node, HOUR, Some(later)).await?, Renewal::WentBack);
+    assert!(renew(Some(third)).await? > third, "and the lease stays as it was");
+    db.forget(&node).await?;
+    assert_eq!(store.renew(&node, HOUR, Some(third)).await?, Renewal::Lost, "from before it joined");
+    Ok(())
+}
+
+/// While any other call that changes membership or ownership waits for a lock, renewals by the same store are answered.
+pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let [node, leaving] = [peer(&*store).await?, peer(&*store).await?];
+    let joining = stranger()?;
+    let column = if store.info().dialect == Dialect::MYSQL { "`partition`" } else { "partition" };
+    let lock = format!("SELECT 1 FROM {} WHERE {column} = 0 FOR UPDATE", db.table("partition"));
+    for call in ["acquire", "share", "reclaim", "join", "leave"] {
+        // With a node to be cleared away, the call has something to change.
+        db.register(&stranger()?, Mode::MultiNode.name(), -1).await?;
+        let held = db.hold(&lock).await?;
+        let waits = async {
+            match call {
+                "acquire" => store.acquire(&node).await.map(drop),
+                "share" => store.share(&node, &Epochs::none()).await.map(drop),
+                "reclaim" => store.reclaim(&node, false).await.map(drop),
+                "join" => store.join(&joining, Mode::MultiNode, HOUR).await,
+                _ => store.leave(&leaving).await,
+            }
+        };
+        let renews = async {
+            while db.waiting().await? == 0 {
+                sleep(Duration::from_millis(5)).await;
+            }
+            let renewal = timeout(Duration::from_secs(5), store.renew(&node, HOUR, None)).await;
+            held.release().await?;
+            Ok::<_, BoxError>(renewal)
+        };
+        let (waited, renewal) = tokio::join!(waits, renews);
+        waited?;
+        let renewal = renewal?.map_err(|_elapsed| format!("the renewal waits for a call of {call}"))?;
+        assert!(matches!(renewal?, Renewal::Renewed { .. }), "{call}");
+    }
     Ok(())
 }

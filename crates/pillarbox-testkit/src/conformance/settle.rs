@@ -5,7 +5,7 @@ use pillarbox_core::ownership::{Fence, Partitions};
 use pillarbox_core::settle::Change;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle_all, verdict};
+use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle, settle_all, verdict};
 use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::payloads::hard_payloads;
 use crate::run::Outcome;
@@ -16,10 +16,10 @@ pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db:
     let node = owner(&*store).await?;
     let seqs = db.write(written.clone()).await?;
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
-    assert!(store.settle(&node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
 
     let both = [verdict(seqs[0], 1, Change::Done), verdict(seqs[1], 0, Change::Done)];
-    assert!(store.settle(&node, Fence::Table, &both).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &both).await?.is_empty());
     for (event, attempts) in written.iter().zip([1, 0]) {
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.ended, row.last_error), (1, attempts, true, None));
@@ -37,7 +37,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
         |attempts, delay, error: Option<&str>| Change::Retry { attempts, delay, error: error.map(str::to_owned) };
 
     let first = verdict(seq, 0, retry(1, HOUR, Some("mail server is down")));
-    assert!(store.settle(&node, Fence::Table, &[first]).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &[first]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts, row.timed, row.ended), (2, 1, true, false));
     assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
@@ -46,7 +46,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
     assert!(fetched.next_due.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{:?}", fetched.next_due);
 
     let deferred = verdict(seq, 1, retry(1, Duration::ZERO, None));
-    assert!(store.settle(&node, Fence::Table, &[deferred]).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &[deferred]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts), (2, 1), "an attempt that did not fail is not counted");
     assert_eq!(row.last_error.as_deref(), Some("mail server is down"));
@@ -54,7 +54,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
     assert!(fetched.rows.len() == 1 && fetched.rows[0].is_timed(), "it is due at once: {:?}", fetched.rows);
 
     let again = verdict(seq, 1, retry(2, HOUR, Some("mailbox is full")));
-    assert!(store.settle(&node, Fence::Table, &[again]).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &[again]).await?.is_empty());
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 2, Some("mailbox is full")));
     Ok(())
@@ -67,13 +67,40 @@ pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db:
     let seqs = db.write(written.clone()).await?;
     let dead = |attempts, error: &str| Change::Dead { attempts, error: error.to_owned() };
     let verdicts = [verdict(seqs[0], 0, dead(1, "gave up")), verdict(seqs[1], 0, dead(0, "no handler"))];
-    assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
     for (event, attempts, error) in [(&written[0], 1, "gave up"), (&written[1], 0, "no handler")] {
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.ended), (3, attempts, true));
         assert_eq!(row.last_error.as_deref(), Some(error));
     }
     assert!(store.fetch(&all()).await?.rows.is_empty());
+    Ok(())
+}
+
+/// What a fallback rescued is DONE, and still says what its handler failed of; nothing of it is delivered again.
+pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), events(4)?);
+    let node = owner(&*store).await?;
+    let seqs = db.write(written.clone()).await?;
+    let rescued = |attempts, error: &str| Change::Rescued { attempts, error: error.to_owned() };
+    let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
+    assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
+
+    let verdicts = [
+        verdict(seqs[0], 1, rescued(2, "no mail")),
+        verdict(seqs[1], 0, rescued(0, "no such address")),
+        verdict(seqs[2], 0, Change::Done),
+        verdict(seqs[3], 1, rescued(2, "of another attempt")),
+    ];
+    assert_eq!(settle(&*store, &node, Fence::Table, &verdicts).await?, seqs[3..]);
+    let expected = [(1, 2, true, Some("no mail")), (1, 0, true, Some("no such address")), (1, 0, true, None)];
+    for (event, expected) in written.iter().zip(expected) {
+        let row = columns(db, event).await?;
+        assert_eq!((row.status, row.attempts, row.ended, row.last_error.as_deref()), expected);
+    }
+    assert_eq!(settle(&*store, &node, Fence::Table, &verdicts[..2]).await?.len(), 2, "it is terminal");
+    let counts = store.counts().await?;
+    assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (1, 3, 0, 0));
     Ok(())
 }
 
@@ -88,7 +115,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -
     db.make_due(timed.id().as_str()).await?;
     for attempts in 0..2 {
         let verdicts = [seqs[0], seqs[3]].map(|seq| verdict(seq, attempts, hold(attempts + 1, "no answer")));
-        assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+        assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
         assert_eq!(seqs_of(&store.fetch(&all()).await?), seqs, "each is in its place");
         for (event, is_timed) in [(&written[0], false), (&timed, true)] {
             let row = columns(db, event).await?;
@@ -101,7 +128,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -
     let peers = [peer(&*store).await?, peer(&*store).await?];
     assert_eq!(claimed(&*store, &peers[0], &all()).await?, seqs);
     let again = [verdict(seqs[0], 2, hold(3, "still none"))];
-    assert!(store.settle(&peers[0], Fence::Row, &again).await?.is_empty());
+    assert!(settle(&*store, &peers[0], Fence::Row, &again).await?.is_empty());
     let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 3, Some("still none")));
     assert_eq!(row.locked_by.as_deref(), Some(peers[0].as_str()), "its node keeps it");
@@ -138,7 +165,7 @@ pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome 
             [verdict(*retried, 0, retry), verdict(*dead, 0, Change::Dead { attempts: 1, error: text.clone() })]
         })
         .collect();
-    assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
     for (event, text) in retried.iter().chain(&dead).zip(texts.iter().chain(&texts)) {
         assert_eq!(columns(db, event).await?.last_error.as_ref(), Some(text));
     }
@@ -157,7 +184,7 @@ pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
         let changes = changes.iter().cycle();
         let verdicts: Vec<_> =
             seqs.iter().zip(changes).map(|(seq, change)| verdict(*seq, attempts, change.clone())).collect();
-        assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+        assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
     }
     for event in &written {
         let row = columns(db, event).await?;
@@ -188,7 +215,7 @@ pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &H) -> Outcome
     let others = [Change::Done, retry(Duration::ZERO), dead, hold];
     let mixed: Vec<_> = seqs[3..5].iter().map(|seq| remove(*seq)).collect();
     let mixed = [mixed, seqs[5..9].iter().zip(others).map(|(seq, change)| verdict(*seq, 0, change)).collect()].concat();
-    assert!(store.settle(&node, Fence::Table, &mixed).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &mixed).await?.is_empty());
     let (counts, backlog) = (store.counts().await?, store.backlog().await?);
     assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (2, 1, 2, 1), "five are gone");
     assert_eq!((backlog.due, backlog.delayed, backlog.dead), (4, 0, 1));
@@ -200,27 +227,27 @@ pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &H) -> Outcome
     let expected = [seqs[0], seqs[5], seqs[7], seqs[8], kept, seqs[9] + 1];
     for beside in [vec![remove(seqs[9])], vec![verdict(seqs[6], 0, Change::Done)], Vec::new()] {
         let batch = [&refused[..], std::slice::from_ref(&absent), &beside].concat();
-        let answer: BTreeSet<i64> = store.settle(&node, Fence::Table, &batch).await?.into_iter().collect();
+        let answer: BTreeSet<i64> = settle(&*store, &node, Fence::Table, &batch).await?.into_iter().collect();
         assert_eq!(answer, expected.into(), "beside {beside:?}");
     }
     let counts = store.counts().await?;
     assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (1, 2, 1, 1), "one more is gone and one DONE");
     let row = columns(db, &stays).await?;
     assert_eq!((row.seq, row.status, row.attempts, row.locked_by), (kept, 0, 0, None));
-    assert_eq!(store.settle(&stranger()?, Fence::Table, &[remove(kept)]).await?, [kept], "who may not");
+    assert_eq!(settle(&*store, &stranger()?, Fence::Table, &[remove(kept)]).await?, [kept], "who may not");
     store.leave(&node).await?;
 
     // By the other rights to a row.
     let sharing = sharer(&*store).await?;
     let more = db.write(events(2)?).await?;
-    assert_eq!(store.settle(&sharing, Fence::Partition, &[remove(more[0])]).await?, more[..1]);
+    assert_eq!(settle(&*store, &sharing, Fence::Partition, &[remove(more[0])]).await?, more[..1]);
     share(&*store, &sharing, Partitions::NONE).await?;
-    assert!(store.settle(&sharing, Fence::Partition, &[remove(more[0])]).await?.is_empty());
+    assert!(settle(&*store, &sharing, Fence::Partition, &[remove(more[0])]).await?.is_empty());
     store.leave(&sharing).await?;
     let holder = peer(&*store).await?;
-    assert_eq!(store.settle(&holder, Fence::Row, &[remove(more[1])]).await?, more[1..]);
+    assert_eq!(settle(&*store, &holder, Fence::Row, &[remove(more[1])]).await?, more[1..]);
     assert!(claimed(&*store, &holder, &all()).await?.contains(&more[1]));
-    assert!(store.settle(&holder, Fence::Row, &[remove(more[1])]).await?.is_empty());
+    assert!(settle(&*store, &holder, Fence::Row, &[remove(more[1])]).await?.is_empty());
     assert_eq!(store.counts().await?, counts);
     Ok(())
 }

@@ -1,10 +1,15 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, begun_by};
 use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::RowId;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, event, events, first_attempt, refused, rows, some, verdict};
+use crate::events::{
+    Draft, HOUR, all, claimed, columns, entitled, event, events, first_attempt, others_in_the_place_of, refused, rows,
+    settle, some, verdict,
+};
 use crate::nodes::{member, owner, peer, stranger};
+use crate::rows::rows_at;
 use crate::run::Outcome;
 
 /// A stand-by's, a stranger's and a former owner's verdicts change nothing and all come back, of every kind.
@@ -24,7 +29,7 @@ pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: 
     let present = owner(&*store).await?;
     assert_eq!(refused(&*store, &former, &verdicts).await?, seqs, "the former owner");
     assert_eq!(rows(db, &written).await?, before, "no refused verdict changes a row");
-    assert!(store.settle(&present, Fence::Table, &verdicts).await?.is_empty(), "the owner");
+    assert!(settle(&*store, &present, Fence::Table, &verdicts).await?.is_empty(), "the owner");
     Ok(())
 }
 
@@ -35,27 +40,27 @@ pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db:
     let seqs = db.write(written.clone()).await?;
     let [first, second] = [peer(&*store).await?, peer(&*store).await?];
     let verdicts = one_of_each(&seqs, 0);
-    let settle = async |node| {
-        let mut refused = store.settle(node, Fence::Row, &verdicts).await?;
+    let settling = async |node| {
+        let mut refused = settle(&*store, node, Fence::Row, &verdicts).await?;
         refused.sort_unstable();
         Ok::<_, BoxError>(refused)
     };
 
-    assert_eq!(settle(&first).await?, seqs, "nobody holds them");
+    assert_eq!(settling(&first).await?, seqs, "nobody holds them");
     assert_eq!(claimed(&*store, &first, &all()).await?, seqs);
     let before = rows(db, &written).await?;
-    assert_eq!(settle(&second).await?, seqs, "another node holds them");
+    assert_eq!(settling(&second).await?, seqs, "another node holds them");
     db.expire(&first).await?;
     assert_eq!(store.reclaim(&second, false).await?.freed, 3);
-    assert_eq!(settle(&first).await?, seqs, "they were taken from it");
-    assert_eq!(settle(&second).await?, seqs, "and nobody has claimed them since");
+    assert_eq!(settling(&first).await?, seqs, "they were taken from it");
+    assert_eq!(settling(&second).await?, seqs, "and nobody has claimed them since");
     let freed = rows(db, &written).await?;
     assert!(before.iter().zip(&freed).all(|(before, after)| (before.status, before.attempts) == (after.status, 0)));
 
     assert_eq!(claimed(&*store, &second, &some(3)).await?, seqs);
-    assert!(store.begin_attempt(&second, Fence::Row, &first_attempt(seqs[0])).await?);
+    assert!(store.begin_attempt(&second, Fence::Row, &first_attempt(&*store, seqs[0]).await?).await?);
     assert_eq!(columns(db, &written[0]).await?.locked_by, Some(begun_by(&second)));
-    assert!(settle(&second).await?.is_empty(), "they are its own");
+    assert!(settling(&second).await?.is_empty(), "they are its own");
     let after = rows(db, &written).await?;
     assert_eq!(
         after.iter().map(|row| (row.status, row.locked_by.as_deref())).collect::<Vec<_>>(),
@@ -66,7 +71,7 @@ pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db:
     let more = db.write(vec![event()?, event()?]).await?;
     assert_eq!(claimed(&*store, &second, &some(1)).await?, more[..1]);
     let both: Vec<_> = more.iter().map(|seq| verdict(*seq, 0, Change::Done)).collect();
-    assert_eq!(store.settle(&second, Fence::Row, &both).await?, more[1..]);
+    assert_eq!(settle(&*store, &second, Fence::Row, &both).await?, more[1..]);
     Ok(())
 }
 
@@ -78,7 +83,7 @@ pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &H) -> Outcome 
     let dead = Change::Dead { attempts: 0, error: "gave up".to_owned() };
     let ends = [[Change::Done; 1].iter().cycle().take(3).cloned().collect::<Vec<_>>(), vec![dead; 3]].concat();
     let ending: Vec<_> = seqs.iter().zip(ends).map(|(seq, change)| verdict(*seq, 0, change)).collect();
-    assert!(store.settle(&node, Fence::Table, &ending).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &ending).await?.is_empty());
 
     let before = rows(db, &written).await?;
     let again = [one_of_each(&seqs[..3], 0), one_of_each(&seqs[3..], 0)].concat();
@@ -110,7 +115,7 @@ pub(super) async fn settle_twice_counts_once<H: Harness>(db: &H) -> Outcome {
     let node = owner(&*store).await?;
     let seqs = db.write(written.clone()).await?;
     let verdicts = one_of_each(&seqs, 0);
-    assert!(store.settle(&node, Fence::Table, &verdicts).await?.is_empty());
+    assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
     let before = rows(db, &written).await?;
     assert_eq!(refused(&*store, &node, &verdicts).await?, seqs);
     assert_eq!(rows(db, &written).await?, before);
@@ -127,12 +132,72 @@ pub(super) async fn settle_never_inserts<H: Harness>(db: &H) -> Outcome {
     assert_eq!(refused(&*store, &node, &one_of_each(&absent, 0)).await?, absent);
     let counts = store.counts().await?;
     assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (1, 0, 0, 0));
-    assert!(store.settle(&node, Fence::Table, &[]).await?.is_empty(), "no verdicts are fine");
+    assert!(settle(&*store, &node, Fence::Table, &[]).await?.is_empty(), "no verdicts are fine");
+    Ok(())
+}
+
+/// A database that lost its last rows gives their numbers again: a verdict on an event that was lost changes nothing of the one
+/// that has its place. Of every kind, by every right to a row, alone and beside verdicts that count.
+pub(super) async fn settle_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+    refuses_others_in_its_place(db, 0).await
+}
+
+/// Of an event with several handlers each has a row: a verdict on one of these rows is not one on another.
+pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>(db: &H) -> Outcome {
+    refuses_others_in_its_place(db, 1).await
+}
+
+async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcome {
+    let store = db.store();
+    let changes = [
+        Change::Done,
+        Change::Remove,
+        Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) },
+        Change::Hold { attempts: 1, error: "late".to_owned() },
+        Change::Dead { attempts: 1, error: "never".to_owned() },
+        Change::Rescued { attempts: 1, error: "another way".to_owned() },
+    ];
+    for fence in [Fence::Table, Fence::Partition, Fence::Row] {
+        let written = events(3)?;
+        let seqs = db.write(written.clone()).await?;
+        let node = entitled(&*store, fence).await?;
+        let there = rows_at(&*store, &seqs).await?;
+        let before = rows(db, &written).await?;
+        let others: Vec<RowId> = there.iter().map(|row| others_in_the_place_of(row)[which].clone()).collect();
+        let verdict =
+            |row: &RowId, change: &Change| Verdict { row: row.clone(), expected_attempts: 0, change: change.clone() };
+        for change in &changes {
+            let verdicts: Vec<Verdict> = others.iter().map(|row| verdict(row, change)).collect();
+            let mut refused = store.settle(&node, fence, &verdicts).await?;
+            refused.sort_unstable();
+            assert_eq!(refused, seqs, "{fence:?}: {change:?}");
+            assert_eq!(rows(db, &written).await?, before, "{fence:?}: {change:?}");
+        }
+        // Each in the place of the other: both are there, and neither where its verdict says.
+        if which == 0 {
+            let swapped = [RowId { seq: seqs[1], ..there[0].clone() }, RowId { seq: seqs[0], ..there[1].clone() }];
+            let retry = &changes[2];
+            let verdicts: Vec<Verdict> = swapped.iter().map(|row| verdict(row, retry)).collect();
+            assert_eq!(store.settle(&node, fence, &verdicts).await?.len(), 2, "{fence:?}");
+            assert_eq!(rows(db, &written).await?, before, "{fence:?}");
+        }
+        // Beside each other in one call.
+        for (change, count) in [(&Change::Done, 1), (&Change::Remove, 2)] {
+            let verdicts = [verdict(&others[0], change), verdict(&there[count], change)];
+            assert_eq!(store.settle(&node, fence, &verdicts).await?, seqs[..1], "{fence:?}: {change:?}");
+        }
+        assert_eq!(columns(db, &written[0]).await?, before[0], "{fence:?}");
+        assert_eq!(columns(db, &written[1]).await?.status, 1, "{fence:?}");
+        assert_eq!(db.columns(written[2].id().as_str()).await?, None, "{fence:?}");
+        let last = [verdict(&there[0], &Change::Done)];
+        assert!(store.settle(&node, fence, &last).await?.is_empty(), "{fence:?}");
+        store.leave(&node).await?;
+    }
     Ok(())
 }
 
 /// For three rows: DONE, RETRY and DEAD, in this order.
-fn one_of_each(seqs: &[i64], expected_attempts: u32) -> Vec<Verdict> {
+fn one_of_each(seqs: &[i64], expected_attempts: u32) -> Vec<Draft> {
     let attempts = expected_attempts + 1;
     let changes = [
         Change::Done,

@@ -1,11 +1,11 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::settle::Change;
 use pillarbox_core::store::Store;
 use tokio::time::sleep;
 
 use crate::Harness;
-use crate::events::{HOUR, columns, first_attempt, keyed_each, rows, seq_of, verdict};
+use crate::events::{Draft, HOUR, columns, first_attempt, keyed_each, row_at, rows, seq_of, settle, verdict};
 use crate::nodes::{TICK, share, sharer, stranger};
 use crate::run::Outcome;
 
@@ -39,17 +39,17 @@ pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Har
 
     // Beside each other in one call: what is the node's own is recorded, the rest comes back.
     let both = [verdict(seqs[0], 0, Change::Done), verdict(seqs[1], 0, Change::Done)];
-    assert_eq!(store.settle(&first, Fence::Partition, &both).await?, [seqs[1]]);
+    assert_eq!(settle(&*store, &first, Fence::Partition, &both).await?, [seqs[1]]);
     let later = Change::Retry { attempts: 1, delay: HOUR, error: None };
     let both = [verdict(seqs[2], 0, later.clone()), verdict(seqs[3], 0, later), verdict(unstamped, 0, Change::Done)];
-    let mut refused = store.settle(&first, Fence::Partition, &both).await?;
+    let mut refused = settle(&*store, &first, Fence::Partition, &both).await?;
     refused.sort_unstable();
     assert_eq!(refused, [seqs[3], unstamped]);
-    store.stamp(&[(unstamped, 0)]).await?;
-    assert!(store.settle(&first, Fence::Partition, &[verdict(unstamped, 0, Change::Done)]).await?.is_empty());
+    store.stamp(&[(row_at(&*store, unstamped).await?, 0)]).await?;
+    assert!(settle(&*store, &first, Fence::Partition, &[verdict(unstamped, 0, Change::Done)]).await?.is_empty());
 
     // Away from the one from the moment it is given, and the other's once that has taken it.
-    assert!(store.begin_attempt(&first, Fence::Partition, &first_attempt(seqs[4])).await?);
+    assert!(store.begin_attempt(&first, Fence::Partition, &first_attempt(&*store, seqs[4]).await?).await?);
     let third = sharer(&*store).await?;
     let surplus = (86..=127).collect();
     share(&*store, &first, surplus).await?;
@@ -57,18 +57,18 @@ pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Har
     refuses(&*store, &second, &seqs[4..5], "it was not given to this one").await?;
     assert_eq!(share(&*store, &second, Partitions::NONE).await?.gained, surplus);
     refuses(&*store, &first, &seqs[4..5], "another node has taken it").await?;
-    assert!(store.settle(&second, Fence::Partition, &[verdict(seqs[4], 0, Change::Done)]).await?.is_empty());
+    assert!(settle(&*store, &second, Fence::Partition, &[verdict(seqs[4], 0, Change::Done)]).await?.is_empty());
     assert_eq!(columns(db, &written[4]).await?.locked_by, None);
 
     // Nor of one that left, or died and was cleared away, whoever takes it then.
     store.leave(&second).await?;
     refuses(&*store, &second, &seqs[1..2], "it left").await?;
     share(&*store, &third, Partitions::NONE).await?;
-    assert!(store.settle(&third, Fence::Partition, &[verdict(seqs[1], 0, Change::Done)]).await?.is_empty());
+    assert!(settle(&*store, &third, Fence::Partition, &[verdict(seqs[1], 0, Change::Done)]).await?.is_empty());
     db.expire(&third).await?;
     share(&*store, &first, Partitions::NONE).await?;
     refuses(&*store, &third, &seqs[3..4], "it was cleared away").await?;
-    assert!(store.settle(&first, Fence::Partition, &[verdict(seqs[3], 0, Change::Remove)]).await?.is_empty());
+    assert!(settle(&*store, &first, Fence::Partition, &[verdict(seqs[3], 0, Change::Remove)]).await?.is_empty());
     assert_eq!(db.columns(written[3].id().as_str()).await?, None);
     let last = columns(db, &written[5]).await?;
     assert_eq!((last.status, last.attempts, last.locked_by), (0, 0, None));
@@ -81,21 +81,22 @@ async fn refuses(store: &dyn Store, node: &NodeId, seqs: &[i64], why: &str) -> R
     let changes = [
         Change::Done,
         Change::Remove,
+        Change::Rescued { attempts, error: "rescued".to_owned() },
         Change::Retry { attempts, delay: HOUR, error: Some("later".to_owned()) },
         Change::Hold { attempts, error: "late".to_owned() },
         Change::Dead { attempts, error: "never".to_owned() },
     ];
     for change in &changes {
-        let verdicts: Vec<Verdict> = seqs.iter().map(|seq| verdict(*seq, 0, change.clone())).collect();
-        let mut refused = store.settle(node, Fence::Partition, &verdicts).await?;
+        let verdicts: Vec<Draft> = seqs.iter().map(|seq| verdict(*seq, 0, change.clone())).collect();
+        let mut refused = settle(store, node, Fence::Partition, &verdicts).await?;
         refused.sort_unstable();
         assert_eq!(refused, seqs, "{change:?}: {why}");
     }
-    let mixed: Vec<Verdict> =
+    let mixed: Vec<Draft> =
         seqs.iter().zip(changes.iter().cycle()).map(|(seq, change)| verdict(*seq, 0, change.clone())).collect();
-    assert_eq!(store.settle(node, Fence::Partition, &mixed).await?.len(), seqs.len(), "{why}");
+    assert_eq!(settle(store, node, Fence::Partition, &mixed).await?.len(), seqs.len(), "{why}");
     for seq in seqs {
-        assert!(!store.begin_attempt(node, Fence::Partition, &first_attempt(*seq)).await?, "{why}");
+        assert!(!store.begin_attempt(node, Fence::Partition, &first_attempt(store, *seq).await?).await?, "{why}");
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 use std::ops::RangeInclusive;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Holding, Mode, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{Epochs, Holding, Mode, NodeId, Partitions, Share, spread};
 use pillarbox_core::store::Store;
 use tokio::time::sleep;
 
 use crate::Harness;
 use crate::events::HOUR;
-use crate::nodes::{TICK, share, sharer, stranger};
+use crate::nodes::{TICK, share, share_by_epoch, sharer, stranger};
 use crate::run::Outcome;
 
 /// Each node is told the range that is its part in the order in which they joined, and owns that and nothing else once
@@ -90,9 +90,11 @@ pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &H) -> O
     for node in [&first, &second] {
         assert_eq!(share(&*store, node, Partitions::NONE).await?.owned.len(), 128);
     }
-    let gives = share(&*store, &second, set([0..=127])).await?;
+    let gives = share_by_epoch(&*store, &second, &all_by(1)).await?;
+    assert_eq!((gives.owned, gives.gained), (set([128..=255]), set([128..=255])), "its own it takes at once again");
+    let gives = share_by_epoch(&*store, &second, &all_by(2).of(set([0..=127]))).await?;
     assert_eq!((gives.owned, gives.gained), (set([128..=255]), Partitions::NONE));
-    assert_eq!(store.share(&stranger()?, Partitions::ALL).await?, Share::Lost);
+    assert_eq!(store.share(&stranger()?, &all_by(1)).await?, Share::Lost);
     let keeps = share(&*store, &first, Partitions::NONE).await?;
     assert_eq!((keeps.owned, keeps.gained), (set([0..=127]), Partitions::NONE));
 
@@ -101,6 +103,43 @@ pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &H) -> O
     let all = share(&*store, &third, Partitions::ALL).await?;
     assert_eq!((all.owned, all.gained), (set([128..=255]), set([128..=255])), "free before and after");
     assert_eq!(share(&*store, &first, Partitions::ALL).await?.owned, set([0..=127]));
+    Ok(())
+}
+
+/// A gift under an epoch that is over changes nothing: it may be the request of a connection that hung, while the node gave
+/// the partition, and came to own it anew. Each taking has an epoch of its own, whoever takes and however it came to be free.
+pub(super) async fn share_gives_nothing_under_an_old_epoch<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let [first, second] = two_in_order(&*store).await?;
+    let before = share(&*store, &first, Partitions::NONE).await?;
+    let theirs = share(&*store, &second, Partitions::NONE).await?;
+    assert_eq!((before.epochs.partitions(), theirs.epochs.partitions()), (before.owned, theirs.owned));
+
+    let late = before.epochs.clone();
+    let anew = share_by_epoch(&*store, &first, &late).await?;
+    assert_eq!((anew.owned, anew.gained), (before.owned, before.owned), "given, and taken at once");
+    let newer = |(partition, epoch): (u8, i64)| late.get(partition).is_some_and(|before| before < epoch);
+    assert!(anew.epochs.iter().all(newer), "{:?} after {late:?}", anew.epochs);
+    let again = share_by_epoch(&*store, &first, &late).await?;
+    assert_eq!((again.owned, again.gained, &again.epochs), (before.owned, Partitions::NONE, &anew.epochs));
+
+    // Across other owners too: what was given, was owned by another, who left, and came back.
+    store.leave(&second).await?;
+    let all = share(&*store, &first, Partitions::NONE).await?;
+    assert_eq!(all.owned, Partitions::ALL);
+    let late = all.epochs.of(set([128..=255]));
+    sleep(TICK).await;
+    let third = sharer(&*store).await?;
+    assert_eq!(share_by_epoch(&*store, &first, &late).await?.owned, set([0..=127]));
+    assert_eq!(share(&*store, &third, Partitions::NONE).await?.owned, set([128..=255]));
+    store.leave(&third).await?;
+    let back = share(&*store, &first, Partitions::NONE).await?;
+    assert_eq!(back.owned, Partitions::ALL);
+    sleep(TICK).await;
+    let fourth = sharer(&*store).await?;
+    let after = share_by_epoch(&*store, &first, &late).await?;
+    assert_eq!((after.owned, &after.epochs), (Partitions::ALL, &back.epochs), "the late request gives nothing");
+    assert_eq!(share(&*store, &fourth, Partitions::NONE).await?.owned, Partitions::NONE);
     Ok(())
 }
 
@@ -157,20 +196,20 @@ pub(super) async fn share_tells_of_an_owner_that_died<H: Harness>(db: &H) -> Out
 /// owned is free.
 pub(super) async fn share_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
-    assert_eq!(store.share(&stranger()?, Partitions::NONE).await?, Share::Lost, "it never joined");
+    assert_eq!(store.share(&stranger()?, &Epochs::none()).await?, Share::Lost, "it never joined");
 
     let [first, second] = two_in_order(&*store).await?;
     share(&*store, &first, Partitions::NONE).await?;
     db.expire(&first).await?;
     assert_eq!(share(&*store, &second, Partitions::NONE).await?.owned, Partitions::ALL);
-    assert_eq!(store.share(&first, Partitions::NONE).await?, Share::Lost, "the second node cleared it away");
-    assert_eq!(store.share(&first, Partitions::ALL).await?, Share::Lost, "and it has nothing to give");
+    assert_eq!(store.share(&first, &Epochs::none()).await?, Share::Lost, "the second node cleared it away");
+    assert_eq!(store.share(&first, &all_by(1)).await?, Share::Lost, "and it has nothing to give");
     let keeps = share(&*store, &second, Partitions::NONE).await?;
     assert_eq!((keeps.owned, keeps.gained), (Partitions::ALL, Partitions::NONE));
 
     // Its own call clears an expired node away too.
     db.expire(&second).await?;
-    assert_eq!(store.share(&second, Partitions::NONE).await?, Share::Lost, "its own lease has ended");
+    assert_eq!(store.share(&second, &Epochs::none()).await?, Share::Lost, "its own lease has ended");
     let third = sharer(&*store).await?;
     let taken = share(&*store, &third, Partitions::NONE).await?;
     assert_eq!((taken.owned, taken.unclean), (Partitions::ALL, Partitions::ALL));
@@ -182,6 +221,11 @@ async fn two_in_order(store: &dyn Store) -> Result<[NodeId; 2], BoxError> {
     let first = sharer(store).await?;
     sleep(TICK).await;
     Ok([first, sharer(store).await?])
+}
+
+/// All partitions under this epoch.
+fn all_by(epoch: i64) -> Epochs {
+    Partitions::ALL.iter().map(|partition| (partition, epoch)).collect()
 }
 
 fn set<const N: usize>(runs: [RangeInclusive<u8>; N]) -> Partitions {

@@ -8,7 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::task::JoinSet;
 
 use crate::Harness;
-use crate::nodes::{share, sharer};
+use crate::nodes::{share_by_epoch, sharer};
 use crate::run::Outcome;
 
 /// However many nodes share at the same time, while others join, leave and die: no partition is given to a node before
@@ -89,7 +89,7 @@ impl Seat {
         let surplus = spread::surplus(self.holding.owned, self.holding.target.clone());
         board.free(surplus);
         let before = self.holding.owned.difference(surplus);
-        self.holding = share(&*self.store, &self.node, surplus).await?;
+        self.holding = share_by_epoch(&*self.store, &self.node, &self.holding.epochs.of(surplus)).await?;
         self.unclean += self.holding.unclean.len();
         board.take(self.number, self.holding.gained)?;
         assert_eq!(self.holding.owned, before.union(self.holding.gained), "nothing else has come or gone");

@@ -2,10 +2,11 @@ use std::collections::BTreeSet;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::settle::Change;
+use pillarbox_core::store::FetchedRow;
 use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
-use crate::events::{event, events, settle_all};
+use crate::events::{all, event, events, settle_all};
 use crate::nodes::owner;
 use crate::run::Outcome;
 
@@ -73,5 +74,17 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &H) -> Ou
         assert!(none.is_empty(), "{none:?}");
     }
     other.close().await;
+    Ok(())
+}
+
+/// What is written between two readings of the clock was created between them.
+pub(super) async fn now_is_the_clock_of_created_at<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let before = store.now().await?;
+    db.write(events(1)?).await?;
+    let after = store.now().await?;
+    let fetched = store.fetch(&all()).await?;
+    let [FetchedRow::Row(row)] = &fetched.rows[..] else { return Err(format!("{:?}", fetched.rows).into()) };
+    assert!(before <= row.created_at && row.created_at <= after, "{before} {row:?} {after}");
     Ok(())
 }

@@ -94,6 +94,11 @@ pub trait PublisherHarness: Sized + Send + Sync + 'static {
         String::new()
     }
 
+    /// Names of headers that tell the broker, its client or its consumers what to do, spelled as an event might have them.
+    fn commands(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Bytes of a body that the broker or its client refuses for its size; `None` if there is no limit worth meeting.
     fn oversize(&self) -> Option<usize> {
         None

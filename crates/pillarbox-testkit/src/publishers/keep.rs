@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use pillarbox_core::publisher::Message;
+use pillarbox_core::publisher::{Message, header};
 
 use super::messages::{LONG, assert_once, confirmed, keyed, message};
 use super::{Arrived, PublisherHarness};
@@ -73,6 +73,40 @@ fn compare<H: PublisherHarness>(arrived: &Arrived, message: &Message) {
     if H::CAPABILITIES.content_types {
         assert_eq!(arrived.content_type.as_deref(), Some(&*message.content_type));
     }
+}
+
+/// Headers of an event that are spelled almost like the outbox's, or like commands of the broker, do not arrive under such a name;
+/// the message and its other headers do.
+pub(super) async fn publish_lets_no_header_of_an_event_pass_for_a_reserved_one<H: PublisherHarness>(
+    broker: &H,
+) -> Outcome {
+    const FORGED: &str = "forged";
+    let link = broker.link().await?;
+    let publisher = broker.publisher(&link, LONG)?;
+    let target = broker.target(&link).await?;
+    let mut message = keyed(&target, "customer-7");
+    let imitations =
+        ["Event-ID", "EVENT-TYPE", "Event-Key", "Aggregate-Type", "Aggregate-ID", "Tenant-Id", "Event-time"];
+    let names: Vec<&'static str> = imitations.iter().chain(broker.commands()).copied().collect();
+    // Before the genuine ones and behind them: which comes first must not matter.
+    let forged = names.iter().map(|name| ((*name).into(), FORGED.to_owned()));
+    message.headers.splice(0..0, forged.clone().take(4));
+    message.headers.extend(forged.skip(4));
+    message.headers.push(("region".into(), "eu-1".to_owned()));
+    confirmed(&*publisher, vec![message.clone()]).await?;
+    let arrived = broker.arrived(&target, 1).await?;
+    let [arrived] = &arrived[..] else { return Err(format!("{} have arrived", arrived.len()).into()) };
+    let reserved = |name: &str| names.iter().any(|reserved| reserved.eq_ignore_ascii_case(name));
+    let passed: Vec<_> = arrived.headers.iter().filter(|(name, value)| reserved(name) && value == FORGED).collect();
+    assert!(passed.is_empty(), "headers of the event have arrived as {passed:?}");
+    let ids = arrived.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(header::ID));
+    assert_eq!(ids.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), [message.id.as_str()]);
+    assert_eq!(arrived.header("region"), Some("eu-1"));
+    assert!(arrived.body == message.body, "the body is another");
+    if H::CAPABILITIES.content_types {
+        assert_eq!(arrived.content_type.as_deref(), Some(&*message.content_type));
+    }
+    Ok(())
 }
 
 /// Five keys through three calls, mixed: each key's messages are in the order in which they were published.

@@ -52,6 +52,7 @@ pub struct Proxy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
+    broker: SocketAddr,
     mode: Mode,
     /// Connections of a generation before this one are cut.
     generation: u64,
@@ -72,10 +73,10 @@ impl Proxy {
     pub async fn to(broker: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
-        let wanted = watch::Sender::new(Wanted { mode: Mode::Pass, generation: 0 });
+        let wanted = watch::Sender::new(Wanted { broker, mode: Mode::Pass, generation: 0 });
         let (closing, closed) = watch::channel(false);
         let accepted = Arc::new(AtomicUsize::new(0));
-        let door = Door { broker, port, wanted: wanted.subscribe(), closing, accepted: Arc::clone(&accepted) };
+        let door = Door { port, wanted: wanted.subscribe(), closing, accepted: Arc::clone(&accepted) };
         let mut tasks = JoinSet::new();
         tasks.spawn(door.keep(listener));
         Ok(Self { port, wanted, closed, accepted, _tasks: tasks })
@@ -91,6 +92,14 @@ impl Proxy {
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Cuts all connections, and leads new ones to another server: the one that was promoted in place of the first.
+    pub fn lead_to(&self, broker: SocketAddr) {
+        self.wanted.send_modify(|wanted| {
+            wanted.broker = broker;
+            wanted.generation += 1;
+        });
     }
 
     fn set(&self, mode: Mode, cut: bool) {
@@ -123,7 +132,6 @@ impl Link for Proxy {
 
 /// The side that listens.
 struct Door {
-    broker: SocketAddr,
     port: u16,
     wanted: watch::Receiver<Wanted>,
     closing: watch::Sender<bool>,
@@ -160,7 +168,7 @@ impl Door {
                 changed = self.wanted.changed() => if changed.is_err() { return },
                 connection = open.accept() => if let Ok((client, _)) = connection {
                     self.accepted.fetch_add(1, Ordering::SeqCst);
-                    connections.spawn(carry(client, self.broker, now.generation, self.wanted.clone()));
+                    connections.spawn(carry(client, now.broker, now.generation, self.wanted.clone()));
                 },
                 Some(_) = connections.join_next() => {}
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, header};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -147,13 +147,14 @@ impl MemoryPublisher {
         }
     }
 
-    fn take(&self, message: Message, answer: Answer) -> Receipt {
+    fn take(&self, mut message: Message, answer: Answer) -> Receipt {
         match answer {
             Answer::Fail(error) => return Err(error),
             Answer::Silence => return Err(PublishError::unavailable("no answer")),
             Answer::Confirm | Answer::Slow(_) | Answer::LostAnswer => {}
         }
         self.broker.accepts(&message.target, message.body.len())?;
+        message.headers.retain(|(name, _)| !header::imitates(name));
         self.broker.kept().taken.push(message);
         self.broker.progress.send_modify(|(_, taken)| *taken += 1);
         match answer {

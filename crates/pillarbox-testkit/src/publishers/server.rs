@@ -121,12 +121,26 @@ impl Server {
 
     fn signal(&mut self) -> io::Result<()> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        // It leads a group of its own. The shell can signal a group, which the standard library cannot; dash has no `-KILL --`.
-        let group = format!("kill -s KILL -- -{}", child.id());
-        Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status()?;
+        send(&child, "KILL")?;
         // Once more in the standard library's way, should there be no group any more.
         child.kill()?;
         child.wait().map(drop)
+    }
+
+    /// Makes it fall silent, by SIGSTOP: its connections stay, and new ones are accepted by the operating system, but nothing answers.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn pause(&self) -> io::Result<()> {
+        self.child.as_ref().map_or(Ok(()), |child| send(child, "STOP"))
+    }
+
+    /// Lets it go on after a [`pause`](Self::pause).
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn resume(&self) -> io::Result<()> {
+        self.child.as_ref().map_or(Ok(()), |child| send(child, "CONT"))
     }
 
     /// Starts it on the same port and data, after a [`kill`](Self::kill) if it still runs, and waits until the port answers.
@@ -172,6 +186,13 @@ impl Server {
         let last = lines[lines.len().saturating_sub(15)..].join("\n  ");
         format!("{} {what}; it said:\n  {last}", self.program.display()).into()
     }
+}
+
+/// Signals a server and all processes that it has started: it leads a group of its own.
+fn send(child: &Child, signal: &str) -> io::Result<()> {
+    // The shell can signal a group, which the standard library cannot; dash has no `-KILL --`.
+    let group = format!("kill -s {signal} -- -{}", child.id());
+    Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status().map(drop)
 }
 
 impl Drop for Server {

@@ -1,17 +1,24 @@
-use pillarbox_core::ownership::Fence;
-use pillarbox_core::settle::{Change, Verdict};
-use tokio::time::timeout;
+use std::time::Duration;
+
+use pillarbox_core::error::{BoxError, StoreError};
+use pillarbox_core::ownership::{Fence, NodeId, Partitions};
+use pillarbox_core::settle::Change;
+use pillarbox_core::store::{DeadFilter, FetchedRow, Purge, Purgeable, RowId, Store};
+use tokio::time::{sleep, timeout};
 
 use super::setting::{SOON, eager, settled};
 use crate::drop_after::drop_after;
-use crate::events::{all, event, events, refused};
+use crate::events::{all, claimed, event, events, first_attempt, seq_of, settle_held};
 use crate::invariants::Observed;
-use crate::nodes::{self, owner};
+use crate::nodes::{self, TICK, owner, peer, share, sharer};
+use crate::rows::rows_at;
 use crate::run::Outcome;
-use crate::{Harness, Recorder};
+use crate::{Harness, Recorder, done_at};
 
 /// How often a future may wait before the test gives up on reaching its end.
 const MOST_WAITS: usize = 200;
+/// It depends on timing how often a future waits, so one that came to its end is not the last one yet.
+const ENDS: usize = 3;
 
 /// Begin, write and commit, dropped at each of their awaits: every event is in the table with all of its batch and
 /// delivered once, or it never existed; and the connections are as good as new.
@@ -26,13 +33,12 @@ pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(
             let mut guarded = outbox.begin(db.source()).await?;
             outbox.write_all(&mut guarded, batch.clone()).await?;
             guarded.commit().await?;
-            Ok::<_, pillarbox_core::error::BoxError>(())
+            Ok::<_, BoxError>(())
         };
         let ended = drop_after(waits, write).await;
         batches.push((batch, ended.is_some()));
         ended.transpose()?;
         finished += usize::from(batches.last().is_some_and(|(_, ended)| *ended));
-        // It depends on timing how often a future waits, so one that came to its end is not the last one yet.
         if finished == 5 {
             break;
         }
@@ -73,23 +79,24 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
     for waits in 0..MOST_WAITS {
         let written = events(4)?;
         let seqs = db.write(written.clone()).await?;
-        let verdict = |seq: &i64| Verdict { seq: *seq, expected_attempts: 0, change: Change::Done };
-        let verdicts: Vec<_> = seqs.iter().map(verdict).collect();
+        let verdicts = done_at(&*store, &seqs).await?;
         let stranger = nodes::stranger()?;
         let calls = async {
             store.fetch(&all()).await?;
             store.join(&stranger, pillarbox_core::ownership::Mode::SingleNode, crate::events::HOUR).await?;
             store.acquire(&stranger).await?;
-            store.renew(&stranger, crate::events::HOUR).await?;
+            store.renew(&stranger, crate::events::HOUR, None).await?;
             store.settle(&node, Fence::Table, &verdicts).await?;
             store.leave(&stranger).await?;
-            Ok::<_, pillarbox_core::error::StoreError>(())
+            Ok::<_, StoreError>(())
         };
         let ended = drop_after(waits, calls).await.transpose()?;
         let meanwhile = async {
             other.leave(&stranger).await?;
-            other.renew(&node, crate::events::HOUR).await?;
-            refused(&*other, &node, &verdicts).await
+            other.renew(&node, crate::events::HOUR, None).await?;
+            let mut refused = other.settle(&node, Fence::Table, &verdicts).await?;
+            refused.sort_unstable();
+            Ok::<_, StoreError>(refused)
         };
         let refused = timeout(SOON, meanwhile).await.map_err(|_| "a dropped call holds a lock")??;
         assert!(refused.is_empty() || refused == seqs, "half of a settle was recorded: {refused:?} of {seqs:?}");
@@ -100,6 +107,225 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
         }
     }
     assert_eq!(finished, 5, "no sequence of calls came to its end");
+    other.close().await;
+    Ok(())
+}
+
+/// Makes a call again and again and drops it each time one await later, until it has come to its end some times. Each time
+/// the call is `prepared`, and `others` must get through after it.
+async fn dropped_at_each_await<P, T>(
+    prepare: impl AsyncFn() -> Result<P, BoxError>,
+    call: impl AsyncFn(&P) -> Result<T, StoreError>,
+    others: impl AsyncFn(P) -> Outcome,
+) -> Outcome {
+    let mut ended = 0;
+    for waits in 0..MOST_WAITS {
+        let prepared = prepare().await?;
+        ended += usize::from(drop_after(waits, call(&prepared)).await.transpose()?.is_some());
+        timeout(SOON, others(prepared)).await.map_err(|_| "a dropped call holds a lock")??;
+        if ended == ENDS {
+            return Ok(());
+        }
+    }
+    Err("the call never came to its end".into())
+}
+
+/// The one value that all pending rows have in `locked_by`, read by one statement; an error if they differ.
+async fn one_holder(store: &dyn Store, rows: usize) -> Result<Option<String>, BoxError> {
+    let fetched = store.fetch(&all()).await?;
+    let holder = |row: &FetchedRow| match row {
+        FetchedRow::Row(row) => row.locked_by.as_deref().map(str::to_owned),
+        FetchedRow::Broken(_) => Some("nobody: the row is broken".to_owned()),
+    };
+    let mut holders: Vec<_> = fetched.rows.iter().map(holder).collect();
+    assert_eq!(holders.len(), rows);
+    holders.dedup();
+    match &mut holders[..] {
+        [holder] => Ok(holder.take()),
+        _ => Err(format!("half of the rows were changed: {holders:?}").into()),
+    }
+}
+
+/// The calls about rows of nodes that claim them: after each of them others change the same rows and clear away nodes.
+pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+    const ROWS: usize = 4;
+    let (store, other) = (db.store(), db.connect().await?);
+    let node = peer(&*store).await?;
+    let seqs = db.write(events(ROWS)?).await?;
+    let rows: Vec<RowId> = rows_at(&*store, &seqs).await?;
+    // A claim passes over rows that a dropped call is still changing.
+    let hold = async |node: &NodeId| {
+        while claimed(&*other, node, &all()).await?.len() < ROWS {
+            sleep(TICK).await;
+        }
+        Ok::<_, BoxError>(())
+    };
+    let claim = async || hold(&node).await;
+    // It takes the locks that each of these calls takes, and leaves rows that nobody holds.
+    let free = async || {
+        other.release(&node, &rows).await?;
+        other.reclaim(&node, true).await?;
+        Ok::<_, BoxError>(())
+    };
+    let nothing = async || Ok::<_, BoxError>(());
+
+    dropped_at_each_await(
+        nothing,
+        async |()| store.claim(&node, &all()).await,
+        async |()| {
+            one_holder(&*other, ROWS).await?;
+            free().await
+        },
+    )
+    .await?;
+    dropped_at_each_await(
+        claim,
+        async |()| store.release(&node, &rows).await,
+        async |()| {
+            one_holder(&*other, ROWS).await?;
+            free().await
+        },
+    )
+    .await?;
+    let attempt = first_attempt(&*store, seqs[0]).await?;
+    dropped_at_each_await(
+        claim,
+        async |()| store.begin_attempt(&node, Fence::Row, &attempt).await,
+        async |()| free().await,
+    )
+    .await?;
+    let died = async || {
+        let ghost = peer(&*other).await?;
+        hold(&ghost).await?;
+        db.expire(&ghost).await?;
+        Ok::<_, BoxError>(ghost)
+    };
+    dropped_at_each_await(
+        died,
+        async |_ghost: &NodeId| store.reclaim(&node, true).await,
+        async |ghost| {
+            let holder = one_holder(&*other, ROWS).await?.unwrap_or_default();
+            assert!(holder == "?" || holder == ghost.as_str(), "held by `{holder}`");
+            free().await?;
+            assert_eq!(one_holder(&*other, ROWS).await?.as_deref(), Some("?"), "all of them are free");
+            Ok(())
+        },
+    )
+    .await?;
+    other.close().await;
+    Ok(())
+}
+
+/// What operators ask, and the partitions that are written into rows of other programs: each call changes all of its rows
+/// or none, and others can do the same to them after it.
+pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+    const ROWS: usize = 3;
+    let (store, other) = (db.store(), db.connect().await?);
+    let node = peer(&*store).await?;
+    let dead = async || {
+        let seqs = db.write(events(ROWS)?).await?;
+        claimed(&*store, &node, &all()).await?;
+        let dead = Change::Dead { attempts: 1, error: "a test".into() };
+        settle_held(&*store, &node, &seqs, &dead).await?;
+        Ok::<_, BoxError>(seqs)
+    };
+    let whole = |changed: usize| {
+        assert!(changed == 0 || changed == ROWS, "half of it was done: {changed} of {ROWS} rows");
+    };
+
+    dropped_at_each_await(
+        dead,
+        async |seqs| store.replay(seqs).await,
+        async |seqs| {
+            whole(other.replay(&seqs).await?.len());
+            // A claim leaves out what the server has locked still for the call that was dropped.
+            for _ in 0..50 {
+                claimed(&*other, &node, &all()).await?;
+                if settle_held(&*other, &node, &seqs, &Change::Remove).await.is_ok() {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+            Err("the rows are locked for good, or were not replayed".into())
+        },
+    )
+    .await?;
+    dropped_at_each_await(
+        dead,
+        async |seqs| store.discard(seqs).await,
+        async |seqs| {
+            whole(other.discard(&seqs).await?.len());
+            Ok(())
+        },
+    )
+    .await?;
+    let purge = Purge::new(Purgeable::Dead, Duration::ZERO, 10_000);
+    dropped_at_each_await(
+        dead,
+        async |_| store.purge(&purge).await,
+        async |_| {
+            whole(usize::try_from(other.purge(&purge).await?.removed)?);
+            // A purge passes over rows that the dropped one is still deleting.
+            while other.count_dead(&DeadFilter::default()).await? > 0 {
+                sleep(TICK).await;
+                other.purge(&purge).await?;
+            }
+            Ok(())
+        },
+    )
+    .await?;
+
+    let ids = ["first", "second"];
+    let mut stamps = Vec::new();
+    for (id, partition) in ids.into_iter().zip([7, 9]) {
+        db.insert_three_columns(id, "test.event", "{}").await?;
+        stamps.push((rows_at(&*store, &[seq_of(db, id).await?]).await?.remove(0), partition));
+    }
+    let unstamp = async || {
+        for id in ids {
+            db.set_partition(id, 256).await?;
+        }
+        Ok::<_, BoxError>(())
+    };
+    dropped_at_each_await(
+        unstamp,
+        async |()| store.stamp(&stamps).await,
+        async |()| {
+            other.stamp(&stamps).await?;
+            let mut partitions = Vec::new();
+            for id in ids {
+                partitions.push(db.columns(id).await?.and_then(|row| row.partition));
+            }
+            assert_eq!(partitions, [Some(7), Some(9)]);
+            Ok(())
+        },
+    )
+    .await?;
+    other.close().await;
+    Ok(())
+}
+
+/// A node that gives half of its partitions away has given them or has not, and another can take them.
+pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+    let (store, other) = (db.store(), db.connect().await?);
+    let node = sharer(&*store).await?;
+    let half: Partitions = (128..=255).collect();
+    let prepare = async || {
+        let held = share(&*other, &node, Partitions::NONE).await?;
+        assert_eq!(held.owned, Partitions::ALL, "it is alone");
+        sleep(TICK).await;
+        Ok::<_, BoxError>((sharer(&*other).await?, held.epochs.of(half)))
+    };
+    dropped_at_each_await(
+        prepare,
+        async |(_, give)| store.share(&node, give).await,
+        async |(second, _)| {
+            let taken = share(&*other, &second, Partitions::NONE).await?.owned;
+            assert!(taken == half || taken == Partitions::NONE, "half of them were given: {taken:?}");
+            Ok(other.leave(&second).await?)
+        },
+    )
+    .await?;
     other.close().await;
     Ok(())
 }

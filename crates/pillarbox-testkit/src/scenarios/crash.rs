@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Failure, on_all};
+use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision, on_all};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::run::{Outbox, Role};
+use pillarbox_core::run::{FailingKey, Outbox, Role};
 use pillarbox_core::store::Store;
 
 use super::setting::settled;
-use crate::events::events;
+use crate::events::{events, keyed};
 use crate::run::Outcome;
 use crate::{Fault, FaultyStore, Harness, Recorder};
 
@@ -64,8 +64,9 @@ async fn poison_among_innocents<H: Harness>(
     start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_core::error::StartError>,
 ) -> Outcome {
     let mut written = events(6)?;
-    let poison = Envelope::json("test.poison", "{}")?;
+    let poison = Envelope::builder("test.poison").key("a").payload_json("{}").build()?;
     written.insert(3, poison.clone());
+    written.push(keyed("a")?);
     db.write(written.clone()).await?;
     let (crashed, recorders) = crashes(db, &poison, start).await?;
     // The first crash is what raises the suspicion; from then on each one counts.
@@ -100,7 +101,7 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: H
     poison_among_innocents(db, async |store, recorder| {
         let handler = on_all(recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
         let outbox = Outbox::multi_node(store).drain_timeout(Duration::ZERO).handler(handler);
-        outbox.fallback(async |_: Delivery, _: Failure| {}).start().await
+        outbox.fallback(async |_: Delivery, _: Failure| Decision::Done).start().await
     })
     .await
 }
@@ -110,6 +111,15 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead_in_order<H: Harnes
     poison_among_innocents(db, async |store, recorder| {
         let outbox = Outbox::ordered(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
         outbox.handle_all(recorder.clone()).start().await
+    })
+    .await
+}
+
+/// Where keys keep their order: the poison is the head of its key, and the event behind it waits until it is given up.
+pub(super) async fn an_event_that_kills_its_process_goes_dead_in_its_key<H: Harness>(db: &H) -> Outcome {
+    poison_among_innocents(db, async |store, recorder| {
+        let outbox = Outbox::partitioned(store).max_attempts(LIMIT).failing_key(FailingKey::SkipDead);
+        outbox.drain_timeout(Duration::ZERO).handle_all(recorder.clone()).start().await
     })
     .await
 }

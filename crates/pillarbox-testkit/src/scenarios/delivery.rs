@@ -30,7 +30,7 @@ pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Har
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
-/// `committed` hands the events over without a read; saying it twice says nothing new.
+/// What is reported is looked up and handed over with the payload that memory holds; saying it twice says nothing new.
 pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
@@ -44,8 +44,8 @@ pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &
         assert!(written.ids().eq(events.iter().map(Envelope::id)));
         transaction.commit().await?;
         let committed = Instant::now();
-        outbox.committed(written.clone());
-        outbox.committed(written);
+        outbox.notify_committed(written.clone());
+        outbox.notify_committed(written);
         all.extend(events);
         recorder.wait_for_calls(all.len()).await;
         assert_soon(committed);
@@ -177,7 +177,7 @@ pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &H) -> Outcome 
     let began = Instant::now();
     let events = [Envelope::builder("test.delayed").payload_json("{}").deliver_after(delay).build()?, event()?];
     let written = write(db, &outbox, &events).await?;
-    outbox.committed(written);
+    outbox.notify_committed(written);
     recorder.wait_for_calls(2).await;
     let calls = recorder.calls();
     assert_eq!(
@@ -186,7 +186,7 @@ pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &H) -> Outcome 
         "the one that need not wait comes first"
     );
     let waited = calls[1].began - began;
-    // The due time is the writer's clock plus the delay, by the database's clock; a little for their difference.
+    // The delay is the database's; a little for the difference between its clock and this timer.
     assert!(waited > delay - Duration::from_millis(50), "it came after {waited:?}");
     assert!(waited < delay + super::setting::SOON, "it came after {waited:?}");
     assert_eq!(calls[1].path, Path::Cold);

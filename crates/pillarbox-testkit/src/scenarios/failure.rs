@@ -100,7 +100,7 @@ pub(super) async fn a_deferral_counts_no_attempt<H: Harness>(db: &H) -> Outcome 
     let calls = std::sync::Arc::new(calls);
     let recorder = Recorder::around(move |_: Delivery| {
         let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        async move { if call < 4 { Decision::RetryAfter(Duration::from_millis(2)) } else { Decision::Done } }
+        async move { if call < 4 { Decision::Defer(Duration::from_millis(2)) } else { Decision::Done } }
     });
     let written = events(1)?;
     let rows = run(db, &recorder, 2, &written).await?;
@@ -154,18 +154,28 @@ pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &H) -> O
     Ok(())
 }
 
-/// By default DEAD at once; parked, it waits uncounted until somebody knows it.
+/// By default it is parked: it waits uncounted until somebody knows it, or until it is too old. Or it goes DEAD at once.
 pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();
     let only_orders = || Outbox::single_node(db.store()).handle_type(Order::TYPE, recorder.clone());
     let unknown = Envelope::json("test.unknown", "{}")?;
-    let outbox = only_orders().start().await?;
+    let outbox = only_orders().unroutable(Unroutable::Dead).start().await?;
     db.write(vec![unknown.clone()]).await?;
     settled(&*db.store()).await?;
     outbox.shutdown().await;
     let row = db.columns(unknown.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (3, 0));
     assert!(row.last_error.is_some_and(|error| error.contains("test.unknown")));
+
+    let old = Envelope::json("test.old", "{}")?;
+    let (often, soon) = (Unroutable::Park(Duration::from_millis(5)), Duration::from_millis(50));
+    let outbox = only_orders().unroutable(often).unroutable_dead_after(soon).start().await?;
+    db.write(vec![old.clone()]).await?;
+    settled(&*db.store()).await?;
+    assert!(outbox.stats().deferred > 0, "it was parked before");
+    outbox.shutdown().await;
+    let row = db.columns(old.id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts), (3, 0));
 
     let parked = Envelope::json("test.parked", "{}")?;
     let outbox = only_orders().unroutable(Unroutable::Park(Duration::from_millis(5))).start().await?;
@@ -182,5 +192,15 @@ pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness
     knows_it.shutdown().await;
     assert_eq!(recorder.calls_of(parked.id()).len(), 1);
     assert!(recorder.calls_of(unknown.id()).is_empty(), "DEAD stays DEAD");
+
+    let waits = Envelope::json("test.waits", "{}")?;
+    let outbox = only_orders().start().await?;
+    db.write(vec![waits.clone()]).await?;
+    while outbox.stats().deferred < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    let row = db.columns(waits.id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts, row.timed), (2, 0, true), "half a minute is the default");
     Ok(())
 }

@@ -192,7 +192,7 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 2, 0)]);
 
     db.insert_three_columns("unnamed", PLACED, "{}").await?;
-    let outbox = parking().start().await?;
+    let outbox = parking().unroutable(Unroutable::Dead).start().await?;
     settled(&*db.store()).await?;
     outbox.shutdown().await;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 3, 0)]);
@@ -213,7 +213,7 @@ pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(
     let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(
         move |delivery: Delivery, failure: Failure| {
             seen.push(delivery, failure);
-            async {}
+            async { Decision::Done }
         },
     );
     let outbox = outbox(db.store()).handler(mailer).start().await?;
@@ -228,7 +228,8 @@ pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(
     assert_eq!((delivery.id(), delivery.handler_id(), delivery.attempt()), (event.id(), Some("mailer"), 4));
     assert_eq!(delivery.headers().get("channel"), Some("web"));
     let row = record(db, &event).await?;
-    assert_eq!((row.status, row.attempts, row.last_error), (1, 4, None), "every failed call is counted");
+    assert_eq!((row.status, row.attempts), (1, 4), "every failed call is counted");
+    assert_eq!(row.last_error.as_deref(), Some("no mail"), "the failure does not vanish");
     Ok(())
 }
 
@@ -257,10 +258,11 @@ pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H
     settled(&*db.store()).await?;
     outbox.shutdown().await;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (3, 3));
-    let counted = [0, 1, 0];
-    for (event, attempts) in events.iter().zip(counted) {
+    let kept = [(0, "no such address"), (1, "invalid data"), (0, "not wanted")];
+    for (event, (attempts, error)) in events.iter().zip(kept) {
         let row = record(db, event).await?;
-        assert_eq!((row.status, row.attempts, row.last_error), (1, attempts, None), "{}", event.event_type());
+        assert_eq!((row.status, row.attempts), (1, attempts), "{}", event.event_type());
+        assert!(row.last_error.as_deref().is_some_and(|kept| kept.contains(error)), "{row:?}");
     }
     for (delivery, failure) in fallbacks.calls() {
         assert_eq!(failure.reason(), FailureReason::NotRetryable, "{}", delivery.event_type());
@@ -284,7 +286,7 @@ pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: 
                 if panics {
                     panic!("a panic that a test asked for");
                 }
-                Err::<(), _>("no support either")
+                Err::<Decision, _>("no support either")
             }
         })
         .start()
@@ -313,7 +315,7 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
         .poll_interval(Duration::from_millis(1), Duration::from_millis(20))
         .retry(at_once().max_attempts(2))
         .handle_all(recorder.clone())
-        .fallback(async |_: Delivery, _: Failure| {})
+        .fallback(async |_: Delivery, _: Failure| Decision::Done)
         .start()
         .await?;
     let events = [Envelope::json("test.head", "{}")?, Envelope::json("test.next", "{}")?];
@@ -324,6 +326,67 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
     assert_eq!(order, [events[0].id().clone(), events[0].id().clone(), events[1].id().clone()]);
     let rows = [record(db, &events[0]).await?, record(db, &events[1]).await?];
     assert_eq!(rows.map(|row| (row.status, row.attempts)), [(1, 2), (1, 0)]);
+    Ok(())
+}
+
+/// Whoever observes what goes DEAD is told of each event once, after a fallback that could not help; it stays DEAD whatever the
+/// observer does. A handler's own observer takes the place of the outbox's.
+#[expect(clippy::panic, reason = "this is about an observer that panics")]
+pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &H) -> Outcome {
+    let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
+    let (own, general) = (Fallbacks::default(), Fallbacks::default());
+    let (seen_own, seen) = (own.clone(), general.clone());
+    let outbox = outbox(db.store())
+        .retry(at_once().max_attempts(2))
+        .unroutable(Unroutable::Dead)
+        .handler(on_type("test.own", failing.clone()).on_dead(move |delivery: Delivery, failure: Failure| {
+            seen_own.push(delivery, failure);
+            async { Err::<(), _>("support is away") }
+        }))
+        .handler(on_type("test.panic", failing.clone()))
+        .handler(
+            on_type("test.twice", failing.clone())
+                .fallback(async |_: Delivery, _: Failure| Decision::Dead("nor by letter".to_owned())),
+        )
+        .on_dead(move |delivery: Delivery, failure: Failure| {
+            let panics = delivery.event_type() == "test.panic";
+            seen.push(delivery, failure);
+            async move {
+                if panics {
+                    panic!("a panic that a test asked for");
+                }
+            }
+        })
+        .start()
+        .await?;
+    let types = ["test.own", "test.panic", "test.twice", "test.unknown"];
+    let events = types.into_iter().map(|name| Envelope::json(name, "{}")).collect::<Result<Vec<_>, _>>()?;
+    write(db, &outbox, &events).await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    for event in &events {
+        let row = record(db, event).await?;
+        assert_eq!(row.status, 3, "{row:?}");
+        let error = row.last_error.unwrap_or_default();
+        assert!(!error.contains("support") && !error.contains("panic that"), "an observer adds nothing: {error}");
+    }
+    let told = |calls: &Fallbacks| {
+        let mut told: Vec<_> = calls.calls().iter().map(|(delivery, _)| delivery.event_type().to_owned()).collect();
+        told.sort_unstable();
+        told
+    };
+    assert_eq!(
+        (told(&own), told(&general)),
+        (vec![types[0].to_owned()], types[1..].iter().map(|&t| t.to_owned()).collect())
+    );
+    for (delivery, failure) in general.calls() {
+        let (reason, part) = match delivery.event_type() {
+            "test.panic" => (FailureReason::Exhausted, "no mail"),
+            "test.twice" => (FailureReason::Exhausted, "nor by letter"),
+            _ => (FailureReason::Unroutable, "no handler"),
+        };
+        assert!(failure.reason() == reason && failure.error().contains(part), "{failure:?}");
+    }
     Ok(())
 }
 
@@ -339,7 +402,7 @@ pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H
         .handler(named("ledger", &failing))
         .fallback(move |delivery: Delivery, failure: Failure| {
             seen.push(delivery, failure);
-            async {}
+            async { Decision::Done }
         })
         .start()
         .await?;

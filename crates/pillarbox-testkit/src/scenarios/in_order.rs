@@ -6,11 +6,13 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::run::{FailingHead, Ordered, Outbox};
+use pillarbox_core::settle::Change;
 use pillarbox_core::store::Store;
 
 use super::setting::{settled, write};
-use crate::events::{HOUR, event, events};
+use crate::events::{HOUR, event, events, settle_all};
 use crate::invariants::Observed;
+use crate::nodes::owner;
 use crate::run::Outcome;
 use crate::{Harness, Recorder};
 
@@ -63,7 +65,7 @@ pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(d
     let written = events(3)?;
     for event in &written {
         let receipt = write(db, &outbox, std::slice::from_ref(event)).await?;
-        outbox.committed(receipt);
+        outbox.notify_committed(receipt);
     }
     settled(&*db.store()).await?;
     outbox.shutdown().await;
@@ -94,7 +96,7 @@ pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H)
     let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let recorder = Recorder::around(move |_: Delivery| {
         let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        async move { if call < 3 { Decision::RetryAfter(Duration::from_millis(5)) } else { Decision::Done } }
+        async move { if call < 3 { Decision::Defer(Duration::from_millis(5)) } else { Decision::Done } }
     });
     let written = events(3)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
@@ -167,5 +169,21 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
     assert!(calls.iter().all(|batch| batch.len() == 1), "{calls:?}");
     let order: Vec<(i64, u32)> = calls.concat();
     assert!(order.len() == 12 && order.is_sorted(), "{order:?}");
+    Ok(())
+}
+
+/// An event that another mode has tried before stands behind more earlier ones than are read at once, and is due.
+pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let seqs = db.write(events(200)?).await?;
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let retried = [199, 77, 150].map(|index: usize| seqs[index]);
+    settle_all(&*store, &node, &retried, &Change::Retry { attempts: 0, delay: Duration::ZERO, error: None }).await?;
+    store.leave(&node).await?;
+    let outbox = ordered(store, &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    assert_eq!(order(&recorder), seqs);
     Ok(())
 }

@@ -2,18 +2,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Outcome as Decision};
-use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::event::{Envelope, partition_of};
+use pillarbox_core::handle::{Delivery, Outcome as Decision, on_type};
+use pillarbox_core::ownership::{NodeId, Partitions};
+use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::run::{FailingKey, Outbox, Partitioned};
+use pillarbox_core::settle::Change;
 use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep as _};
 use pillarbox_core::write::Finish as _;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
+use super::many_nodes::Off;
 use super::setting::{assert_soon, settled, write};
-use crate::events::{HOUR, columns, keyed};
-use crate::invariants::{Observed, i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3};
+use crate::events::{HOUR, columns, keyed, settle_all};
+use crate::invariants::{
+    Observed, i2_no_two_deliveries_of_an_event_overlap as i2,
+    i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3,
+};
+use crate::nodes::owner;
 use crate::run::Outcome;
 use crate::{Ending, Fault, FaultyStore, Harness, Operation, Recorder};
 
@@ -196,11 +203,7 @@ pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &H
                 fixed.add_permits(1);
                 store.replay(&[head]).await?;
             }
-            _ => drop(
-                store
-                    .purge(&Purge { what: Purgeable::Dead, older_than: Duration::ZERO, above: 0, limit: 10_000 })
-                    .await?,
-            ),
+            _ => drop(store.purge(&Purge::new(Purgeable::Dead, Duration::ZERO, 10_000)).await?),
         }
         write(db, &outbox, &later).await?;
         written.extend(later);
@@ -291,7 +294,7 @@ pub(super) async fn events_wait_behind_a_head_that_is_deferred<H: Harness>(db: &
     let deferred = Arc::new(Semaphore::new(1));
     let recorder = Recorder::around(move |delivery: Delivery| {
         let later = delivery.event_type() == "bad" && deferred.try_acquire().map(|permit| permit.forget()).is_ok();
-        async move { if later { Decision::RetryAfter(Duration::from_millis(30)) } else { Decision::Done } }
+        async move { if later { Decision::Defer(Duration::from_millis(30)) } else { Decision::Done } }
     });
     let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a")])?;
     db.write(written.clone()).await?;
@@ -381,6 +384,48 @@ pub(super) async fn a_delayed_event_holds_nobody_up<H: Harness>(db: &H) -> Outco
     let calls: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
     written.rotate_left(1);
     assert!(calls.iter().eq(written.iter().map(Envelope::id)), "{calls:?}");
+    Ok(())
+}
+
+/// A mode that keeps no order, or another outbox, may leave an event that is due again behind earlier ones of its key, of which
+/// there are more than memory holds.
+pub(super) async fn a_due_retry_waits_for_earlier_events_of_its_key_beyond_memory<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let written = in_turn(5, 600)?;
+    let seqs = db.write(written.clone()).await?;
+    let store = db.store();
+    let node = owner(&*store).await?;
+    // Two of one key in the wrong order of their due times, and one each of three others.
+    let retried = [599, 594, 598, 297, 451].map(|index: usize| seqs[index]);
+    settle_all(&*store, &node, &retried, &Change::Retry { attempts: 0, delay: Duration::ZERO, error: None }).await?;
+    store.leave(&node).await?;
+    let outbox = eager(store, &recorder)?.claim_batch(16).cold_capacity(32).workers(4).start().await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    kept_in_order(db, &recorder, &written).await
+}
+
+/// Writers that stamp due time and creation by a clock of their own take turns with others whose clock is right.
+pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = eager(db.store(), &recorder)?.start().await?;
+    let mut order = Vec::new();
+    for index in 0..40 {
+        let id = format!("event-{index}");
+        if index % 2 == 0 {
+            let (table, ahead) = (db.table("event"), H::sql_time(HOUR.as_secs().try_into()?));
+            let columns = "event_id, event_type, aggregate_id, payload, available_at, created_at";
+            let values = format!("'{id}', 'test.foreign', 'order-1', '{{}}', {ahead}, {ahead}");
+            db.execute(&format!("INSERT INTO {table} ({columns}) VALUES ({values})")).await?;
+        } else {
+            db.insert_of_aggregate(&id, "order-1").await?;
+        }
+        order.push(id);
+    }
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    let calls: Vec<String> = recorder.calls().iter().map(|call| call.id.as_str().to_owned()).collect();
+    assert_eq!(calls, order);
     Ok(())
 }
 
@@ -550,33 +595,96 @@ pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness
     Ok(())
 }
 
-/// A handler that does not end keeps its partition back for so long as a shutdown would wait, and no longer. Its verdict
-/// does not count then.
-pub(super) async fn a_handler_that_does_not_end_is_not_waited_for_for_ever<H: Harness>(db: &H) -> Outcome {
-    let gate = Arc::new(Semaphore::new(0));
-    let stuck = stuck_at(&gate);
-    let first = eager(db.store(), &stuck)?
-        .drain_timeout(Duration::from_millis(100))
-        .workers(200)
-        .node_name("first")
-        .start()
-        .await?;
-    let written = in_turn(100, 100)?;
+/// A key of a partition that the second of two nodes is to own, and that none of the keys `in_turn` is in.
+fn key_of_the_second() -> Result<String, BoxError> {
+    let others: Partitions = (0..40).map(|number| partition_of(&format!("key-{number}"))).collect();
+    let fits = |key: &String| partition_of(key) >= 128 && !others.contains(partition_of(key));
+    let found = (0..1000).map(|number| format!("slow-{number}")).find(fits);
+    found.ok_or_else(|| "one of a thousand keys is there".into())
+}
+
+/// A handler that runs for longer than the drain is told to stop, and keeps its partition for as long as it runs: the node that
+/// joins takes the rest of its share at once, and delivers nothing of the key before the handler has ended.
+pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harness>(db: &H) -> Outcome {
+    let (told, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (tells, waits) = (Arc::clone(&told), Arc::clone(&gate));
+    let recorder = Recorder::around(move |delivery: Delivery| {
+        let (tells, waits) = (Arc::clone(&tells), Arc::clone(&waits));
+        async move {
+            if delivery.event_type() == "bad" {
+                delivery.cancelled().await;
+                tells.add_permits(1);
+                drop(waits.acquire().await);
+            }
+        }
+    });
+    let slow = key_of_the_second()?;
+    let first =
+        eager(db.store(), &recorder)?.drain_timeout(Duration::from_millis(100)).node_name("first").start().await?;
+    let mut written = failing(&[("bad", &slow), ("good", &slow), ("good", &slow)])?;
+    written.extend(in_turn(40, 200)?);
     db.write(written.clone()).await?;
-    stuck.wait_for_calls(100).await;
+    recorder.wait_for_ends(200).await;
+
     let other = db.connect().await?;
-    let recorder = Recorder::new();
     let second = eager(Arc::clone(&other), &recorder)?.node_name("second").start().await?;
+    shares(db, &[129, 127]).await?;
+    drop(told.acquire().await?);
+    // What is written now is delivered by both, the key that waits aside.
+    let mut later = in_turn(40, 200)?;
+    later.extend(failing(&[("good", &slow)])?);
+    db.write(later.clone()).await?;
+    recorder.wait_for_ends(400).await;
+    assert_eq!(recorder.calls().len(), 401, "nothing of the key but what runs");
+    shares(db, &[129, 127]).await?;
+
+    gate.add_permits(1);
     shares(db, &[128, 128]).await?;
-    recorder.wait_for_ends(1).await;
-    gate.add_permits(1_000_000);
     settled(&*db.store()).await?;
     first.shutdown().await;
     second.shutdown().await;
-    assert_eq!(statuses(db, &written).await?, [1; 100]);
-    // Each half delivered what it owns, the first node both.
-    let theirs = recorder.calls().len();
-    assert!(stuck.calls().len() >= 100 && theirs > 0, "{} and {theirs} calls", stuck.calls().len());
+    written.extend(later);
+    let behind =
+        recorder.calls().into_iter().filter(|call| call.order_key.as_ref().is_some_and(|key| *key.key == *slow));
+    let nodes: Vec<NodeId> = behind.map(|call| call.node).collect();
+    assert!(nodes.len() == 4 && nodes[1..].iter().all(|node| *node == nodes[3] && *node != nodes[0]), "{nodes:?}");
+    kept_in_order(db, &recorder, &written).await?;
+    other.close().await;
+    Ok(())
+}
+
+/// A handler that ends with an error because it was told to stop has not failed: no attempt is counted, and the node that waited
+/// for the partition delivers the event, before the others of its key.
+pub(super) async fn a_handler_that_ends_when_it_is_told_to_has_not_failed<H: Harness>(db: &H) -> Outcome {
+    let stubborn = Arc::new(Semaphore::new(1));
+    let recorder = Recorder::around(move |delivery: Delivery| {
+        let stays = delivery.event_type() == "bad" && stubborn.try_acquire().map(|permit| permit.forget()).is_ok();
+        async move {
+            if stays {
+                delivery.cancelled().await;
+                return Err("told to stop");
+            }
+            Ok(())
+        }
+    });
+    let slow = key_of_the_second()?;
+    let first =
+        eager(db.store(), &recorder)?.drain_timeout(Duration::from_millis(100)).node_name("first").start().await?;
+    let written = failing(&[("bad", &slow), ("good", &slow)])?;
+    db.write(written.clone()).await?;
+    recorder.wait_for_calls(1).await;
+    let other = db.connect().await?;
+    let second = eager(Arc::clone(&other), &recorder)?.node_name("second").start().await?;
+    settled(&*db.store()).await?;
+    first.shutdown().await;
+    second.shutdown().await;
+    let row = columns(db, &written[0]).await?;
+    assert_eq!((row.status, row.attempts, row.last_error), (1, 0, None));
+    assert_eq!(recorder.calls().len(), 3);
+    in_order_of_success(&recorder, &written);
+    let observed = Observed::read(db, &written, recorder.calls()).await?;
+    i2(&observed)?;
+    i3(&observed)?;
     other.close().await;
     Ok(())
 }
@@ -614,4 +722,74 @@ pub(super) async fn a_settle_that_fails_for_a_while_breaks_no_order<H: Harness>(
     let observed = Observed::read(db, &written, recorder.calls()).await?;
     observed.check()?;
     Ok(i3(&observed)?)
+}
+
+/// Two handlers with names have the same events: each has its own order of a key, and its own attempts. The key of the one
+/// that fails waits for that handler alone.
+pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: Harness>(db: &H) -> Outcome {
+    let broken = Arc::new(Semaphore::new(0));
+    let (mailer, fixed) = failing_until(&broken);
+    let ledger = Recorder::around(async |delivery: Delivery| match (delivery.event_type(), delivery.failures()) {
+        ("bad", 0) => Err("busy"),
+        _ => Ok(()),
+    });
+    let at_once = || Retry::fixed(Duration::from_millis(1));
+    let of_both = |event_type: &'static str| {
+        let mailer = on_type(event_type, mailer.clone()).named("mailer").retry(at_once().max_attempts(1_000_000));
+        [mailer, on_type(event_type, ledger.clone()).named("ledger").retry(at_once().max_attempts(2))]
+    };
+    let outbox = Outbox::partitioned(db.store()).poll_interval(Duration::from_millis(1), Duration::from_millis(20));
+    let handlers = [of_both("bad"), of_both("good")].into_iter().flatten();
+    let outbox = handlers.fold(outbox, |outbox, handler| outbox.handler(handler)).start().await?;
+    let written = failing(&[("bad", "a"), ("good", "a"), ("good", "b"), ("good", "a"), ("good", "b")])?;
+    write(db, &outbox, &written).await?;
+
+    // The ledger gets all of its rows, its head at the second attempt; the mailer those of the other key.
+    ledger.wait_for_ends(6).await;
+    let done = |recorder: &Recorder| {
+        let calls = recorder.calls();
+        calls.iter().filter(|call| call.ended.is_some_and(|(_, ending)| ending == Ending::Done)).count()
+    };
+    while done(&mailer) < 2 || mailer.calls_of(written[0].id()).len() < 3 {
+        sleep(Duration::from_millis(2)).await;
+    }
+    in_order_of_success(&ledger, &[&written[..2], &written[3..4]].concat());
+    in_order_of_success(&ledger, &[&written[2..3], &written[4..]].concat());
+    for behind in [&written[1], &written[3]] {
+        assert_eq!(mailer.calls_of(behind.id()).len(), 0, "it waits for the head of its handler");
+    }
+
+    fixed.add_permits(1);
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    in_order_of_success(&mailer, &[&written[..2], &written[3..4]].concat());
+    assert_eq!(ledger.calls().len(), 6, "the failures of the other handler are not its own");
+    for event in &written {
+        let rows = db.store().records(event.id().as_str()).await?;
+        let rows: Vec<_> = rows.iter().map(|row| (row.handler.as_deref(), row.status)).collect();
+        assert_eq!(rows, [(Some("mailer"), 1), (Some("ledger"), 1)]);
+    }
+    let mut observed = Observed::read(db, &written, mailer.calls()).await?;
+    i3(&observed)?;
+    observed = Observed::read(db, &written, ledger.calls()).await?;
+    Ok(i3(&observed)?)
+}
+
+/// Two processes whose clocks are minutes apart write the same keys in turn; the database's numbers are the order.
+pub(super) async fn writers_whose_clocks_differ_change_no_order<H: Harness>(db: &H) -> Outcome {
+    let recorder = Recorder::new();
+    let off = Duration::from_secs(600);
+    let fast = Outbox::writer_only(db.store()).clock(Off(off, true)).start().await?;
+    let slow = Outbox::writer_only(db.store()).clock(Off(off, false)).start().await?;
+    let written = in_turn(3, 24)?;
+    for (index, event) in written.iter().enumerate() {
+        write(db, if index % 2 == 0 { &fast } else { &slow }, std::slice::from_ref(event)).await?;
+    }
+    let outbox = eager(db.store(), &recorder)?.start().await?;
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    for key in 0..3 {
+        in_order_of_success(&recorder, &written.iter().skip(key).step_by(3).cloned().collect::<Vec<_>>());
+    }
+    kept_in_order(db, &recorder, &written).await
 }

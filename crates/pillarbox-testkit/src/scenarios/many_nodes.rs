@@ -70,7 +70,7 @@ pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: H
     // The look with which a node begins is over when it has found something.
     let first = event()?;
     let receipt = write(db, &outbox, std::slice::from_ref(&first)).await?;
-    outbox.committed(receipt);
+    outbox.notify_committed(receipt);
     ours.wait_for_calls(1).await;
     settled(&*db.store()).await?;
     let neighbour = eager(Arc::clone(&other), &theirs).start().await?;
@@ -99,7 +99,7 @@ pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Har
     for event in &written {
         let receipt = write(db, &outbox, std::slice::from_ref(event)).await?;
         let reported = Instant::now();
-        outbox.committed(receipt);
+        outbox.notify_committed(receipt);
         recorder.wait_for_calls(1).await;
         assert_soon(reported);
     }
@@ -133,7 +133,7 @@ pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &H) -> Out
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let first = event()?;
     let receipt = write(db, &outbox, std::slice::from_ref(&first)).await?;
-    outbox.committed(receipt);
+    outbox.notify_committed(receipt);
     recorder.wait_for_calls(1).await;
     settled(&*db.store()).await?;
     // Longer than any look that the write has brought about.
@@ -272,7 +272,7 @@ pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &H
 
 /// A host's clock that is minutes off.
 #[derive(Debug)]
-struct Off(Duration, bool);
+pub(super) struct Off(pub(super) Duration, pub(super) bool);
 
 impl Clock for Off {
     fn now(&self) -> Timestamp {
@@ -329,6 +329,33 @@ pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &
     recorder.wait_for_calls(60 - 11).await;
     busy.shutdown().await;
     recorder.wait_for_calls(60).await;
+    settled(&*other).await?;
+    idle.shutdown().await;
+    assert!(written.iter().all(|event| recorder.calls_of(event.id()).len() == 1));
+    other.close().await;
+    Ok(())
+}
+
+/// Two transactions are open at once, and each writes as much as there is room for, as the node's own. What the second has no room
+/// for when it commits is given back.
+pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &H) -> Outcome {
+    let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
+    let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(10).cold_capacity(1);
+    let busy = busy.drain_timeout(Duration::ZERO).start().await?;
+    let other = db.connect().await?;
+    let recorder = Recorder::new();
+    let idle = eager(Arc::clone(&other), &recorder).start().await?;
+    let written = events(20)?;
+    let mut first = busy.begin(db.source()).await?;
+    busy.write_all(&mut first, written[..10].iter().cloned()).await?;
+    let mut second = busy.begin(db.source()).await?;
+    busy.write_all(&mut second, written[10..].iter().cloned()).await?;
+    first.commit().await?;
+    second.commit().await?;
+    // One running, ten and one in the queues.
+    recorder.wait_for_calls(20 - 12).await;
+    busy.shutdown().await;
+    recorder.wait_for_calls(20).await;
     settled(&*other).await?;
     idle.shutdown().await;
     assert!(written.iter().all(|event| recorder.calls_of(event.id()).len() == 1));

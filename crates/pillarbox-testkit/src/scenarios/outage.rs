@@ -1,10 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::error::{BoxError, StoreError};
+use pillarbox_core::handle::{Delivery, HandlerError};
+use pillarbox_core::run::Outbox;
+use pillarbox_core::store::DeadFilter;
 use pillarbox_core::write::{Finish as _, insert};
 
-use super::setting::{delivered_once, eager, write};
-use crate::events::events;
+use super::setting::{delivered_once, eager, settled, write};
+use crate::events::{HOUR, event, events};
 use crate::run::Outcome;
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
@@ -28,7 +32,7 @@ async fn while_settling<H: Harness>(db: &H, fault: Fault) -> Outcome {
         let written = write(db, &outbox, batch).await?;
         // By both paths.
         if index == 1 {
-            outbox.committed(written);
+            outbox.notify_committed(written);
         }
     }
     recorder.wait_for_calls(all.len()).await;
@@ -78,7 +82,7 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     }
     // Events that come later pass it as well.
     let more = events(5)?;
-    outbox.committed(write(db, &outbox, &more).await?);
+    outbox.notify_committed(write(db, &outbox, &more).await?);
     while db.store().counts().await?.done < 24 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -87,8 +91,74 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     store.refuse_verdict_of(None);
     let next = eager(Arc::new(store), &recorder)?.start().await?;
     recorder.wait_for_calls(26).await;
-    super::setting::settled(&*db.store()).await?;
+    settled(&*db.store()).await?;
     next.shutdown().await;
     assert_eq!((recorder.calls_of(all[5].id()).len(), recorder.calls().len()), (2, 26), "and it is not lost");
+    Ok(())
+}
+
+/// Whatever operators ask fails while the database does, with the database's error: no call has an empty answer, and none says
+/// that it has changed what it has not.
+pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::around(async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("broken")));
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
+    let written = event()?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
+    settled(&*db.store()).await?;
+    let (dead, filter, id) = (outbox.dead_events(), DeadFilter::default(), written.id().as_str());
+    let changes = async || {
+        [
+            ("replay", dead.replay(id).await.err()),
+            ("replay_for", dead.replay_for(id, "mailer").await.err()),
+            ("replay_all", dead.replay_all(&filter, |_| {}).await.err()),
+            ("discard", dead.discard(id).await.err()),
+            ("discard_for", dead.discard_for(id, "mailer").await.err()),
+            ("discard_all", dead.discard_all(&filter, |_| {}).await.err()),
+        ]
+    };
+    let failed = |calls: &[(&str, Option<StoreError>)]| {
+        for (call, error) in calls {
+            let error = error.as_ref().ok_or_else(|| format!("{call} says that all is well"))?;
+            assert!(error.is_temporary(), "{call}: {error}");
+        }
+        Ok::<_, BoxError>(())
+    };
+    for fault in [Fault::Unreachable, Fault::Locked] {
+        store.set(Operation::Inspect, fault);
+        failed(&[
+            ("list", dead.list(&filter, None, 10).await.err()),
+            ("count", dead.count(&filter).await.err()),
+            ("show", dead.show(id).await.err()),
+        ])?;
+        failed(&changes().await)?;
+        store.set(Operation::Inspect, Fault::None);
+        // What they ask first is answered, but nothing can be changed.
+        store.set(Operation::Change, fault);
+        failed(&changes().await)?;
+        store.set(Operation::Change, Fault::None);
+        assert_eq!(dead.count(&filter).await?, 1, "it is as it was");
+    }
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Verdicts that come while a recording is under way are recorded together: what many events cost the database is a few
+/// statements. An outage stands for a recording that takes long.
+pub(super) async fn many_events_are_read_and_recorded_in_a_few_round_trips<H: Harness>(db: &H) -> Outcome {
+    let all = events(300)?;
+    db.write(all.clone()).await?;
+    let store = FaultyStore::new(db.store());
+    store.set(Operation::Settle, Fault::Unreachable);
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(store.clone()).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
+    let outbox = outbox.start().await?;
+    recorder.wait_for_ends(all.len()).await;
+    store.wait_for_faults(Operation::Settle, 1).await;
+    let (read, tried) = (store.calls(Operation::Fetch), store.calls(Operation::Settle));
+    store.set(Operation::Settle, Fault::None);
+    delivered_once(db, &outbox, &recorder, &all).await?;
+    let recorded = store.calls(Operation::Settle) - tried;
+    assert!(read <= 5 && recorded <= 5, "{read} readings and {recorded} recordings of {} events", all.len());
     Ok(())
 }

@@ -126,10 +126,10 @@ pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H
     // One event more, and the second node is known to be at work.
     write(db, &second, &all[1..2]).await?;
     recorder.wait_for_calls(2).await;
-    second.committed(written);
+    second.notify_committed(written);
     // What is reported next is queued behind it.
     let next = write(db, &second, &all[2..]).await?;
-    second.committed(next);
+    second.notify_committed(next);
     recorder.wait_for_calls(3).await;
     delivered_once(db, &second, &recorder, &all).await?;
     other.close().await;
@@ -146,7 +146,7 @@ pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harn
     });
     let outbox = eager(db.store(), &recorder)?.workers(2).start().await?;
     let queued = events(50)?;
-    outbox.committed(write(db, &outbox, &queued).await?);
+    outbox.notify_committed(write(db, &outbox, &queued).await?);
     recorder.wait_for_calls(2).await;
     while outbox.stats().held < queued.len() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -197,6 +197,27 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     let after = Observed::read(db, &all, both).await?;
     invariants::i4_terminal_rows_do_not_move(&before, &after)?;
     after.check()?;
+    Ok(())
+}
+
+/// A start for which the lock of the nodes is held waits until it is free. One that has joined by then is there already, and gets
+/// its turn later.
+pub(super) async fn a_start_waits_for_the_lock_of_the_nodes<H: Harness>(db: &H) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let recorder = Recorder::new();
+    for operation in [Operation::Join, Operation::Acquire] {
+        let met = store.faults(operation);
+        store.set(operation, Fault::Locked);
+        let release = async {
+            store.wait_for_faults(operation, met + if operation == Operation::Join { 4 } else { 1 }).await;
+            store.set(operation, Fault::None);
+        };
+        let started = eager(Arc::new(store.clone()), &recorder)?.start();
+        let (outbox, ()) = futures_util::future::join(started, release).await;
+        let outbox = outbox?;
+        assert!(outbox.wait_for_role(active).await, "{operation:?}");
+        outbox.shutdown().await;
+    }
     Ok(())
 }
 

@@ -1,13 +1,16 @@
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::run::{ClaimConfig, Config, DispatchConfig, Outbox, SettleConfig};
 use pillarbox_core::write::Finish;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::setting::{delivered_once, eager, first_delivered, unpolled, write};
+use super::setting::{delivered_once, eager, first_delivered, settled, unpolled, write};
 use crate::events::{event, events};
 use crate::invariants::i7_memory_is_bounded;
 use crate::run::Outcome;
@@ -23,7 +26,7 @@ pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harnes
     let mut events = events(200)?;
     for batch in events.chunks(20) {
         let written = write(db, &outbox, batch).await?;
-        outbox.committed(written);
+        outbox.notify_committed(written);
     }
     // What a batch brings beyond the queue's capacity is dropped at once, whatever the cold path has taken by then.
     assert!(outbox.stats().hot_dropped > 0, "{:?}", outbox.stats());
@@ -54,6 +57,63 @@ pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: 
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
+/// Payloads of many times the memory that is there for them come through, from the table and from memory.
+pub(super) async fn large_payloads_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
+    large_payloads(db, Mode::SingleNode, LARGE).await
+}
+
+pub(super) async fn large_payloads_are_delivered_in_bounded_memory_on_many_nodes<H: Harness>(db: &H) -> Outcome {
+    large_payloads(db, Mode::MultiNode, LARGE).await
+}
+
+pub(super) async fn large_payloads_of_few_keys_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
+    large_payloads(db, Mode::Partitioned, 3).await
+}
+
+pub(super) async fn large_payloads_of_many_keys_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
+    large_payloads(db, Mode::Partitioned, LARGE).await
+}
+
+/// Events of some 100 kB: eight times the memory.
+const LARGE: usize = 80;
+
+async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome {
+    const MEMORY: usize = 1 << 20;
+    let large = |event: usize| {
+        let payload = format!("\"{}\"", "x".repeat(100_000 + event));
+        Envelope::builder("test.large").key(format!("key-{}", event % keys)).payload_json(payload).build()
+    };
+    let mut events = (0..60).map(large).collect::<Result<Vec<_>, _>>()?;
+    for batch in events.chunks(20) {
+        db.write(batch.to_vec()).await?;
+    }
+    let gate = Arc::new(Semaphore::new(0));
+    let recorder = Recorder::around(one_for_each_permit(&gate));
+    let dispatch = DispatchConfig { workers: 2, payload_memory: MEMORY, ..DispatchConfig::default() };
+    let config = Config { dispatch, ..Config::default() };
+    let (store, handler) = (db.store(), recorder.clone());
+    let outbox = match mode {
+        Mode::MultiNode => Outbox::multi_node(store).config(config.clone()).handle_all(handler).start().await?,
+        Mode::Partitioned => Outbox::partitioned(store).config(config.clone()).handle_all(handler).start().await?,
+        _ => Outbox::single_node(store).config(config.clone()).handle_all(handler).start().await?,
+    };
+    recorder.wait_for_calls(2).await;
+    let hot = (60..LARGE).map(large).collect::<Result<Vec<_>, _>>()?;
+    let written = write(db, &outbox, &hot).await?;
+    outbox.notify_committed(written);
+    events.extend(hot);
+    let most = MEMORY + 3 * 100_100;
+    for ended in 1..=events.len() {
+        assert!(outbox.stats().payload_bytes <= most, "{:?}", outbox.stats());
+        i7_memory_is_bounded(&outbox.stats(), &config)?;
+        gate.add_permits(1);
+        recorder.wait_for_ends(ended).await;
+    }
+    settled(&*db.store()).await?;
+    assert_eq!(outbox.stats().payload_bytes, 0, "nothing is counted that is over");
+    delivered_once(db, &outbox, &recorder, &events).await
+}
+
 /// Eight writers commit as fast as they can and report it at once, late or never, while the cold path reads all the
 /// time. An event that both paths had would be called twice.
 pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>(db: &H) -> Outcome {
@@ -67,11 +127,11 @@ pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>
             let batch = events(1 + (writer + round) % 7)?;
             match round % 4 {
                 0 => drop(write(db, &outbox, &batch).await?),
-                1 => outbox.committed(write(db, &outbox, &batch).await?),
+                1 => outbox.notify_committed(write(db, &outbox, &batch).await?),
                 2 => {
                     let written = write(db, &outbox, &batch).await?;
                     tokio::time::sleep(Duration::from_millis(1)).await;
-                    outbox.committed(written);
+                    outbox.notify_committed(written);
                 }
                 _ => {
                     let mut guarded = outbox.begin(db.source()).await?;
@@ -96,8 +156,17 @@ pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
+/// A handler that ends once for each permit.
+fn one_for_each_permit(gate: &Arc<Semaphore>) -> impl Fn(Delivery) -> Pin<Box<dyn Future<Output = ()> + Send>> + use<> {
+    let gate = Arc::clone(gate);
+    move |_| {
+        let gate = Arc::clone(&gate);
+        Box::pin(async move { gate.acquire().await.map_or((), SemaphorePermit::forget) })
+    }
+}
+
 /// A handler that waits until the gate is closed for good.
-fn through(gate: &Arc<Semaphore>) -> impl Fn(Delivery) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> + use<> {
+fn through(gate: &Arc<Semaphore>) -> impl Fn(Delivery) -> Pin<Box<dyn Future<Output = ()> + Send>> + use<> {
     let gate = Arc::clone(gate);
     move |_| {
         let gate = Arc::clone(&gate);

@@ -6,10 +6,10 @@ use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Dec
 use pillarbox_core::run::Outbox;
 use pillarbox_core::store::DeadFilter;
 
-use super::setting::{eager, settled, unpolled};
+use super::setting::{eager, settled};
 use crate::events::{HOUR, events};
 use crate::run::Outcome;
-use crate::{Harness, Recorder};
+use crate::{FaultyStore, Harness, Recorder};
 
 /// DEAD events come back by themselves once they are replayed: all of them, each once, without polling.
 pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> Outcome {
@@ -19,7 +19,11 @@ pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> O
         let healthy = health.load(std::sync::atomic::Ordering::SeqCst);
         async move { if healthy { Ok(()) } else { Err(HandlerError::unrecoverable("broken deploy")) } }
     });
-    let outbox = unpolled(db, &recorder).start().await?;
+    // A fetch that takes some time is not begun at the bottom again for a while.
+    let store = FaultyStore::new(db.store());
+    store.slow_line(Some(1000));
+    let outbox = Outbox::single_node(Arc::new(store)).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
+    let outbox = outbox.start().await?;
     let written = events(12)?;
     super::setting::write(db, &outbox, &written).await?;
     settled(&*db.store()).await?;

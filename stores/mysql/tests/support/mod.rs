@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test program uses a part of it")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
+pub(crate) mod server;
+
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
@@ -12,10 +14,11 @@ use mysql_async::{Opts, OptsBuilder, Pool, TxOpts};
 use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
+use pillarbox_testkit::done_at;
 // Named nowhere, it would not be linked, and its implementations not found.
 use pillarbox_mysql_async as _;
 
@@ -130,13 +133,12 @@ pub(crate) async fn owner(store: &MysqlStore) -> NodeId {
     owner
 }
 
-pub(crate) fn done(seqs: &[i64]) -> Vec<Verdict> {
-    let done = |seq: &i64| Verdict { seq: *seq, expected_attempts: 0, change: Change::Done };
-    seqs.iter().map(done).collect()
+pub(crate) async fn done(store: &MysqlStore, seqs: &[i64]) -> Vec<Verdict> {
+    done_at(store, seqs).await.expect("reads the rows")
 }
 
 pub(crate) fn fetch(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
+    Fetch::new(limit)
 }
 
 pub(crate) async fn pending(store: &MysqlStore) -> Vec<i64> {

@@ -9,25 +9,20 @@ use crate::session::{BY_INDEX, Param};
 const FENCES: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
 
 /// What a claim binds, and after the node a fetch.
-fn claim<'a>(
-    node: &'a &str,
-    above: &'a i64,
-    exclude: &'a Vec<i64>,
-    limit: &'a i64,
-    reserved: &'a i64,
-) -> [Param<'a>; 5] {
+fn claim<'a>(node: &'a &str, above: &'a i64, exclude: &'a Vec<i64>, limit: &'a i64, share: &'a i64) -> [Param<'a>; 6] {
     let number = |value: &'a i64| (value as &(dyn ToSql + Sync), Type::INT8);
-    [(node, Type::TEXT), number(above), (exclude, Type::INT8_ARRAY), number(limit), number(reserved)]
+    let exclude: Param<'a> = (exclude, Type::INT8_ARRAY);
+    [(node, Type::TEXT), number(above), exclude, number(limit), number(share), number(&i64::MAX)]
 }
 
 /// Fetch, claim and settle by a thousand; the small statements by a few.
 async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let sql = &store.inner().sql;
     let node = node.as_str();
-    let (limit, reserved) = (1000_i64, 334_i64);
+    let (limit, share) = (1000_i64, 334_i64);
     let exclude: Vec<i64> = (ENDED + 1..ENDED + 501).collect();
     for above in [i64::MIN, ENDED + 2000] {
-        let params = claim(&node, &above, &exclude, &limit, &reserved);
+        let params = claim(&node, &above, &exclude, &limit, &share);
         for (statement, params) in [(sql.fetch.of(None), &params[1..]), (&sql.claim, &params[..])] {
             let plan = Plan::of(store, "", statement, params).await;
             plan.enters_by(&["ready_idx", "due_idx"], 1500).sorts(sorts_allowed);
@@ -41,35 +36,44 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let (delays, errors) = (vec![Some(1_i64), None], vec![Some("late"); 2]);
     let (removed, unfailed) = (vec![ENDED + 5003, ENDED + 5004], vec![0_i32; 2]);
     let durable = false;
-    let settle: [Param<'_>; 11] = [
+    let (events, handlers) = (vec!["event"; 1000], vec![None::<&str>; 1000]);
+    let settle: [Param<'_>; 17] = [
         (&node, Type::TEXT),
         (&durable, Type::BOOL),
         (&done, Type::INT8_ARRAY),
+        (&events, Type::TEXT_ARRAY),
+        (&handlers, Type::TEXT_ARRAY),
         (&seqs, Type::INT8_ARRAY),
+        (&events, Type::TEXT_ARRAY),
+        (&handlers, Type::TEXT_ARRAY),
         (&expected, Type::INT4_ARRAY),
         (&states, Type::INT2_ARRAY),
         (&attempts, Type::INT4_ARRAY),
         (&delays, Type::INT8_ARRAY),
         (&errors, Type::TEXT_ARRAY),
         (&removed, Type::INT8_ARRAY),
+        (&events, Type::TEXT_ARRAY),
+        (&handlers, Type::TEXT_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
     ];
     let none: Option<&str> = None;
-    let begin: [Param<'_>; 5] = [
+    let begin: [Param<'_>; 7] = [
         (&node, Type::TEXT),
         (&seqs[0], Type::INT8),
         (&expected[0], Type::INT4),
         (&attempts[0], Type::INT4),
         (&none, Type::TEXT),
+        (&"event", Type::TEXT),
+        (&none, Type::TEXT),
     ];
     for fence in FENCES {
-        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &settle[..3]));
+        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &settle[..5]));
         for (statement, params) in at_once.into_iter().chain([(&sql.settle_mixed, &settle[..])]) {
             Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
         }
         Plan::of(store, "", sql.begin_attempt.of(fence), &begin).await.enters_by(&["pkey"], 1);
     }
-    let release: [Param<'_>; 2] = [(&node, Type::TEXT), (&done, Type::INT8_ARRAY)];
+    let release = [settle[0].clone(), settle[2].clone(), settle[3].clone(), settle[4].clone()];
     Plan::of(store, "", &sql.release, &release).await.enters_by(&["pkey"], 1000);
 
     // What waits for its time is not looked at: half of the rows that have one.
@@ -100,8 +104,8 @@ async fn the_engine_enters_by_index_behind_a_pooler() {
 #[tokio::test]
 async fn claims_are_heap_only() {
     with_rows(Setting::WithStatistics, async |store, node| {
-        let (node, above, none, limit, reserved) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 1000_i64, 334_i64);
-        let params = claim(&node, &above, &none, &limit, &reserved);
+        let (node, above, none, limit, share) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 1000_i64, 334_i64);
+        let params = claim(&node, &above, &none, &limit, &share);
         let mut session = store.inner().sessions.session().await.expect("a session");
         let transaction = session.transaction().await.expect("begins");
         transaction.query_typed(&store.inner().sql.claim, &params).await.expect("claims");
@@ -126,7 +130,14 @@ async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
                 let mut session = store.inner().sessions.session().await.expect("a session");
                 let transaction = session.transaction().await.expect("begins");
                 transaction.batch_execute("SET LOCAL synchronous_commit = on").await.expect("sets");
-                let params: [Param<'_>; 3] = [(&node, Type::TEXT), (&durable, Type::BOOL), (&seqs, Type::INT8_ARRAY)];
+                let (events, handlers) = (vec!["event"], vec![None::<&str>]);
+                let params: [Param<'_>; 5] = [
+                    (&node, Type::TEXT),
+                    (&durable, Type::BOOL),
+                    (&seqs, Type::INT8_ARRAY),
+                    (&events, Type::TEXT_ARRAY),
+                    (&handlers, Type::TEXT_ARRAY),
+                ];
                 transaction.query_typed(statement, &params).await.expect("settles");
                 let setting = transaction.query_typed_one("SHOW synchronous_commit", &[]).await.expect("shows");
                 assert_eq!(setting.get::<_, &str>(0), expected);
@@ -143,8 +154,8 @@ async fn a_claim_steps_over_what_others_hold() {
         let table = &store.info().table;
         let head = ENDED + 1000;
         execute(store, &format!("UPDATE {table} SET locked_by = 'other' WHERE status = 0 AND seq <= {head}")).await;
-        let (node, above, none, limit, reserved) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 500_i64, 167_i64);
-        let params = claim(&node, &above, &none, &limit, &reserved);
+        let (node, above, none, limit, share) = (node.as_str(), i64::MIN, Vec::<i64>::new(), 500_i64, 167_i64);
+        let params = claim(&node, &above, &none, &limit, &share);
         Plan::of(store, "", &store.inner().sql.claim, &params).await.enters_by(&["ready_idx", "due_idx"], 1400);
     })
     .await;

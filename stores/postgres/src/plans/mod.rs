@@ -22,7 +22,7 @@ const PENDING: i64 = 10_000;
 
 /// How the sessions of a store and the statistics of its table are.
 #[derive(Clone, Copy)]
-enum Setting {
+pub(crate) enum Setting {
     /// The sessions' settings keep the plans right even where the statistics know nothing of the table yet.
     WithoutStatistics,
     WithStatistics,
@@ -40,7 +40,7 @@ async fn with_rows(setting: Setting, test: impl AsyncFnOnce(&PostgresStore, &Nod
 }
 
 /// Runs a test on tables of its own.
-async fn with_table(setting: Setting, test: impl AsyncFnOnce(&PostgresStore)) {
+pub(crate) async fn with_table(setting: Setting, test: impl AsyncFnOnce(&PostgresStore)) {
     let schema = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
     let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
@@ -61,11 +61,11 @@ async fn with_table(setting: Setting, test: impl AsyncFnOnce(&PostgresStore)) {
 async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
     let table = &store.info().table;
     let rows = format!(
-        "INSERT INTO {table} (event_id, event_type, payload, status, available_at, done_at)
+        "INSERT INTO {table} (event_id, event_type, payload, status, available_at, done_at, created_at)
          SELECT i, 'order.placed', '{{\"n\": 1}}',
              CASE WHEN i > {ENDED} THEN 0 WHEN i % 100 = 0 THEN 3 ELSE 1 END,
              CASE WHEN i > {ENDED} AND i % 10 = 0 THEN now() + (i - {ENDED} - 5000) * interval '1 second' END,
-             CASE WHEN i <= {ENDED} THEN now() END
+             CASE WHEN i <= {ENDED} THEN now() END, '2000-01-01'
          FROM generate_series(1, {ENDED} + {PENDING}) i"
     );
     execute(store, &rows).await;
@@ -78,7 +78,7 @@ async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
     node
 }
 
-async fn execute(store: &PostgresStore, sql: &str) {
+pub(crate) async fn execute(store: &PostgresStore, sql: &str) {
     let mut session = store.inner().sessions.session().await.expect("a session");
     let transaction = session.transaction().await.expect("begins");
     transaction.batch_execute(sql).await.expect("executes");

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions};
+use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId};
 use pillarbox_core::store::{Heads, OrderKey, Scope, Store as _};
 use tokio_postgres::types::Type;
 
@@ -27,16 +27,16 @@ async fn with_keys(setting: Setting, statistics: Statistics) {
         let table = &store.info().table;
         execute(store, &format!("ALTER TABLE {table} SET (autovacuum_enabled = off)")).await;
         let rows = format!(
-            "INSERT INTO {table} (event_id, event_type, payload, aggregate_id, partition, available_at)
+            "INSERT INTO {table} (event_id, event_type, payload, aggregate_id, partition, available_at, created_at)
              SELECT i, 'order.placed', '{{\"n\": 1}}',
                  'order-' || CASE WHEN i > {ROWS} / 2 AND i % {WAITING} = 0 THEN i - {ROWS} / 2 ELSE i END, i % 256,
-                 CASE WHEN i % 100 = 7 THEN now() + (i - {ROWS} / 2) * interval '1 hour' END
+                 CASE WHEN i % 100 = 7 THEN now() + (i - {ROWS} / 2) * interval '1 hour' END, '2000-01-01'
              FROM generate_series(1, {ROWS}) i"
         );
         execute(store, &rows).await;
         let node = NodeId::from_stored("a node");
         store.join(&node, Mode::Partitioned, Duration::from_secs(3600)).await.expect("joins");
-        store.share(&node, Partitions::NONE).await.expect("shares");
+        store.share(&node, &Epochs::none()).await.expect("shares");
         for heads in [0, 100, ROWS / 2] {
             let fail = format!("UPDATE {table} SET status = 2 + (seq % 3 = 0)::int WHERE seq <= {heads}");
             execute(store, &fail).await;
@@ -62,7 +62,7 @@ async fn fetches(store: &PostgresStore, heads: i64) {
     let (one, some) = (vec![key("order-150001")], vec![key("order-150002"), key("order-150003")]);
     let many: Vec<OrderKey> = (150_000..151_000).map(|number| key(&format!("order-{number}"))).collect();
     let (above, exclude) = (heads, (150_000..150_500).collect::<Vec<i64>>());
-    let (limit, reserved) = (1000_i64, 334_i64);
+    let (limit, share) = (1000_i64, 334_i64);
     for heads in [Heads::None, Heads::Retry, Heads::RetryAndDead] {
         // Half of the rows are in other partitions, and one in ten waits; some keys alone are looked for among all.
         for (without, only, most) in [
@@ -74,10 +74,15 @@ async fn fetches(store: &PostgresStore, heads: i64) {
         ] {
             // With keys to read come those to leave out, if there are none.
             let lists = 1 + usize::from(!without.is_empty()) + 2 * usize::from(!only.is_empty());
-            let scope = Scope { partitions: 0..=127, heads, without, only };
+            let scope = Scope { partitions: 0..=127, heads, without, only, node: None };
             let bounds = Bounds::of(&scope);
-            let mut params: Vec<Param<'_>> =
-                vec![(&above, Type::INT8), (&exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&reserved, Type::INT8)];
+            let mut params: Vec<Param<'_>> = vec![
+                (&above, Type::INT8),
+                (&exclude, Type::INT8_ARRAY),
+                (&limit, Type::INT8),
+                (&share, Type::INT8),
+                (&i64::MAX, Type::INT8),
+            ];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
             plan.enters_by(&["ready_idx", "due_idx"], most).sorts(0);
@@ -113,10 +118,13 @@ async fn changes(store: &PostgresStore, node: &NodeId) {
     let (node, durable) = (node.as_str(), false);
     let seqs: Vec<i64> = (150_001..151_001).collect();
     let partitions = vec![7_i16; seqs.len()];
-    let stamp: [Param<'_>; 2] = [(&seqs, Type::INT8_ARRAY), (&partitions, Type::INT2_ARRAY)];
+    let (events, handlers) = (vec!["event"; seqs.len()], vec![None::<&str>; seqs.len()]);
+    let rows: [Param<'_>; 3] = [(&seqs, Type::INT8_ARRAY), (&events, Type::TEXT_ARRAY), (&handlers, Type::TEXT_ARRAY)];
+    let stamp = [&rows[..], &[(&partitions, Type::INT2_ARRAY)]].concat();
     Plan::of(store, "", &sql.stamp, &stamp).await.enters_by(&["pkey"], 1000);
-    Plan::of(store, "", &sql.ripen, &stamp[..1]).await.enters_by(&["pkey"], 1000);
-    let settle: [Param<'_>; 3] = [(&node, Type::TEXT), (&durable, Type::BOOL), (&seqs, Type::INT8_ARRAY)];
+    Plan::of(store, "", &sql.ripen, &rows).await.enters_by(&["pkey"], 1000);
+    Plan::of(store, "", &sql.identify, &rows[..1]).await.enters_by(&["pkey"], 1000);
+    let settle = [&[(&node as _, Type::TEXT), (&durable as _, Type::BOOL)], &rows[..]].concat();
     for statement in [&sql.settle_done, &sql.settle_removed] {
         let plan = Plan::of(store, "", statement.of(Fence::Partition), &settle).await;
         plan.enters_by(&["pkey"], 1000);

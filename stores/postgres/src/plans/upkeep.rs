@@ -10,8 +10,9 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     let (any, placed) = (None::<&str>, Some("order.placed"));
     let (above, limit) = (500_i64, 100_i64);
     for (event_type, most) in [(any, limit), (placed, limit), (Some("other"), DEAD)] {
-        let page: [Param<'_>; 6] = [
+        let page: [Param<'_>; 7] = [
             (&event_type, Type::TEXT),
+            (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
@@ -19,7 +20,7 @@ async fn check(store: &PostgresStore, _: &NodeId) {
             (&limit, Type::INT8),
         ];
         Plan::of(store, "", &sql.dead, &page).await.enters_by(&["dead_idx"], most).sorts(0);
-        Plan::of(store, "", &sql.count_dead, &page[..4]).await.enters_by(&["dead_idx"], DEAD);
+        Plan::of(store, "", &sql.count_dead, &page[..5]).await.enters_by(&["dead_idx"], DEAD);
     }
     let some: Vec<i64> = (100..200).collect();
     for statement in [&sql.replay, &sql.discard] {
@@ -28,8 +29,8 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     }
     let (age, none) = (0_i64, None::<i16>);
     for state in [Some(1_i16), Some(3), none] {
-        let window: [Param<'_>; 4] =
-            [(&state, Type::INT2), (&age, Type::INT8), (&above, Type::INT8), (&limit, Type::INT8)];
+        let window: [Param<'_>; 5] =
+            [(&state, Type::INT2), (&age, Type::INT8), (&above, Type::INT8), (&limit, Type::INT8), (&any, Type::TEXT)];
         Plan::of(store, "", &sql.purge, &window).await.enters_by(&["pkey"], DEAD).sorts(limit);
     }
     let backlog = Plan::of(store, BY_INDEX, &sql.backlog, &[]).await;

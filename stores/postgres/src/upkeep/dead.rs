@@ -17,8 +17,8 @@ pub(super) async fn list(
     limit: usize,
 ) -> Result<Vec<DeadEvent>, Failure> {
     let (above, limit) = (from(above), size(limit));
-    let [event_type, aggregate_type, tenant_id, handler] = conditions(filter);
-    let params = [event_type, aggregate_type, tenant_id, handler, (&above, Type::INT8), (&limit, Type::INT8)];
+    let [event_type, aggregate_type, tenant_id, handler, key] = conditions(filter);
+    let params = [event_type, aggregate_type, tenant_id, handler, key, (&above, Type::INT8), (&limit, Type::INT8)];
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.dead, &params).await?;
     session.finish();
@@ -42,12 +42,13 @@ pub(super) async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Resu
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-fn conditions(filter: &DeadFilter) -> [Param<'_>; 4] {
+fn conditions(filter: &DeadFilter) -> [Param<'_>; 5] {
     [
         (&filter.event_type, Type::TEXT),
         (&filter.aggregate_type, Type::TEXT),
         (&filter.tenant_id, Type::TEXT),
         (&filter.handler, Type::TEXT),
+        (&filter.key, Type::TEXT),
     ]
 }
 

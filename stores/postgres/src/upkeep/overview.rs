@@ -1,7 +1,11 @@
+use std::time::Duration;
+
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::Status;
 use pillarbox_core::store::{Backlog, Counts, NodeStatus};
+
+use tokio::time::Instant;
 
 use crate::error::{Failure, no_row};
 use crate::fetch::wait;
@@ -49,8 +53,18 @@ pub(super) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
 /// The registered nodes, oldest first.
 pub(super) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
     let session = store.sessions.session().await?;
+    let asked = Instant::now();
     let rows = session.query(&store.sql.nodes, &[]).await?;
     session.finish();
+    let (nodes, now) = statuses(&rows)?;
+    if let Some(now) = now {
+        store.lease_clock.observe(&nodes, now, asked);
+    }
+    Ok(nodes)
+}
+
+/// The nodes as `nodes.sql` finds them, and the time at which it did; without nodes it says none.
+pub(crate) fn statuses(rows: &[tokio_postgres::Row]) -> Result<(Vec<NodeStatus>, Option<Timestamp>), Failure> {
     let status = |row: &tokio_postgres::Row| {
         let (started_at, expires_at, now): (Micros, Micros, Micros) =
             (row.try_get(2)?, row.try_get(3)?, row.try_get(5)?);
@@ -59,10 +73,19 @@ pub(super) async fn nodes(store: &Inner) -> Result<Vec<NodeStatus>, Failure> {
             mode: row.try_get(1)?,
             started_at: Timestamp::from(started_at),
             lease_left: (expires_at > now).then(|| wait(expires_at, now)),
+            expires_at: Timestamp::from(expires_at),
+            lease: row.try_get::<_, Option<i64>>(6)?.map(span),
             partitions: u16::try_from(row.try_get::<_, i64>(4)?).unwrap_or(u16::MAX),
         })
     };
-    rows.iter().map(status).collect()
+    let nodes = rows.iter().map(status).collect::<Result<_, Failure>>()?;
+    let now = rows.first().map(|row| row.try_get::<_, Micros>(5)).transpose()?;
+    Ok((nodes, now.map(Timestamp::from)))
+}
+
+/// A span of time as the tables count it.
+fn span(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 pub(super) fn count(rows: i64) -> u64 {

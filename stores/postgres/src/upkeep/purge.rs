@@ -1,6 +1,7 @@
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::settle::Status;
+use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 use tokio_postgres::types::Type;
 
@@ -19,7 +20,13 @@ pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
         Purgeable::All => None,
     };
     let (age, above, limit) = (micros(purge.older_than), from(purge.above), size(purge.limit));
-    let params: [Param<'_>; 4] = [(&state, Type::INT2), (&age, Type::INT8), (&above, Type::INT8), (&limit, Type::INT8)];
+    let params: [Param<'_>; 5] = [
+        (&state, Type::INT2),
+        (&age, Type::INT8),
+        (&above, Type::INT8),
+        (&limit, Type::INT8),
+        (&purge.key, Type::TEXT),
+    ];
 
     let mut session = store.sessions.session().await?;
     let transaction = match purge.what {
@@ -45,8 +52,5 @@ pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
 async fn refuse_beside_nodes(store: &Inner, transaction: &Transaction<'_>) -> Result<(), Failure> {
     let nodes = transaction.query_typed(&store.sql.live_nodes, &[]).await?;
     let Some(node) = nodes.first() else { return Ok(()) };
-    let node: &str = node.try_get(0)?;
-    let problem =
-        format!("node `{node}` delivers from this table, so its pending rows are not to be purged; stop it first");
-    Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem))
+    Err(Failure::Refused(StoreErrorKind::IncompatibleMode, refusal::still_delivers(node.try_get(0)?)))
 }

@@ -24,6 +24,14 @@ pub(super) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>
     Ok(records)
 }
 
+/// The row with this `seq`.
+pub(super) async fn by_seq(store: &Inner, seq: i64) -> Result<Option<Record>, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.record_by_seq, &[(&seq, Type::INT8)]).await?;
+    session.finish();
+    rows.first().map(decode).transpose()
+}
+
 fn decode(row: &Row) -> Result<Record, Failure> {
     Ok(Record {
         seq: row.try_get(0)?,

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test program uses a part of it")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
+pub(crate) mod server;
+
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
@@ -11,10 +13,11 @@ use futures_util::FutureExt as _;
 use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
+use pillarbox_testkit::done_at;
 // Named nowhere, it would not be linked, and its implementations not found.
 use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
@@ -193,15 +196,15 @@ pub(crate) async fn claimer(store: &dyn Store, name: &str) -> NodeId {
 }
 
 pub(crate) fn fetch(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
+    Fetch::new(limit)
 }
 
 pub(crate) fn seqs(rows: &[FetchedRow]) -> Vec<i64> {
     rows.iter().map(FetchedRow::seq).collect()
 }
 
-pub(crate) fn done(seqs: &[i64]) -> Vec<Verdict> {
-    seqs.iter().map(|seq| Verdict { seq: *seq, expected_attempts: 0, change: Change::Done }).collect()
+pub(crate) async fn done(store: &dyn Store, seqs: &[i64]) -> Vec<Verdict> {
+    done_at(store, seqs).await.expect("reads the rows")
 }
 
 /// Tries until it holds. For what other processes do in their own time: servers that notice a closed connection.

@@ -23,6 +23,7 @@ pub(super) async fn list(
         .bind(filter.aggregate_type.as_deref())
         .bind(filter.tenant_id.as_deref())
         .bind(filter.handler.as_deref())
+        .bind(filter.key.as_deref())
         .bind(above)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX));
     list.fetch_all(connection).await?.iter().map(decode).collect()
@@ -38,7 +39,8 @@ pub(super) async fn count(
         .bind(filter.event_type.as_deref())
         .bind(filter.aggregate_type.as_deref())
         .bind(filter.tenant_id.as_deref())
-        .bind(filter.handler.as_deref());
+        .bind(filter.handler.as_deref())
+        .bind(filter.key.as_deref());
     count.fetch_one(connection).await
 }
 

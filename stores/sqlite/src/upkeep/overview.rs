@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Backlog, Counts, NodeStatus, PartitionBacklog};
+use pillarbox_core::store::{Backlog, Counts, LeaseClock, NodeStatus, PartitionBacklog};
 use sqlx::{AssertSqlSafe, SqliteConnection, query_as};
+use tokio::time::Instant;
 
 use crate::fetch::micros;
 use crate::sql::Sql;
@@ -25,17 +26,37 @@ pub(super) async fn backlog(connection: &mut SqliteConnection, sql: &Sql) -> Res
 }
 
 /// The registered nodes, oldest first.
-pub(super) async fn nodes(connection: &mut SqliteConnection, sql: &Sql) -> Result<Vec<NodeStatus>, sqlx::Error> {
-    let nodes: Vec<(String, String, i64, i64, u16)> =
-        query_as(AssertSqlSafe(Arc::clone(&sql.nodes))).fetch_all(connection).await?;
-    let status = |(node, mode, started_at, lease_left, partitions): (String, _, _, i64, _)| NodeStatus {
+pub(super) async fn nodes(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    clock: &LeaseClock,
+) -> Result<Vec<NodeStatus>, sqlx::Error> {
+    let asked = Instant::now();
+    let (nodes, now) = statuses(connection, sql).await?;
+    if let Some(now) = now {
+        clock.observe(&nodes, now, asked);
+    }
+    Ok(nodes)
+}
+
+/// The nodes, and the time at which they were read; without nodes it is not known.
+pub(crate) async fn statuses(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+) -> Result<(Vec<NodeStatus>, Option<Timestamp>), sqlx::Error> {
+    type Row = (String, String, i64, i64, u16, i64, Option<i64>);
+    let nodes: Vec<Row> = query_as(AssertSqlSafe(Arc::clone(&sql.nodes))).fetch_all(connection).await?;
+    let status = |(node, mode, started_at, lease_left, partitions, expires_at, lease): Row| NodeStatus {
         node: NodeId::from_stored(&node),
         mode,
         started_at: Timestamp::from_micros(started_at),
         lease_left: (lease_left > 0).then(|| micros(lease_left)),
         partitions,
+        expires_at: Timestamp::from_micros(expires_at),
+        lease: lease.map(micros),
     };
-    Ok(nodes.into_iter().map(status).collect())
+    let now = nodes.first().map(|(_, _, _, lease_left, _, expires_at, _)| expires_at - lease_left);
+    Ok((nodes.into_iter().map(status).collect(), now.map(Timestamp::from_micros)))
 }
 
 /// Who owns the partitions, and how much is pending in them.

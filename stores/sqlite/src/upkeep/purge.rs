@@ -1,3 +1,4 @@
+use pillarbox_core::store::{operation, refusal};
 use std::sync::Arc;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
@@ -20,9 +21,7 @@ pub(super) async fn check_nodes(
     let alive: Option<String> =
         query_scalar(AssertSqlSafe(Arc::clone(&sql.node_alive))).fetch_optional(connection).await?;
     Ok(alive.map(|node| {
-        let message =
-            format!("node {node} delivers from this table, so its pending rows are not to be purged; stop it first");
-        StoreError::new(StoreErrorKind::IncompatibleMode, "purge events", message)
+        StoreError::new(StoreErrorKind::IncompatibleMode, operation::PURGE, refusal::still_delivers(&node))
     }))
 }
 
@@ -43,7 +42,7 @@ pub(super) async fn purge(connection: &mut SqliteConnection, sql: &Sql, purge: &
         Purgeable::All => None,
     };
     let delete = query(AssertSqlSafe(Arc::clone(&sql.purge_delete)));
-    let delete = delete.bind(purge.above).bind(last).bind(before).bind(state);
+    let delete = delete.bind(purge.above).bind(last).bind(before).bind(state).bind(purge.key.as_deref());
     let removed = delete.execute(&mut *connection).await?.rows_affected();
     if removed > 0 && purge.what != Purgeable::Done {
         query(AssertSqlSafe(Arc::clone(&sql.intervene))).execute(connection).await?;

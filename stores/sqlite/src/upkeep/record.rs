@@ -22,6 +22,16 @@ pub(super) async fn records(
     Ok(records)
 }
 
+/// The row with this `seq`.
+pub(super) async fn by_seq(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    seq: i64,
+) -> Result<Option<Record>, sqlx::Error> {
+    let found = query(AssertSqlSafe(Arc::clone(&sql.record_by_seq))).bind(seq).fetch_optional(connection).await?;
+    found.as_ref().map(decode).transpose()
+}
+
 fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
     Ok(Record {
         seq: row.try_get(0)?,

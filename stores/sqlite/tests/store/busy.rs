@@ -47,7 +47,7 @@ async fn a_busy_foreign_writer_does_not_starve_settling() {
             while transactions.load(Ordering::Relaxed) < number * 5 {
                 tokio::task::yield_now().await;
             }
-            let verdicts: Vec<_> = batch.iter().copied().map(done).collect();
+            let verdicts: Vec<_> = done(&store, batch).await;
             assert_eq!(
                 store.settle(&node, Fence::Table, &verdicts).await.expect("the lock is had in time"),
                 Vec::<i64>::new()
@@ -69,11 +69,11 @@ async fn a_lock_that_is_never_released_is_contention() {
     store.migrate().await.expect("migrates");
     let foreign = scratch.foreign_pool().await;
     let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
-    let error = store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect_err("the lock is held");
+    let error = store.settle(&nobody(), Fence::Table, &done(&store, &[1]).await).await.expect_err("the lock is held");
     assert_eq!(error.kind(), StoreErrorKind::Contention, "{error}");
     assert!(error.to_string().contains("shop.db"), "{error}");
     held.rollback().await.expect("rolls back");
-    assert_eq!(store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect("the lock is free"), [1]);
+    assert_eq!(store.settle(&nobody(), Fence::Table, &done(&store, &[1]).await).await.expect("the lock is free"), [1]);
 }
 
 #[tokio::test]
@@ -83,10 +83,14 @@ async fn a_transaction_held_on_the_writer_is_contention_too() {
         SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let held = begin_immediate(store.writer()).await.expect("begins");
-    let error = store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect_err("the writer is taken");
+    let error =
+        store.settle(&nobody(), Fence::Table, &done(&store, &[1]).await).await.expect_err("the writer is taken");
     assert_eq!(error.kind(), StoreErrorKind::Contention, "{error}");
     drop(held);
-    assert_eq!(store.settle(&nobody(), Fence::Table, &[done(1)]).await.expect("the writer is free"), [1]);
+    assert_eq!(
+        store.settle(&nobody(), Fence::Table, &done(&store, &[1]).await).await.expect("the writer is free"),
+        [1]
+    );
 }
 
 fn nobody() -> NodeId {

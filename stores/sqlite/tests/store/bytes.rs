@@ -53,10 +53,7 @@ async fn text_that_is_no_utf_8_breaks_its_own_row_only() {
     for values in ["('a', 't', CAST(x'22ff22' AS TEXT))", "('b', 't', NULL)", "('c', '', '{}')", "('d', 't', '{}')"] {
         sqlx::query(sqlx::AssertSqlSafe(format!("{row} {values}"))).execute(store.writer()).await.expect("inserts");
     }
-    let fetched = store
-        .fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None, without_types: Vec::new() })
-        .await
-        .expect("fetches");
+    let fetched = store.fetch(&Fetch::new(10)).await.expect("fetches");
     let reasons: Vec<Option<&str>> = fetched
         .rows
         .iter()

@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::poll_fn;
-use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, Partitions, Share};
 use pillarbox_core::store::{Fetch, Store as _, Upkeep as _};
 use pillarbox_core::write::{Begin, insert};
 
@@ -40,10 +40,10 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
         let seqs = write(&store, 3).await;
-        let verdicts: Vec<_> = seqs.iter().copied().map(done).collect();
+        let verdicts: Vec<_> = done(&store, &seqs).await;
         let settled = dropped_after(polls, store.settle(&node, Fence::Table, &verdicts)).await;
         // The next writer finds no open transaction, and an effect that is whole.
-        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
         let left = pending(&store).await.len();
         assert!(left == 0 || left == 3, "{left} rows of 3 are left after {polls} polls");
         match settled {
@@ -88,12 +88,12 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None, without_types: Vec::new() };
+    let fetch = Fetch::new(10);
     let (mut finished, mut dropped, mut lost) = (0, 0, 0);
     for polls in 1.. {
         let seqs = write(&store, 3).await;
         let claimed = dropped_after(polls, store.claim(&node, &fetch)).await;
-        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
         let held = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("peer-1")).count();
         assert!(held == 0 || held == 3, "{held} rows of 3 are held after {polls} polls");
         match claimed {
@@ -105,7 +105,7 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
         }
         // Whether or not the answer was lost, the node gets the rows when it asks again.
         assert_eq!(store.claim(&node, &fetch).await.expect("claims").rows.len(), 3);
-        let verdicts: Vec<_> = seqs.iter().copied().map(done).collect();
+        let verdicts: Vec<_> = done(&store, &seqs).await;
         assert_eq!(store.settle(&node, Fence::Row, &verdicts).await.expect("settles"), Vec::<i64>::new());
         if finished == 20 {
             break;
@@ -120,7 +120,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
     store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 10, scope: None, without_types: Vec::new() };
+    let fetch = Fetch::new(10);
     write(&store, 3).await;
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
@@ -128,7 +128,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
         store.join(&dead, Mode::MultiNode, Duration::ZERO).await.expect("joins");
         assert_eq!(store.claim(&dead, &fetch).await.expect("claims").rows.len(), 3);
         let reclaimed = dropped_after(polls, store.reclaim(&node, false)).await;
-        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
         let freed = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("?")).count();
         let cleared = store.nodes().await.expect("lists").len() == 1;
         assert!(freed == if cleared { 3 } else { 0 }, "{freed} rows are free after {polls} polls, {cleared}");
@@ -159,8 +159,8 @@ async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
         let free = "UPDATE outbox_partition SET node_id = NULL";
         sqlx::query(free).execute(store.writer()).await.expect("frees");
         store.join(&dead, Mode::Partitioned, Duration::ZERO).await.expect("joins");
-        let shared = dropped_after(polls, store.share(&node, Partitions::NONE)).await;
-        store.renew(&node, Duration::from_secs(60)).await.expect("the writer is free");
+        let shared = dropped_after(polls, store.share(&node, &Epochs::none())).await;
+        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
         let nodes = store.nodes().await.expect("lists");
         let owned = nodes.iter().find(|status| status.node == node).expect("is registered").partitions;
         // The node that died is cleared away and its half is taken, or neither.
@@ -172,7 +172,7 @@ async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
             }
             None => dropped += 1,
         }
-        store.share(&node, Partitions::NONE).await.expect("clears away what is left");
+        store.share(&node, &Epochs::none()).await.expect("clears away what is left");
         if finished == 20 {
             break;
         }
@@ -185,7 +185,7 @@ async fn reads_and_joins_may_be_dropped_anywhere() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     write(&store, 2_000).await;
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 2_000, scope: None, without_types: Vec::new() };
+    let fetch = Fetch::new(2_000);
     for polls in 0..20 {
         let node = NodeId::from_stored(&format!("node-{polls}"));
         let _ = dropped_after(polls, store.fetch(&fetch)).await;

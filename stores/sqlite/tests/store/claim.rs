@@ -16,7 +16,7 @@ use crate::scratch::{Scratch, done, pending, write};
 const EVENTS: usize = 2_000;
 
 fn some(limit: usize) -> Fetch {
-    Fetch { above: 0, exclude: Vec::new(), limit, scope: None, without_types: Vec::new() }
+    Fetch::new(limit)
 }
 
 async fn peer(store: &SqliteStore) -> NodeId {
@@ -37,7 +37,7 @@ async fn drain(file: &str) -> Result<Vec<i64>, StoreError> {
             return Ok(claimed);
         }
         let seqs: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
-        let verdicts: Vec<_> = seqs.iter().copied().map(done).collect();
+        let verdicts: Vec<_> = done(&store, &seqs).await;
         let refused = store.settle(&node, Fence::Row, &verdicts).await?;
         assert_eq!(refused, Vec::<i64>::new(), "the rows are the node's own");
         claimed.extend(seqs);

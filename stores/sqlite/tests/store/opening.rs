@@ -1,6 +1,7 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::scratch::{Scratch, pending};
 
@@ -42,6 +43,40 @@ async fn a_url_opens_the_file_it_names() {
     assert_eq!(store.info().address, scratch.file());
     store.migrate().await.expect("migrates");
     assert!(pending(&scratch.store().await).await.is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_database_is_its_owners_alone_and_an_old_one_is_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new();
+    let mode = |suffix: &str| {
+        let file = format!("{}{suffix}", scratch.file());
+        std::fs::metadata(&file).expect(&file).permissions().mode() & 0o777
+    };
+    let store = scratch.store().await;
+    assert_eq!(["", "-wal", "-shm"].map(mode), [0o600; 3]);
+    store.close().await;
+    std::fs::set_permissions(scratch.file(), PermissionsExt::from_mode(0o640)).expect("changes");
+    let store = scratch.store().await;
+    assert_eq!(store.counts().await.expect("counts").new, 0);
+    assert_eq!(["", "-wal"].map(mode), [0o640; 2]);
+}
+
+#[tokio::test]
+async fn a_store_is_made_from_sqlxs_own_options() {
+    let scratch = Scratch::new();
+    // An option that no path can say, and that each connection shows.
+    let connect = SqliteConnectOptions::new().filename(scratch.file()).pragma("cache_size", "-4321");
+    let store = SqliteOptions::from_connect_options(connect).open().await.expect("opens");
+    store.migrate().await.expect("migrates");
+    assert_eq!(store.info().address, scratch.file());
+    let size: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(store.writer()).await.expect("answers");
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(store.writer()).await.expect("answers");
+    assert_eq!((size, mode.as_str()), (-4321, "wal"));
+    let memory = SqliteOptions::from_connect_options(SqliteConnectOptions::new().in_memory(true)).open().await;
+    assert!(memory.expect_err("it is in memory").to_string().contains("in-memory store"));
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Fence, Holding, Mode, NodeId, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
 use pillarbox_core::settle::{Change, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+use pillarbox_testkit::rows_at;
 use sqlx::{AssertSqlSafe, raw_sql};
 
 use crate::scratch::{Scratch, scope};
@@ -14,7 +15,7 @@ async fn member(store: &SqliteStore, name: &str) -> NodeId {
     node
 }
 
-async fn share(store: &SqliteStore, node: &NodeId, give: Partitions) -> Holding {
+async fn share(store: &SqliteStore, node: &NodeId, give: &Epochs) -> Holding {
     match store.share(node, give).await.expect("shares") {
         Share::Member(holding) => holding,
         Share::Lost => panic!("{node} is registered"),
@@ -31,7 +32,7 @@ async fn insert(store: &SqliteStore, values: &str) {
 }
 
 async fn fetched(store: &SqliteStore, scope: Option<Scope>) -> Vec<FetchedRow> {
-    let fetch = Fetch { above: 0, exclude: Vec::new(), limit: 100, scope, without_types: Vec::new() };
+    let fetch = Fetch { scope, ..Fetch::new(100) };
     store.fetch(&fetch).await.expect("fetches").rows
 }
 
@@ -42,18 +43,18 @@ async fn sharing_where_nothing_changes_hands_takes_no_write() {
         SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let (first, second) = (member(&store, "a-1").await, member(&store, "b-1").await);
-    let half = share(&store, &first, Partitions::NONE).await;
+    let half = share(&store, &first, &Epochs::none()).await;
     assert_eq!(half.owned, Partitions::from(0..=127));
-    share(&store, &second, Partitions::NONE).await;
+    share(&store, &second, &Epochs::none()).await;
     // Whoever waited for the write lock would fail.
     let foreign = scratch.foreign_pool().await;
     let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
-    let again = share(&store, &first, Partitions::NONE).await;
+    let again = share(&store, &first, &Epochs::none()).await;
     assert_eq!((again.owned, again.gained, again.target), (half.owned, Partitions::NONE, half.target));
     // It gives what is not its own.
-    assert_eq!(share(&store, &second, Partitions::from(0..=9)).await.owned, Partitions::from(128..=255));
+    assert_eq!(share(&store, &second, &half.epochs).await.owned, Partitions::from(128..=255));
     let gone = NodeId::from_stored("gone-1");
-    assert_eq!(store.share(&gone, Partitions::ALL).await.expect("is known to be lost"), Share::Lost);
+    assert_eq!(store.share(&gone, &half.epochs).await.expect("is known to be lost"), Share::Lost);
     held.rollback().await.expect("rolls back");
 }
 
@@ -79,17 +80,18 @@ async fn rows_of_given_partitions_are_refused_one_by_one() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = member(&store, "a-1").await;
-    share(&store, &node, Partitions::NONE).await;
+    let all = share(&store, &node, &Epochs::none()).await;
     insert(&store, "('a', 1, NULL, NULL), ('b', 2, NULL, NULL), ('c', 1, NULL, NULL), ('d', 2, NULL, NULL)").await;
     // The second one takes none of its target yet: it only makes that of the first smaller.
     member(&store, "0-1").await;
     let sql = "UPDATE outbox_node SET started_at = 0 WHERE node_id = '0-1'";
     raw_sql(sql).execute(store.writer()).await.expect("updates");
-    let kept = share(&store, &node, Partitions::from(2..=2)).await;
+    let kept = share(&store, &node, &all.epochs.of(Partitions::from(2..=2))).await;
     assert_eq!(kept.owned, Partitions::ALL.difference(Partitions::from(2..=2)));
-    let verdicts: Vec<Verdict> = [(1, Change::Done), (2, Change::Done), (3, Change::Remove), (4, Change::Remove)]
-        .map(|(seq, change)| Verdict { seq, expected_attempts: 0, change })
-        .into();
+    let changes = [Change::Done, Change::Done, Change::Remove, Change::Remove];
+    let rows = rows_at(&store, &[1, 2, 3, 4]).await.expect("reads");
+    let verdict = |(row, change)| Verdict { row, expected_attempts: 0, change };
+    let verdicts: Vec<Verdict> = rows.into_iter().zip(changes).map(verdict).collect();
     let mut refused = store.settle(&node, Fence::Partition, &verdicts).await.expect("settles");
     refused.sort_unstable();
     assert_eq!(refused, [2, 4]);

@@ -3,11 +3,12 @@ use std::time::Duration;
 
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::settle::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, Row, Scope, Store};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::SqliteStore;
 use pillarbox_sqlx::begin_immediate;
+use pillarbox_testkit::done_at;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
@@ -71,10 +72,7 @@ pub(crate) async fn owner(store: &SqliteStore) -> NodeId {
 }
 
 pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
-    let fetched = store
-        .fetch(&Fetch { above: 0, exclude: Vec::new(), limit: 10_000, scope: None, without_types: Vec::new() })
-        .await
-        .expect("fetches");
+    let fetched = store.fetch(&Fetch::new(10_000)).await.expect("fetches");
     let row = |row| match row {
         FetchedRow::Row(row) => row,
         FetchedRow::Broken(row) => panic!("{row:?}"),
@@ -84,9 +82,9 @@ pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
 
 /// Every partition, with these heads.
 pub(crate) fn scope(heads: Heads) -> Scope {
-    Scope { partitions: 0..=255, heads, without: Vec::new(), only: Vec::new() }
+    Scope { partitions: 0..=255, heads, without: Vec::new(), only: Vec::new(), node: None }
 }
 
-pub(crate) fn done(seq: i64) -> Verdict {
-    Verdict { seq, expected_attempts: 0, change: Change::Done }
+pub(crate) async fn done(store: &SqliteStore, seqs: &[i64]) -> Vec<Verdict> {
+    done_at(store, seqs).await.expect("reads the rows")
 }

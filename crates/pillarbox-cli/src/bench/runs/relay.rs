@@ -41,7 +41,7 @@ async fn measure(
 
     let mut settings = NodeSettings::from(args.mode);
     settings.config.dispatch.workers = workers;
-    settings.config.dispatch.cold_capacity = 4000;
+    settings.config.dispatch.cold_capacity = 8000;
     settings.passing = Some(passing.clone());
 
     lab.clear().await?;

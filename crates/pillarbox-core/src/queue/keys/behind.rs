@@ -5,6 +5,8 @@ use tokio::time::Instant;
 
 use super::KeyLanes;
 use super::state::{KeyHash, State, hash};
+use crate::plants;
+use crate::queue::{Class, Shares};
 use crate::store::OrderKey;
 
 /// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others
@@ -27,6 +29,8 @@ pub(super) struct Behind {
     pub(super) held: usize,
     /// The lowest event that the fetch under way brought in vain.
     pub(super) refused: Option<i64>,
+    /// The class of the event that was refused last.
+    pub(super) class: Class,
 }
 
 impl Behind {
@@ -60,11 +64,18 @@ impl KeyLanes {
     /// since what is worth a statement is worth more rows of it. At most `most` rows, and as many keys.
     ///
     /// A key gets what will last it for a while by its pace: a slow one no more than its share of the memory, a fast one of
-    /// what is left of half of the memory. The other half is for keys that are not behind.
+    /// what is left of half of the memory. The other half is for keys that are not behind. All keys together get no more than
+    /// there is room for: with many keys behind, their shares are more than the memory.
     pub(crate) fn refill(&self, most: usize, now: Instant) -> Option<Refill> {
         let mut state = self.lock();
         let state = &mut *state;
-        let hungry = state.behind.iter().filter(|(hash, behind)| state.is_hungry(**hash, behind));
+        let room = self.capacity.saturating_sub(state.queued);
+        // Below, it waits until half of the memory is free, of which `pop` tells: a statement for each place costs more than it brings.
+        if room < (self.capacity / 4).max(1) {
+            return None;
+        }
+        let most = most.min(room);
+        let hungry = state.behind.iter().filter(|(hash, behind)| state.is_hungry(**hash, behind, &self.shares));
         let (_, hungriest) = hungry.min_by_key(|(hash, _)| state.waiting(**hash))?;
         let runs = state.active.runs();
         let partitions = runs.into_iter().find(|run| run.contains(&hungriest.partition))?;
@@ -109,7 +120,7 @@ impl KeyLanes {
         for key in keys {
             let hash = hash(key);
             let Some(behind) = state.behind.get_mut(&hash) else { continue };
-            match behind.refused.take() {
+            match behind.refused.take().filter(|_| !plants::is("refill_skips_what_was_refused")) {
                 None if seen == i64::MAX => {
                     state.behind.remove(&hash);
                 }
@@ -131,7 +142,9 @@ impl KeyLanes {
 
 impl State {
     /// Whether little is left of a key that is behind, and more of it can be read.
-    fn is_hungry(&self, hash: KeyHash, behind: &Behind) -> bool {
-        self.waiting(hash) <= behind.share / 2 && !self.is_blocked(hash)
+    fn is_hungry(&self, hash: KeyHash, behind: &Behind, shares: &Shares) -> bool {
+        self.waiting(hash) <= behind.share / 2
+            && !self.is_blocked(hash)
+            && (!shares.is_divided() || shares.room_for(self.account(hash, behind.class)).is_some())
     }
 }

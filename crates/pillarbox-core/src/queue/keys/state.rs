@@ -1,15 +1,18 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use foldhash::HashMap;
-use foldhash::fast::RandomState;
+use crate::hash::HashMap;
+use crate::hash::RandomState;
 
 use super::Source;
 use super::behind::Behind;
+use crate::handle::Deliverer;
 use crate::ownership::{Partitions, Past};
-use crate::queue::Item;
+use crate::plants;
+use crate::queue::class_queue::ClassQueue;
+use crate::queue::{Charge, Class, Item, Shares};
 use crate::settle::Status;
 use crate::store::{OrderKey, Row};
 
@@ -23,10 +26,12 @@ pub(super) type KeyHash = u64;
 pub(super) struct State {
     pub(super) keys: HashMap<KeyHash, Key>,
     /// Keys that have an event for a worker, and events without a key.
-    pub(super) ready: VecDeque<Ready>,
+    pub(super) ready: ClassQueue<Ready>,
     pub(super) running: HashMap<i64, Running>,
     /// Keys of which the table has more than memory holds.
     pub(super) behind: HashMap<KeyHash, Behind>,
+    /// Keys of which the table has events that were read and left there, and the class that they wait for.
+    pub(super) waited_for: HashMap<KeyHash, Class>,
     /// Verdicts to be recorded that matter to their key.
     pub(super) watched: HashMap<i64, Watched>,
     /// Blocked keys whose failure is recorded, in the order of the fetches since then.
@@ -34,6 +39,8 @@ pub(super) struct State {
     /// Events waiting.
     pub(super) queued: usize,
     pub(super) active: Partitions,
+    /// Who delivers the events of a partition, which may be told to stop; of those that had any.
+    pub(super) deliverers: HashMap<u8, Arc<Deliverer>>,
     /// How often partitions came or went.
     pub(super) assignment: u64,
     /// The fetch that was under way, or over, when partitions last came or went.
@@ -64,11 +71,35 @@ pub(super) struct Key {
     pub(super) running: bool,
     pub(super) ready: bool,
     pub(super) blocked: Option<Blocked>,
+    /// The class of the event that the others wait for.
+    pub(super) account: Option<Class>,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is in memory.
+    Queued,
+    /// It has no place: its key has to be read apart, or may not be read now.
+    Refused,
+    /// It has no place until there is room for this class.
+    WaitsFor(Class),
 }
 
 impl Key {
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && !self.running && self.blocked.is_none()
+    }
+
+    fn is_blocked_at(&self, seq: i64) -> bool {
+        self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
+    }
+
+    /// What waits, waits for an event of this class from now on.
+    fn wait_for(&mut self, class: Class) {
+        if self.account.replace(class) != Some(class) {
+            self.waiting.iter_mut().filter_map(|item| item.charge.as_mut()).for_each(|charge| charge.move_to(class));
+        }
     }
 }
 
@@ -88,8 +119,8 @@ pub(super) struct Running {
     pub(super) partition: u8,
     /// In the table, the rest of its key waits for it.
     pub(super) head: bool,
-    /// Its partition was given away: what becomes of it is not this node's to say any more.
-    pub(super) revoked: bool,
+    /// Its handler was told to stop, since another node waits for its partition.
+    pub(super) told: bool,
 }
 
 #[derive(Debug)]
@@ -102,14 +133,34 @@ pub(super) enum Watched {
 
 impl State {
     /// Takes a row in, unless there is a reason not to.
-    pub(super) fn take(&mut self, mut item: Item, source: Source, per_key: usize) -> bool {
+    ///
+    /// `left` are the keys of which this fetch has brought an event that has no place until there is room for a class.
+    pub(super) fn take(
+        &mut self,
+        mut item: Item,
+        source: Source,
+        per_key: usize,
+        shares: &Arc<Shares>,
+        left: &mut HashMap<KeyHash, Class>,
+    ) -> Taken {
         let row = &item.row;
         let (seq, partition) = (row.seq, partition_of(row));
         if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
-            return false;
+            return Taken::Refused;
         }
-        if let Some(hash) = hash_of(row) {
-            if self.is_refused(hash, seq, source, per_key) {
+        let hash = hash_of(row);
+        if shares.is_divided()
+            && let Some(class) = self.waits_for(&item, hash, source, shares, left)
+        {
+            shares.pass(class);
+            if let Some(hash) = hash {
+                left.insert(hash, class);
+                self.waited_for.insert(hash, class);
+            }
+            return Taken::WaitsFor(class);
+        }
+        if let Some(hash) = hash {
+            if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
                 let falls_behind = !self.is_blocked_at(hash, seq);
                 let held = self.waiting(hash);
                 match (self.behind.entry(hash), row.order_key()) {
@@ -117,12 +168,16 @@ impl State {
                         behind.get_mut().refused.get_or_insert(seq);
                     }
                     (Entry::Vacant(place), Some(key)) if falls_behind => {
-                        let (floor, since, share) = (source.floor, item.since, per_key);
-                        place.insert(Behind { key, partition, floor, share, since, held, refused: None });
+                        let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
+                        place.insert(Behind { key, partition, floor, share, since, held, refused: None, class });
+                        self.waited_for.remove(&hash);
                     }
                     _ => {}
                 }
-                return false;
+                if let Some(behind) = self.behind.get_mut(&hash) {
+                    behind.class = item.class;
+                }
+                return Taken::Refused;
             }
             if source.refill
                 && let Some(behind) = self.behind.get_mut(&hash)
@@ -133,27 +188,74 @@ impl State {
             let key = self.keys.entry(hash).or_default();
             // Nearly always the last place: rows come in their order, but for those that were due only now.
             let place = key.waiting.partition_point(|other| other.row.seq < seq);
+            let (class, is_first) = (item.class, place == 0 && !key.running);
+            let account = key.account.filter(|_| !is_first).unwrap_or(class);
+            item.charge = Some(Charge::new(shares, account, &item.row, true));
             key.waiting.insert(place, item);
+            if is_first {
+                key.wait_for(class);
+            }
             if !key.running && !std::mem::replace(&mut key.ready, true) {
-                self.ready.push_back(Ready::Key(hash));
+                self.ready.push(class, Ready::Key(hash));
             }
         } else {
             self.suspect(&mut item, partition);
-            self.ready.push_back(Ready::Lone(item));
+            item.charge = Some(Charge::new(shares, item.class, &item.row, true));
+            self.ready.push(item.class, Ready::Lone(item));
         }
         self.queued += 1;
-        true
+        Taken::Queued
+    }
+
+    /// The class for which a row has to wait, if it has to; a key that is behind is read apart, and waits there.
+    fn waits_for(
+        &self,
+        item: &Item,
+        hash: Option<KeyHash>,
+        source: Source,
+        shares: &Shares,
+        left: &HashMap<KeyHash, Class>,
+    ) -> Option<Class> {
+        let is_own = |class: Class| source.class == Some(class);
+        if let Some(hash) = hash {
+            if source.refill || self.behind.contains_key(&hash) || self.is_blocked_at(hash, item.row.seq) {
+                return None;
+            }
+            if let Some(class) = left.get(&hash) {
+                return Some(*class);
+            }
+            if let Some(class) = self.waited_for.get(&hash).filter(|class| !is_own(**class)) {
+                return Some(*class);
+            }
+        }
+        let class = item.class;
+        if shares.is_passed(class) && !is_own(class) {
+            return Some(class);
+        }
+        let account = hash.map_or(class, |hash| self.account(hash, class));
+        (!shares.may_wait(account)).then_some(account)
+    }
+
+    /// The class that an event of this class waits for in its key.
+    pub(super) fn account(&self, hash: KeyHash, class: Class) -> Class {
+        let key = self.keys.get(&hash).filter(|key| key.running || !key.waiting.is_empty());
+        key.and_then(|key| key.account).unwrap_or(class)
+    }
+
+    fn has_room(&self, hash: KeyHash, item: &Item, shares: &Shares) -> bool {
+        shares.may_wait(self.account(hash, item.class))
     }
 
     /// Whether memory has no place for this row of a key.
     fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
+        let key = self.keys.get(&hash);
         let share = match self.behind.get(&hash) {
             // What follows a row that has no place has none either, or it would overtake it.
             Some(behind) if source.refill && behind.refused.is_none() => behind.share,
             Some(_) => 0,
             None => per_key,
         };
-        self.is_blocked_at(hash, seq) || self.waiting(hash) >= share
+        key.is_some_and(|key| key.is_blocked_at(seq)) || key.map_or(0, |key| key.waiting.len()) >= share
     }
 
     pub(super) fn waiting(&self, hash: KeyHash) -> usize {
@@ -182,6 +284,9 @@ impl State {
     pub(super) fn table_answers_for(&mut self, hash: KeyHash) -> bool {
         let blocked = self.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut());
         let Some(blocked) = blocked.filter(|blocked| blocked.unrecorded == 0) else { return false };
+        if plants::is("key_unblocked_during_a_fetch") {
+            return self.keys.get_mut(&hash).and_then(|key| key.blocked.take()).is_some();
+        }
         blocked.fetch = self.fetch;
         self.recorded.push_back((self.fetch, hash));
         true
@@ -194,8 +299,7 @@ impl State {
     }
 
     fn is_blocked_at(&self, hash: KeyHash, seq: i64) -> bool {
-        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
-        blocked.is_some_and(|blocked| seq > blocked.head)
+        self.keys.get(&hash).is_some_and(|key| key.is_blocked_at(seq))
     }
 
     /// After an owner died, the first rows read of its partitions are suspected of having killed it: as many as it can
@@ -213,42 +317,62 @@ impl State {
         }
     }
 
-    /// The event that [`next`](Self::next) would return.
-    pub(super) fn peek(&mut self) -> Option<&Item> {
+    /// Takes what is ready first of a class that `may` be served.
+    pub(super) fn next(&mut self, deliverer: &Deliverer, may: impl Fn(Class) -> bool) -> Option<Item> {
         loop {
-            match self.ready.front()? {
-                Ready::Key(hash) if self.keys.get(hash).is_none_or(|key| key.waiting.is_empty()) => {
-                    let hash = *hash;
-                    self.ready.pop_front();
-                    if let Some(key) = self.keys.get_mut(&hash) {
-                        key.ready = false;
-                        if key.is_idle() {
-                            self.keys.remove(&hash);
-                        }
-                    }
-                }
-                _ => break,
+            let class = self.ready.first(&may)?;
+            if let Some((_, ready)) = self.pop_ready(class) {
+                return self.run(ready, deliverer);
             }
         }
-        match self.ready.front()? {
+    }
+
+    /// Takes what is ready first of a class, if that is of it still.
+    pub(super) fn pop_ready(&mut self, class: Class) -> Option<(u64, Ready)> {
+        loop {
+            let (number, ready) = self.ready.pop(class)?;
+            let Ready::Key(hash) = ready else { return Some((number, ready)) };
+            let Some(key) = self.keys.get_mut(&hash) else { continue };
+            match key.waiting.front().map(|item| item.class) {
+                Some(first) if first == class => return Some((number, ready)),
+                // An earlier event has come in before the one that was ready.
+                Some(first) => self.ready.push(first, ready),
+                None => {
+                    key.ready = false;
+                    if key.is_idle() {
+                        self.keys.remove(&hash);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The event that [`run`](Self::run) would return.
+    pub(super) fn item_of<'a>(&'a self, ready: &'a Ready) -> Option<&'a Item> {
+        match ready {
             Ready::Lone(item) => Some(item),
             Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.front()),
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<Item> {
-        self.peek()?;
-        let (item, key) = match self.ready.pop_front()? {
+    /// From now on, what was ready runs.
+    pub(super) fn run(&mut self, ready: Ready, deliverer: &Deliverer) -> Option<Item> {
+        let (mut item, key) = match ready {
             Ready::Lone(item) => (item, None),
             Ready::Key(hash) => {
                 let key = self.keys.get_mut(&hash)?;
                 (key.ready, key.running) = (false, true);
-                (key.waiting.pop_front()?, Some(hash))
+                let item = key.waiting.pop_front()?;
+                key.wait_for(item.class);
+                (item, Some(hash))
             }
         };
         self.queued -= 1;
         let head = item.row.status == Status::Retry;
-        let running = Running { key, partition: partition_of(&item.row), head, revoked: false };
+        let partition = partition_of(&item.row);
+        let own = self.deliverers.entry(partition).or_insert_with(|| Arc::new(deliverer.of_a_partition()));
+        item.deliverer = Some(Arc::clone(own));
+        let running = Running { key, partition, head, told: own.lost.is_cancelled() };
         self.running.insert(item.row.seq, running);
         Some(item)
     }
@@ -257,8 +381,11 @@ impl State {
     pub(super) fn released(&mut self, hash: KeyHash) {
         let Some(key) = self.keys.get_mut(&hash) else { return };
         key.running = false;
-        if !key.waiting.is_empty() && !std::mem::replace(&mut key.ready, true) {
-            self.ready.push_back(Ready::Key(hash));
+        if let Some(class) = key.waiting.front().map(|item| item.class) {
+            key.wait_for(class);
+            if !std::mem::replace(&mut key.ready, true) {
+                self.ready.push(class, Ready::Key(hash));
+            }
         }
         if key.is_idle() {
             self.keys.remove(&hash);

@@ -1,18 +1,36 @@
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::behind::LASTS;
 use super::*;
 use crate::clock::Timestamp;
 use crate::event::Envelope;
+use crate::observe::Calls;
+use crate::ownership::NodeId;
+use crate::queue::Classes;
 use crate::settle::Status;
 use crate::write::NewRow;
 
 const CAPACITY: usize = 64;
 
+fn key_lanes(capacity: usize, workers: usize, failing: FailingKey) -> KeyLanes {
+    let most = Limits { rows: capacity, bytes: usize::MAX };
+    KeyLanes::new(capacity, workers, failing, Arc::new(Shares::new(Classes::one(), workers, most)), deliverer())
+}
+
 fn lanes(failing: FailingKey) -> KeyLanes {
-    let lanes = KeyLanes::new(CAPACITY, 2, failing);
+    let lanes = key_lanes(CAPACITY, 2, failing);
     lanes.assign(Partitions::ALL, Partitions::NONE);
     lanes
+}
+
+fn deliverer() -> Arc<Deliverer> {
+    Arc::new(Deliverer {
+        node: NodeId::from_stored("a-1"),
+        lost: CancellationToken::new(),
+        calls: Arc::new(Calls::new(Duration::MAX)),
+    })
 }
 
 fn row(seq: i64, key: &str) -> Row {
@@ -24,15 +42,19 @@ fn key(key: &str) -> OrderKey {
     OrderKey { handler: None, key: key.into() }
 }
 
+fn push(lanes: &KeyLanes, rows: impl IntoIterator<Item = (Row, Past)>, source: Source) -> Vec<i64> {
+    lanes.push(rows.into_iter().map(|(row, past)| (Arc::new(row), past)), source).0
+}
+
 /// Reads rows as one fetch, and returns those that were refused.
 fn read(lanes: &KeyLanes, rows: &[(i64, &str)]) -> Vec<i64> {
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-    lanes.push(rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean)), source)
+    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    push(lanes, rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean)), source)
 }
 
 /// All that can run now.
 fn running(lanes: &KeyLanes) -> Vec<i64> {
-    lanes.pop_more(usize::MAX, |_| true).iter().map(|item| item.row.seq).collect()
+    lanes.pop_more(Class::FIRST, usize::MAX, |_| true).iter().map(|item| item.row.seq).collect()
 }
 
 fn dead() -> Change {
@@ -63,9 +85,9 @@ fn behind_one_that_fails_nothing_is_taken_until_the_table_knows() {
     assert_eq!(lanes.ended(1, Some(&dead())).dropped, [2, 3]);
     assert_eq!(lanes.depth(), 0);
     assert_eq!(read(&lanes, &[(2, "a")]), [2], "not recorded yet");
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
+    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
     assert_eq!(lanes.recorded([(1, true)]), None);
-    assert_eq!(lanes.push([(row(2, "a"), Past::Clean)], under_way), [2], "read before it was recorded");
+    assert_eq!(push(&lanes, [(row(2, "a"), Past::Clean)], under_way), [2], "read before it was recorded");
     assert!(read(&lanes, &[(2, "a")]).is_empty(), "read after: the table would have kept it back");
 }
 
@@ -82,7 +104,7 @@ fn behind_a_row_that_is_no_event_nothing_is_taken_until_the_table_knows() {
     lanes.ended(2, Some(&Change::Done));
     lanes.recorded([1, 2, 3].map(|seq| (seq, true)));
     assert!(read(&lanes, &[(4, "a")]).is_empty(), "the table would have kept it back");
-    assert!(KeyLanes::new(CAPACITY, 2, FailingKey::Continue).failed(&key, 3, &dead()).is_empty());
+    assert!(key_lanes(CAPACITY, 2, FailingKey::Continue).failed(&key, 3, &dead()).is_empty());
 }
 
 #[test]
@@ -91,9 +113,10 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
     let begin = || lanes.begin_fetch();
     let first = begin();
     assert!(first.heads, "nothing is known");
-    lanes.push(
+    push(
+        &lanes,
         [(row(1, "a"), Past::Clean), (row(2, "b"), Past::Clean)],
-        Source { fetch: first.number, floor: 0, refill: false },
+        Source { fetch: first.number, floor: 0, refill: false, class: None },
     );
     lanes.saw_heads(first.number, false);
     assert!(!begin().heads);
@@ -125,8 +148,8 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
 fn one_that_was_waited_for_makes_the_table_be_read_when_it_is_done() {
     let lanes = lanes(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-    lanes.push([(retried, Past::Clean)], source);
+    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    push(&lanes, [(retried, Past::Clean)], source);
     assert_eq!(running(&lanes), [1]);
     lanes.ended(1, Some(&Change::Done));
     assert_eq!(lanes.recorded([(7, true), (1, true)]), Some(1));
@@ -143,14 +166,14 @@ fn a_failure_that_is_not_recorded_makes_the_table_be_read_from_there() {
     assert_eq!(lanes.recorded([(1, false)]), Some(1));
     let begun = lanes.begin_fetch();
     assert_eq!(begun.freed, Some(1));
-    let source = Source { fetch: begun.number, floor: 0, refill: false };
-    assert!(lanes.push([(row(2, "a"), Past::Clean)], source).is_empty());
+    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None };
+    assert!(push(&lanes, [(row(2, "a"), Past::Clean)], source).is_empty());
 }
 
 /// However small the memory is, one key takes no more than its share.
 #[test]
 fn a_small_memory_is_shared_as_well() {
-    let lanes = KeyLanes::new(20, 8, FailingKey::Wait);
+    let lanes = key_lanes(20, 8, FailingKey::Wait);
     lanes.assign(Partitions::ALL, Partitions::NONE);
     let refused = read(&lanes, &[(1, "slow"), (2, "slow"), (3, "slow"), (4, "other")]);
     assert_eq!(refused, [2, 3]);
@@ -195,7 +218,7 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
     assert_eq!((&*refill.keys, refill.floor, refill.wanted), (&[key("hot")][..], 0, 8));
     let fetch = lanes.begin_fetch().number;
     let rows = (17..=24).map(|seq| (row(seq, "hot"), Past::Clean));
-    assert!(lanes.push(rows, Source { fetch, floor: 0, refill: true }).is_empty());
+    assert!(push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None }).is_empty());
     lanes.refilled(&refill.keys, fetch, 24, i64::MAX);
     assert_eq!(lanes.behind().len(), 1, "there may be more");
     lanes.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
@@ -231,7 +254,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
     // Two fast keys use up two events each, two slow ones one. Half of the room is shared by those that are fast enough.
     let table = [(1000 * LASTS, 6), (LASTS / 2, 4 + 4 + 1 + 1), (LASTS / 1000, 4 * ((200 - 2) / 4))];
     for (elapsed, wanted) in table {
-        let lanes = KeyLanes::new(400, 100, FailingKey::Wait);
+        let lanes = key_lanes(400, 100, FailingKey::Wait);
         lanes.assign(Partitions::ALL, Partitions::NONE);
         let keys = ["a", "b", "c", "d"];
         behind(&lanes, &keys, 2);
@@ -240,7 +263,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
         assert_eq!((refill.keys.len(), refill.wanted), (4, 8), "slow ones get their share");
         let fetch = lanes.begin_fetch().number;
         let rows = (100..108).zip(keys.iter().cycle()).map(|(seq, key)| (row(seq, key), Past::Clean));
-        assert_eq!(lanes.push(rows, Source { fetch, floor: 0, refill: true }), [0; 0]);
+        assert_eq!(push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None }), [0; 0]);
         for _ in 0..2 {
             for seq in running(&lanes) {
                 if seq % 4 < 2 {
@@ -257,7 +280,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
 
 #[test]
 fn a_refill_names_no_more_keys_than_it_has_rows_for() {
-    let lanes = KeyLanes::new(400, 100, FailingKey::Wait);
+    let lanes = key_lanes(400, 100, FailingKey::Wait);
     lanes.assign(Partitions::ALL, Partitions::NONE);
     behind(&lanes, &["a", "b", "c", "d", "e"], 2);
     let refill = lanes.refill(5, Instant::now() + 1000 * LASTS).expect("all are hungry");
@@ -281,7 +304,7 @@ fn a_refill_reads_one_run_of_partitions() {
 
 #[test]
 fn a_key_is_read_from_where_it_is_known_and_complete() {
-    let lanes = KeyLanes::new(400, 100, FailingKey::Wait);
+    let lanes = key_lanes(400, 100, FailingKey::Wait);
     lanes.assign(Partitions::ALL, Partitions::NONE);
     behind(&lanes, &["a", "b"], 2);
     let refill = || lanes.refill(1000, Instant::now() + 1000 * LASTS).expect("both are hungry");
@@ -289,7 +312,7 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
         let refill = refill();
         let fetch = lanes.begin_fetch().number;
         let rows = rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean));
-        let refused = lanes.push(rows, Source { fetch, floor: refill.floor, refill: true });
+        let refused = push(&lanes, rows, Source { fetch, floor: refill.floor, refill: true, class: None });
         lanes.refilled(&refill.keys, fetch, seen, complete);
         use_up(&lanes);
         refused
@@ -315,13 +338,13 @@ fn nothing_of_a_key_is_taken_above_what_was_refused() {
     behind(&lanes, &["a"], 16);
     let refill = lanes.refill(4, Instant::now()).expect("it is hungry");
     let fetch = lanes.begin_fetch().number;
-    let source = Source { fetch, floor: 0, refill: true };
+    let source = Source { fetch, floor: 0, refill: true, class: None };
     let rows = (100..=200).map(|seq| (row(seq, "a"), Past::Clean));
-    let refused = lanes.push(rows, source);
+    let refused = push(&lanes, rows, source);
     let first = *refused.first().expect("a key does not get all");
     assert_eq!(refused, (first..=200).collect::<Vec<_>>());
     use_up(&lanes);
-    assert_eq!(lanes.push([(row(201, "a"), Past::Clean)], source), [201]);
+    assert_eq!(push(&lanes, [(row(201, "a"), Past::Clean)], source), [201]);
     lanes.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
     assert_eq!(lanes.refill(4, Instant::now()).map(|refill| refill.floor), Some(first - 1));
 }
@@ -335,7 +358,10 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
     let mut fewer = Partitions::ALL;
     fewer.remove(row(1, "a").partition.map_or(0, |of_a| of_a.wrapping_add(1)));
     lanes.assign(fewer, Partitions::NONE);
-    assert_eq!(lanes.push([(row(100, "a"), Past::Clean)], Source { fetch, floor: 0, refill: true }), [100]);
+    assert_eq!(
+        push(&lanes, [(row(100, "a"), Past::Clean)], Source { fetch, floor: 0, refill: true, class: None }),
+        [100]
+    );
     lanes.refilled(&refill.keys, fetch, 100, 100);
     assert_eq!(lanes.refill(4, Instant::now()).map(|refill| refill.floor), Some(0));
 }
@@ -345,8 +371,8 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
 fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
     let lanes = lanes(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-    lanes.push([(retried, Past::Clean)], source);
+    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    push(&lanes, [(retried, Past::Clean)], source);
     read(&lanes, &(2..=40).map(|seq| (seq, "a")).collect::<Vec<_>>());
     for seq in 1..=16 {
         assert_eq!(running(&lanes), [seq]);
@@ -359,12 +385,12 @@ fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
 
 #[test]
 fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
-    let lanes = KeyLanes::new(2 * MOST_BEHIND, MOST_BEHIND, FailingKey::Wait);
+    let lanes = key_lanes(2 * MOST_BEHIND, MOST_BEHIND, FailingKey::Wait);
     lanes.assign(Partitions::ALL, Partitions::NONE);
     let keys: Vec<String> = (0..MOST_BEHIND).map(|number| number.to_string()).collect();
     let of_each = |seq: i64| keys.iter().map(move |key| (row(seq, key), Past::Clean));
-    let source = || Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
-    lanes.push(of_each(1).chain(of_each(2)), source());
+    let source = || Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    push(&lanes, of_each(1).chain(of_each(2)), source());
     assert_eq!(lanes.behind().len(), MOST_BEHIND);
     assert_eq!(lanes.room(), None);
     use_up(&lanes);
@@ -381,24 +407,50 @@ fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
     let of_a = row(1, "a").partition.expect("stamped");
     let mut rest = Partitions::ALL;
     rest.remove(of_a);
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
+    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
     assert_eq!(lanes.assign(rest, Partitions::NONE), [2]);
     assert_eq!(lanes.assign(Partitions::ALL, Partitions::NONE), [0; 0]);
-    assert_eq!(lanes.push([(row(3, "a"), Past::Clean)], under_way), [3], "what was read before it was given away");
+    assert_eq!(push(&lanes, [(row(3, "a"), Past::Clean)], under_way), [3], "what was read before it was given away");
     assert!(read(&lanes, &[(2, "a")]).is_empty());
     assert!(running(&lanes).is_empty(), "row 1 still runs");
-    lanes.revoke(Partitions::from(of_a..=of_a));
-    assert!(lanes.ended(1, Some(&Change::Done)).revoked);
+    assert!(!lanes.ended(1, Some(&Change::Done)).left);
     assert_eq!(running(&lanes), [2]);
 }
 
 #[test]
+fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not() {
+    let lanes = lanes(FailingKey::Wait);
+    let [of_a, of_b] = ["a", "b"].map(|key| row(1, key).partition.expect("stamped"));
+    let surplus: Partitions = [of_a, of_b].into_iter().collect();
+    read(&lanes, &[(1, "a"), (2, "b"), (3, "c")]);
+    let items = lanes.pop_more(Class::FIRST, 3, |_| true);
+    let told = |item: &Item| item.deliverer.as_ref().expect("of its partition").lost.is_cancelled();
+    assert!(!items.iter().any(told));
+    lanes.assign(Partitions::ALL.difference(surplus), Partitions::NONE);
+    assert_eq!(lanes.tell(surplus), 2);
+    assert_eq!(items.iter().map(told).collect::<Vec<_>>(), [true, true, false], "nobody else is");
+    assert!(!lanes.ended(1, Some(&Change::Done)).left, "it was in time");
+
+    // The partitions stay after all, and the second handler fails for having been told.
+    lanes.assign(Partitions::ALL, Partitions::NONE);
+    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    assert!(lanes.ended(2, Some(&dead())).left);
+    assert_eq!(push(&lanes, [(row(4, "b"), Past::Clean)], under_way), [4], "it would overtake what was left");
+    lanes.recorded([(2, false)]);
+    assert_eq!(lanes.begin_fetch().freed, Some(2), "from where the table is read again");
+    read(&lanes, &[(2, "b"), (4, "b")]);
+    let again = lanes.pop_more(Class::FIRST, 3, |_| true);
+    assert_eq!(again.iter().map(|item| (item.row.seq, told(item))).collect::<Vec<_>>(), [(2, false)]);
+    assert!(!lanes.ended(3, Some(&dead())).left, "a failure of one that was not told is one");
+}
+
+#[test]
 fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
-    let lanes = KeyLanes::new(CAPACITY, 2, FailingKey::Wait);
+    let lanes = key_lanes(CAPACITY, 2, FailingKey::Wait);
     let of_a = row(1, "a").partition.expect("stamped");
     lanes.assign(Partitions::ALL, Partitions::from(of_a..=of_a));
     read(&lanes, &[(1, "a"), (2, "b")]);
-    let items = lanes.pop_more(2, |_| true);
+    let items = lanes.pop_more(Class::FIRST, 2, |_| true);
     assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [Past::Suspect, Past::Clean]);
 }
 
@@ -406,7 +458,7 @@ fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
 fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
     let lanes = lanes(FailingKey::Wait);
     read(&lanes, &[(1, "a"), (2, "b"), (3, "a"), (4, "c"), (5, "d")]);
-    let odd = lanes.pop_more(usize::MAX, |item| item.row.seq % 2 == 1);
+    let odd = lanes.pop_more(Class::FIRST, usize::MAX, |item| item.row.seq % 2 == 1);
     assert_eq!(odd.iter().map(|item| item.row.seq).collect::<Vec<_>>(), [1, 5], "3 waits for 1");
     assert_eq!(running(&lanes), [2, 4]);
     lanes.ended(1, Some(&Change::Done));
@@ -418,14 +470,16 @@ fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
     let lanes = lanes(FailingKey::Wait);
     read(&lanes, &[(1, "a"), (2, "a"), (3, "b")]);
     assert_eq!(running(&lanes), [1, 3]);
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false };
+    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
     assert_eq!(lanes.left(1).dropped, [2]);
     assert_eq!((lanes.depth(), running(&lanes)), (0, vec![]));
-    assert_eq!(lanes.push([(row(4, "a"), Past::Clean)], under_way), [4], "read before, it would overtake both");
+    assert_eq!(push(&lanes, [(row(4, "a"), Past::Clean)], under_way), [4], "read before, it would overtake both");
+    assert_eq!(read(&lanes, &[(4, "a")]), [4], "the registry holds both still, so that this fetch has left them out");
+    lanes.recorded([(1, false)]);
     let begun = lanes.begin_fetch();
     assert_eq!(begun.freed, Some(1), "from there the table is read again");
-    let source = Source { fetch: begun.number, floor: 0, refill: false };
-    assert!(lanes.push([1, 2, 4].map(|seq| (row(seq, "a"), Past::Clean)), source).is_empty());
+    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None };
+    assert!(push(&lanes, [1, 2, 4].map(|seq| (row(seq, "a"), Past::Clean)), source).is_empty());
     assert_eq!(running(&lanes), [1]);
 }
 
@@ -437,7 +491,7 @@ fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
     assert_eq!(lanes.failed(&key("a"), 3, &dead()), [4], "a row that is no event");
     assert_eq!(lanes.left(1).dropped, [2]);
     assert_eq!(read(&lanes, &[(4, "a")]), [4], "a fetch of now may not know that 3 is DEAD");
-    lanes.recorded([(3, true)]);
+    lanes.recorded([(3, true), (1, false)]);
     assert!(read(&lanes, &[(4, "a")]).is_empty());
 }
 

@@ -1,12 +1,15 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use crate::hash::guarded::HashMap;
 
 use super::row::Stored;
+use crate::plants;
 use crate::settle::Status;
 use crate::store::{Heads, OrderKey};
 
 /// The index of heads: rows of a key that failed, behind which its later ones may have to wait. A row that is delivered
 /// at its first attempt never enters it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct HeadIndex {
     retry: HashMap<OrderKey, BTreeSet<i64>>,
     dead: HashMap<OrderKey, BTreeSet<i64>>,
@@ -42,6 +45,7 @@ impl HeadIndex {
         };
         match heads {
             Heads::None => false,
+            _ if plants::is("fetch_ignores_heads") => false,
             Heads::Retry => before(&self.retry),
             Heads::RetryAndDead => before(&self.retry) || before(&self.dead),
         }

@@ -1,6 +1,6 @@
 use super::nodes::Member;
 use super::row::Stored;
-use super::tables::Tables;
+use super::tables::{State, Tables};
 use crate::clock::Timestamp;
 use crate::error::BoxError;
 use crate::event::{Envelope, EnvelopeBuilder, EventId};
@@ -42,6 +42,21 @@ pub struct MemoryRow {
     pub locked_by: Option<String>,
 }
 
+/// A committed row, in its place.
+#[cfg(simulated)]
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the fields are those of MemoryRow")]
+pub struct RowView<'a> {
+    pub seq: i64,
+    pub event: &'a Envelope,
+    pub handler: Option<&'a str>,
+    pub status: Status,
+    pub partition: Option<u8>,
+    pub attempts: u32,
+    pub available_at: Option<Timestamp>,
+    pub locked_by: Option<&'a str>,
+}
+
 /// A registered node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryNode {
@@ -55,9 +70,44 @@ pub struct MemoryNode {
     pub partitions: Partitions,
 }
 
+/// A state of the tables, to go back to.
+#[derive(Debug, Clone)]
+pub struct Snapshot(State);
+
 impl<'a> Inspector<'a> {
     pub(super) fn new(tables: &'a Tables) -> Self {
         Self { tables }
+    }
+
+    /// The tables as they are now, for [`restore`](Self::restore) and [`fail_over_to`](Self::fail_over_to).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.tables.lock().clone())
+    }
+
+    /// Goes back to an earlier state, as a database does that is restored from a backup under the nodes that run: what was
+    /// written since is lost, its numbers are given again, and nothing tells of it.
+    pub fn restore(&self, earlier: &Snapshot) {
+        self.tables.go_back(&earlier.0, false);
+    }
+
+    /// Goes back to when there were no rows: they are lost, and their numbers are given again. The leases of the nodes end at
+    /// that time.
+    pub fn lose_rows(&self, leases_end: Timestamp) {
+        let mut earlier = self.tables.lock().clone();
+        earlier.lose_rows(leases_end);
+        self.tables.go_back(&earlier, false);
+    }
+
+    /// The same as a failover to a replica that lags: connections reach another server.
+    pub fn fail_over_to(&self, earlier: &Snapshot) {
+        self.tables.go_back(&earlier.0, true);
+    }
+
+    /// Loses all rows, as a server does that crashes before its last commits are on the disk: their numbers are given again, the same
+    /// server comes back, and all that is seen of it is that the connections are lost. The leases stay as they are.
+    pub fn crash(&self) {
+        self.tables.crash();
     }
 
     /// All committed rows, ascending by `seq`.
@@ -82,6 +132,23 @@ impl<'a> Inspector<'a> {
     #[must_use]
     pub fn rows_of(&self, event_id: &EventId) -> Vec<MemoryRow> {
         self.tables.lock().rows_of(event_id).map(|(seq, row)| MemoryRow::new(seq, row)).collect()
+    }
+
+    /// Shows every committed row, ascending by `seq`, without copying any.
+    #[cfg(simulated)]
+    pub fn visit(&self, mut visit: impl FnMut(RowView<'_>)) {
+        for (seq, row) in self.tables.lock().rows() {
+            visit(RowView {
+                seq: *seq,
+                event: row.event.envelope(),
+                handler: row.handler.as_deref(),
+                status: row.status,
+                partition: row.partition,
+                attempts: row.attempts,
+                available_at: row.available_at,
+                locked_by: row.locked_by.as_deref(),
+            });
+        }
     }
 
     /// All registered nodes, expired ones included until they are cleared away.
@@ -148,10 +215,10 @@ impl<'a> Inspector<'a> {
 
     /// Registers a node of any mode, a later release's included, whose lease ends at `expires_at`.
     pub fn register(&self, node: &NodeId, mode: &str, expires_at: Timestamp) {
-        self.tables
-            .lock()
-            .nodes
-            .put(node.clone(), Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at });
+        self.tables.lock().nodes.put(
+            node.clone(),
+            Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at, lease: None },
+        );
     }
 
     /// Ends the lease of `node` now, as if it had not renewed for long; false if it is not registered.

@@ -28,7 +28,9 @@ mod tables;
 mod transaction;
 mod upkeep;
 
-pub use inspect::{Inspector, MemoryNode, MemoryRow};
+#[cfg(simulated)]
+pub use inspect::RowView;
+pub use inspect::{Inspector, MemoryNode, MemoryRow, Snapshot};
 pub use transaction::{Memory, MemoryError, MemoryTransaction};
 
 use std::sync::Arc;
@@ -37,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 use tables::Tables;
 
 use crate::clock::{Clock, SystemClock};
-use crate::store::StoreInfo;
+use crate::store::{LeaseClock, StoreInfo};
 use crate::write::Dialect;
 
 /// An outbox table in this process's memory. A clone is the same handle; [`reopen`](Self::reopen) gives another one.
@@ -49,6 +51,8 @@ pub struct MemoryStore {
     info: Arc<StoreInfo>,
     /// Belongs to the handle and not to the tables: a node that shuts down closes its own connections only.
     closed: Arc<AtomicBool>,
+    /// Belongs to the handle too: each process judges leases by its own clock.
+    lease_clock: Arc<LeaseClock>,
 }
 
 impl MemoryStore {
@@ -83,7 +87,7 @@ impl MemoryStore {
 
     fn on(tables: Arc<Tables>) -> Self {
         let info = StoreInfo::new(Dialect::MEMORY, "this process", "outbox_event");
-        Self { tables, info: Arc::new(info), closed: Arc::new(AtomicBool::new(false)) }
+        Self { tables, info: Arc::new(info), closed: Arc::default(), lease_clock: Arc::default() }
     }
 }
 

@@ -1,16 +1,21 @@
+use crate::store::{Judged, LeaseClock, NodeStatus, operation, refusal};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::owners::Owners;
 use crate::clock::Timestamp;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::ownership::{Acquired, Holding, Mode, NodeId, Partitions, Renewal, Share, spread};
+use crate::event::PARTITIONS;
+use crate::ownership::{Acquired, Epochs, Holding, LeaseMark, Mode, NodeId, Partitions, Renewal, Share, spread};
+use crate::plants;
 
 /// The node table, and what each node owns of the partitions.
 ///
 /// What an expired node owns stays its own until another call clears it away: until then nobody else can have delivered
-/// a row, so its verdicts still stand.
-#[derive(Debug, Default)]
+/// a row, so its verdicts still stand, and it may renew.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
     members: BTreeMap<NodeId, Member>,
     owners: Owners,
@@ -22,6 +27,13 @@ pub(super) struct Member {
     pub(super) mode: String,
     pub(super) started_at: Timestamp,
     pub(super) expires_at: Timestamp,
+    pub(super) lease: Option<Duration>,
+}
+
+impl Member {
+    pub(super) fn mark(&self) -> LeaseMark {
+        LeaseMark(self.expires_at.as_micros())
+    }
 }
 
 impl Nodes {
@@ -37,6 +49,10 @@ impl Nodes {
         self.members.get_mut(node)
     }
 
+    pub(super) fn end_all(&mut self, expires_at: Timestamp) {
+        self.members.values_mut().for_each(|member| member.expires_at = expires_at);
+    }
+
     pub(super) fn put(&mut self, node: NodeId, member: Member) {
         self.members.insert(node, member);
     }
@@ -47,31 +63,66 @@ impl Nodes {
         mode: Mode,
         lease: Duration,
         now: Timestamp,
+        clock: &LeaseClock,
     ) -> Result<(), StoreError> {
-        for (other, member) in self.members.iter().filter(|(_, member)| member.expires_at > now) {
-            // A mode this release does not know may mean anything, so it is not safe beside it.
-            if !member.mode.parse().is_ok_and(|theirs| mode.coexists_with(theirs)) {
-                let message = format!(
-                    "node {other} runs in mode {}, which cannot run beside {mode} on the same table; stop it, or start this node in its mode",
-                    member.mode
-                );
-                return Err(StoreError::new(StoreErrorKind::IncompatibleMode, "join the nodes of the table", message));
-            }
+        // A mode this release does not know may mean anything, so it is not safe beside it.
+        let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|theirs| mode.coexists_with(theirs));
+        let judged = clock.judge(self.statuses(now), now, Instant::now());
+        if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
+            let message = refusal::other_mode(other.node.as_str(), &other.mode, mode);
+            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, message));
         }
-        self.put(node.clone(), Member { mode: mode.name().to_owned(), started_at: now, expires_at: now.plus(lease) });
+        // As long as it is a member, a node may renew.
+        let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+        self.clear(&ended);
+        let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
+        self.put(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
         Ok(())
     }
 
-    /// Clears away every node whose lease has ended, which frees what it owned; says how many there were.
-    pub(super) fn clear_expired(&mut self, now: Timestamp) -> usize {
-        let before = self.members.len();
-        self.members.retain(|_, member| member.expires_at > now);
-        self.owners.clear(|owner| self.members.contains_key(owner));
-        before - self.members.len()
+    /// The nodes in the order in which they joined.
+    pub(super) fn statuses(&self, now: Timestamp) -> Vec<NodeStatus> {
+        let status = |(node, member): (&NodeId, &Member)| NodeStatus {
+            node: node.clone(),
+            mode: member.mode.clone(),
+            started_at: member.started_at,
+            lease_left: (member.expires_at > now).then(|| member.expires_at.since(now)),
+            expires_at: member.expires_at,
+            lease: member.lease,
+            partitions: self.owners.of(node).len().try_into().unwrap_or(PARTITIONS),
+        };
+        let mut nodes: Vec<NodeStatus> = self.members.iter().map(status).collect();
+        nodes.sort_by_key(|node| node.started_at);
+        nodes
     }
 
-    pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp) -> Acquired {
-        self.clear_expired(now);
+    /// Clears away every node whose lease has ended, which frees what it owned.
+    pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> Judged {
+        let judged = clock.judge(self.statuses(now), now, Instant::now());
+        if plants::is("clear_away_before_the_lease_ends") {
+            self.members.retain(|_, member| member.expires_at > now.plus(Duration::from_millis(200)));
+        }
+        self.clear(&judged.ended);
+        judged
+    }
+
+    fn clear(&mut self, nodes: &[NodeStatus]) {
+        for status in nodes {
+            self.members.remove(&status.node);
+        }
+        self.owners.clear(|owner| self.members.contains_key(owner));
+    }
+
+    /// Clears away a node that has not renewed since its lease was seen to end then; says whether it did.
+    pub(super) fn evict(&mut self, node: &NodeId, expires_at: Timestamp) -> bool {
+        let before = self.members.len();
+        self.members.retain(|id, member| id != node || member.expires_at != expires_at);
+        self.owners.clear(|owner| self.members.contains_key(owner));
+        self.members.len() < before
+    }
+
+    pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp, clock: &LeaseClock) -> Acquired {
+        self.clear_ended(now, clock);
         if !self.members.contains_key(node) {
             return Acquired::Lost;
         }
@@ -79,12 +130,12 @@ impl Nodes {
             let expires_in = self.members.get(owner).map(|member| member.expires_at.since(now));
             return Acquired::Standby { owner: owner.clone(), expires_in: expires_in.unwrap_or_default() };
         }
-        let unclean = !self.owners.take(node, Partitions::ALL).unclean.is_empty();
+        let unclean = !self.owners.take_all(node).unclean.is_empty();
         Acquired::Owner { epoch: self.owners.epoch(), unclean }
     }
 
-    pub(super) fn share(&mut self, node: &NodeId, give: Partitions, now: Timestamp) -> Share {
-        self.clear_expired(now);
+    pub(super) fn share(&mut self, node: &NodeId, give: &Epochs, now: Timestamp, clock: &LeaseClock) -> Share {
+        let judged = self.clear_ended(now, clock);
         if !self.members.contains_key(node) {
             return Share::Lost;
         }
@@ -93,17 +144,18 @@ impl Nodes {
         let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
         Share::Member(Holding {
             owned: self.owners.of(node),
+            epochs: self.owners.epochs_of(node),
             gained: taken.gained,
             unclean: taken.unclean,
             target,
-            next_expiry: self.next_expiry(node, now),
+            next_expiry: self.next_expiry(node, now, &judged),
         })
     }
 
     /// How long until the next lease of a node other than `node` ends.
-    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp) -> Option<Duration> {
-        let others = self.members.iter().filter(|(id, _)| *id != node);
-        others.map(|(_, member)| member.expires_at.since(now)).min()
+    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &Judged) -> Option<Duration> {
+        let others = self.members.iter().filter(|(id, member)| *id != node && member.expires_at > now);
+        others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
     }
 
     /// The nodes that share the partitions out among each other.
@@ -115,18 +167,20 @@ impl Nodes {
         nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
-    pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, now: Timestamp) -> Renewal {
+    pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, last: Option<LeaseMark>, now: Timestamp) -> Renewal {
         match self.members.get_mut(node) {
-            Some(member) if member.expires_at > now => {
+            Some(member) if last.is_some_and(|last| member.mark() < last) => Renewal::WentBack,
+            Some(member) => {
                 member.expires_at = now.plus(lease);
-                Renewal::Renewed
+                member.lease = Some(lease);
+                Renewal::Renewed { mark: member.mark() }
             }
-            _ => Renewal::Lost,
+            None => Renewal::Lost,
         }
     }
 
     pub(super) fn leave(&mut self, node: &NodeId) {
         self.members.remove(node);
-        self.owners.give(node, Partitions::ALL);
+        self.owners.give(node, &self.owners.epochs_of(node));
     }
 }

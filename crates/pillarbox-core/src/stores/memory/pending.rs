@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use foldhash::HashSet;
+use crate::hash::HashSet;
 
 use crate::clock::Timestamp;
 use crate::store::Fetch;
 
 /// The indexes of pending rows: a fetch reads their heads, whatever the size of the table.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     /// Rows without a due time.
     ready: BTreeSet<i64>,
@@ -15,9 +15,10 @@ pub(super) struct Pending {
     due: BTreeSet<(Timestamp, i64)>,
 }
 
-/// The rows a fetch returns, in its order, and how long until the next one.
+/// The rows a fetch returns unless their payloads are too large, in its order, and how long until the next one.
 pub(super) struct Found {
-    pub(super) seqs: Vec<i64>,
+    pub(super) ready: Vec<i64>,
+    pub(super) due: Vec<i64>,
     pub(super) next_due: Option<Duration>,
 }
 
@@ -41,20 +42,19 @@ impl Pending {
         let exclude: HashSet<i64> = fetch.exclude.iter().copied().collect();
         let wanted = |seq: &i64| !exclude.contains(seq) && free(*seq);
         let above = fetch.above.saturating_add(1);
-        let mut seqs: Vec<i64> = self.ready.range(above..).copied().filter(wanted).take(fetch.limit).collect();
+        let mut ready: Vec<i64> = self.ready.range(above..).copied().filter(wanted).take(fetch.limit).collect();
         let passed = self.due.range(..=(now, i64::MAX)).map(|(_, seq)| *seq);
         let mut due: Vec<i64> = passed.filter(wanted).take(fetch.limit).collect();
 
         // When both abound, rows with a due time get a third and the others the rest.
-        due.truncate(fetch.limit.div_ceil(3).max(fetch.limit.saturating_sub(seqs.len())));
-        seqs.truncate(fetch.limit.saturating_sub(due.len()));
-        seqs.append(&mut due);
+        due.truncate(fetch.limit.div_ceil(3).max(fetch.limit.saturating_sub(ready.len())));
+        ready.truncate(fetch.limit.saturating_sub(due.len()));
 
-        let later = if seqs.len() < fetch.limit {
+        let later = if ready.len() + due.len() < fetch.limit {
             self.due.range((now, i64::MAX)..).find(|(_, seq)| wanted(seq))
         } else {
             None
         };
-        Found { seqs, next_due: later.map(|(at, _)| at.since(now)) }
+        Found { ready, due, next_due: later.map(|(at, _)| at.since(now)) }
     }
 }

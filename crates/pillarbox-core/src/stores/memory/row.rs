@@ -1,6 +1,6 @@
 use crate::clock::Timestamp;
 use crate::settle::Status;
-use crate::store::{BrokenRow, FetchedRow, OrderKey, Row};
+use crate::store::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 use crate::write::NewRow;
 
 /// A row of the event table.
@@ -23,6 +23,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    /// A row that is inserted at `created_at`.
     pub(super) fn new(event: NewRow, created_at: Timestamp) -> Self {
         Self {
             broken: None,
@@ -30,7 +31,7 @@ impl Stored {
             handler: event.handler().map(Box::from),
             status: Status::New,
             attempts: 0,
-            available_at: event.available_at(),
+            available_at: event.available_at().or_else(|| event.delay().map(|delay| created_at.plus(delay))),
             created_at,
             done_at: None,
             last_error: None,
@@ -39,16 +40,33 @@ impl Stored {
         }
     }
 
+    pub(super) fn id(&self, seq: i64) -> RowId {
+        RowId { seq, event_id: self.event.envelope().id().clone(), handler: self.handler.clone() }
+    }
+
+    /// Whether it is that row, and not another one in its place.
+    pub(super) fn is(&self, row: &RowId) -> bool {
+        *self.event.envelope().id() == row.event_id && self.handler == row.handler
+    }
+
+    /// When it is due, if it has a due time. That of a NEW row is its writer's, and no delay if it is not after the creation.
+    pub(super) fn due_at(&self) -> Option<Timestamp> {
+        self.available_at.filter(|due| self.status != Status::New || *due > self.created_at)
+    }
+
     /// The row as a fetch hands it over.
     pub(super) fn read(&self, seq: i64) -> FetchedRow {
-        let (attempts, timed) = (self.attempts, self.available_at.is_some());
+        let (attempts, timed) = (self.attempts, self.due_at().is_some());
         if let Some(reason) = &self.broken {
             let (partition, key) = (self.partition, self.order_key());
-            return FetchedRow::Broken(BrokenRow { seq, attempts, timed, partition, key, reason: reason.clone() });
+            let RowId { seq, event_id, handler } = self.id(seq);
+            let reason = reason.clone();
+            return FetchedRow::Broken(BrokenRow { seq, event_id, handler, attempts, timed, partition, key, reason });
         }
-        let (status, partition, locked_by) = (self.status, self.partition, self.locked_by.clone());
-        let fresh = Row::fresh(&self.event, seq, self.created_at);
-        FetchedRow::Row(Row { attempts, timed, status, partition, handler: self.handler.clone(), locked_by, ..fresh })
+        let mut row = Row::fresh(&self.event, seq, self.created_at);
+        (row.attempts, row.timed, row.status, row.partition) = (attempts, timed, self.status, self.partition);
+        (row.handler, row.locked_by) = (self.handler.clone(), self.locked_by.clone());
+        FetchedRow::Row(row)
     }
 
     /// What it is ordered by; `None` if it has no key.

@@ -1,20 +1,22 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use foldhash::{HashMap, HashSet};
+use crate::hash::{HashMap, HashSet};
 use tokio::sync::watch;
 
 use super::MemoryError;
 use super::heads::HeadIndex;
-use super::nodes::Nodes;
+use super::nodes::{Member, Nodes};
 use super::pending::{Found, Pending};
 use super::row::Stored;
 use crate::clock::{Clock, Timestamp};
 use crate::event::EventId;
 use crate::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
+use crate::plants;
 use crate::settle::{Change, Status, Verdict};
-use crate::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, OrderKey, Scope, Writers};
+use crate::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, RowId, Scope, Writers};
 use crate::write::NewRow;
 
 /// The tables behind all handles of a store, and the database's clock.
@@ -27,11 +29,50 @@ pub(super) struct Tables {
     state: Mutex<State>,
     /// Rung to wake other handles' nodes.
     bell: watch::Sender<u64>,
+    /// How often the tables have gone back, and how often their connections have shown it.
+    returns: AtomicU64,
+    changes: AtomicU64,
+    /// How often their connections were lost.
+    losses: AtomicU64,
 }
 
 impl Tables {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default(), bell: watch::Sender::new(0) }
+        let [returns, changes, losses] = [const { AtomicU64::new(0) }; 3];
+        Self { clock, state: Mutex::default(), bell: watch::Sender::new(0), returns, changes, losses }
+    }
+
+    /// Goes back to an earlier state. Transactions that are open are lost with what came after it. Where it `shows`, the
+    /// connections see another server than before.
+    pub(super) fn go_back(&self, state: &State, shows: bool) {
+        let mut now = self.lock();
+        *now = State { open: BTreeSet::new(), ..state.clone() };
+        self.returns.fetch_add(1, Ordering::AcqRel);
+        self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
+        drop(now);
+    }
+
+    /// Loses all rows, and the connections with them. The nodes stay as they are.
+    pub(super) fn crash(&self) {
+        let mut now = self.lock();
+        let (nodes, interventions) = (now.nodes.clone(), now.interventions);
+        *now = State { nodes, interventions, ..State::default() };
+        self.returns.fetch_add(1, Ordering::AcqRel);
+        self.losses.fetch_add(1, Ordering::AcqRel);
+        drop(now);
+    }
+
+    /// How often the tables have gone back.
+    pub(super) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Acquire)
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
     }
 
     pub(super) fn bell(&self) -> &watch::Sender<u64> {
@@ -49,14 +90,14 @@ impl Tables {
 }
 
 /// An entry of the unique index: that an event has a row for a handler, or for none in particular.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Taken {
     handler: Option<Box<str>>,
     seq: i64,
 }
 
 /// What is in the tables.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub(super) nodes: Nodes,
     rows: BTreeMap<i64, Stored>,
@@ -109,7 +150,7 @@ impl State {
     /// Makes reserved rows visible.
     pub(super) fn commit(&mut self, rows: impl IntoIterator<Item = (i64, Stored)>) {
         for (seq, row) in rows {
-            self.pending.insert(seq, row.available_at);
+            self.pending.insert(seq, row.due_at());
             *count(&mut self.counts, row.status) += 1;
             self.rows.insert(seq, row);
         }
@@ -126,7 +167,8 @@ impl State {
 
     pub(super) fn writers(&self) -> Writers {
         let highest = self.rows.last_key_value().map_or(0, |(seq, _)| *seq);
-        Writers { highest, open: Some(self.open.range(..=highest).map(i64::to_string).collect()) }
+        let open = self.open.range(..=highest).map(i64::to_string).collect();
+        Writers { highest, open: Some(open), prepared: Vec::new() }
     }
 
     pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
@@ -142,7 +184,9 @@ impl State {
         let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
         let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
         let heads = asked && self.counts.retry + self.counts.dead > 0;
-        Fetched { interventions, heads, ..self.read(&found) }
+        let node = fetch.scope.as_ref().and_then(|scope| scope.node.as_ref());
+        let lease = node.and_then(|node| self.nodes.members().get(node)).map(Member::mark);
+        Fetched { interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
     }
 
     /// Whether its type is not to be left out.
@@ -175,12 +219,13 @@ impl State {
         let free = |seq| {
             self.rows.get(&seq).is_some_and(|row: &Stored| match row.locked_by.as_deref() {
                 None | Some(DIED | CRASHED) => true,
+                Some(_) if plants::is("claim_takes_what_others_hold") => true,
                 Some(holder) => is_held_by(holder, node),
             })
         };
         let fetched = {
             let found = self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && free(seq));
-            self.read(&found)
+            self.read(&found, fetch.max_bytes)
         };
         for row in &fetched.rows {
             if let Some(stored) = self.rows.get_mut(&row.seq()) {
@@ -191,24 +236,41 @@ impl State {
         fetched
     }
 
-    fn read(&self, found: &Found) -> Fetched {
-        let rows = found.seqs.iter().filter_map(|seq| self.rows.get(seq).map(|row| row.read(*seq)));
-        Fetched { rows: rows.collect(), next_due: found.next_due, ..Fetched::default() }
+    /// Reads rows of each of the two kinds up to the one that reaches `max_bytes`.
+    fn read(&self, found: &Found, max_bytes: usize) -> Fetched {
+        let mut rows = Vec::with_capacity(found.ready.len() + found.due.len());
+        let mut cut = false;
+        for kind in [&found.ready, &found.due] {
+            let mut bytes = 0;
+            for (seq, row) in kind.iter().filter_map(|seq| Some((*seq, self.rows.get(seq)?))) {
+                rows.push(row.read(seq));
+                bytes += row.event.envelope().payload().as_bytes().len();
+                if bytes >= max_bytes {
+                    cut = true;
+                    break;
+                }
+            }
+        }
+        Fetched { rows, cut, next_due: found.next_due.filter(|_| !cut), ..Fetched::default() }
     }
 
     /// Records the verdicts that apply and returns the others.
     pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let refused =
-            verdicts.iter().filter(|verdict| !(self.is_mine(node, fence, verdict.seq) && self.record(verdict, now)));
-        refused.map(|verdict| verdict.seq).collect()
+        let owned = self.nodes.owners().of(node);
+        let refused = verdicts.iter().filter(|verdict| {
+            let mine = self.is_mine(node, owned, fence, verdict.row.seq) || plants::is("settle_without_fence");
+            !(mine && self.record(verdict, now))
+        });
+        refused.map(|verdict| verdict.row.seq).collect()
     }
 
-    fn is_mine(&self, node: &NodeId, fence: Fence, seq: i64) -> bool {
+    /// Whether a row is that of `node`, which owns the partitions `owned`.
+    fn is_mine(&self, node: &NodeId, owned: Partitions, fence: Fence, seq: i64) -> bool {
         match fence {
-            Fence::Table => self.nodes.owners().of(node) == Partitions::ALL,
+            Fence::Table => owned == Partitions::ALL,
             Fence::Partition => {
                 let partition = self.rows.get(&seq).and_then(|row| row.partition);
-                partition.is_some_and(|partition| self.nodes.owners().of(node).contains(partition))
+                partition.is_some_and(|partition| owned.contains(partition))
             }
             Fence::Row => {
                 let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
@@ -218,12 +280,10 @@ impl State {
     }
 
     pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
-        let mine = self.is_mine(node, fence, attempt.seq);
-        let Some(row) = self
-            .rows
-            .get_mut(&attempt.seq)
-            .filter(|row| mine && row.status.is_pending() && row.attempts == attempt.expected_attempts)
-        else {
+        let mine = self.is_mine(node, self.nodes.owners().of(node), fence, attempt.row.seq);
+        let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
+            mine && row.is(&attempt.row) && row.status.is_pending() && row.attempts == attempt.expected_attempts
+        }) else {
             return false;
         };
         row.locked_by = Some(begun_by(node).into());
@@ -235,19 +295,19 @@ impl State {
     }
 
     /// Frees rows that `node` holds.
-    pub(super) fn release_held(&mut self, node: &NodeId, seqs: &[i64]) {
-        for seq in seqs {
-            if let Some(row) = self.rows.get_mut(seq).filter(|row| row.status.is_pending()) {
+    pub(super) fn release_held(&mut self, node: &NodeId, rows: &[RowId]) {
+        for id in rows {
+            if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id) && row.status.is_pending()) {
                 row.locked_by.take_if(|holder| is_held_by(holder, node));
             }
         }
     }
 
-    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp) -> Reclaimed {
-        let cleared = self.nodes.clear_expired(now);
+    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
+        let judged = self.nodes.clear_ended(now, clock);
         let members = self.nodes.members();
         let mut freed = 0;
-        if thorough || cleared > 0 {
+        if thorough || !judged.ended.is_empty() {
             for row in self.rows.values_mut().filter(|row| row.status.is_pending()) {
                 let Some(holder) = row.locked_by.as_deref().filter(|holder| ![DIED, CRASHED].contains(holder)) else {
                     continue;
@@ -259,27 +319,29 @@ impl State {
                 }
             }
         }
-        Reclaimed { registered: members.contains_key(node), freed, next_expiry: self.nodes.next_expiry(node, now) }
+        let next_expiry = self.nodes.next_expiry(node, now, &judged);
+        Reclaimed { registered: members.contains_key(node), freed, next_expiry }
     }
 
     fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
         let next = verdict.change.status();
-        let Some(row) = self.rows.get_mut(&verdict.seq) else { return false };
-        let applies = row.status.is_pending() && row.status.can_become(next);
+        let Some(row) = self.rows.get_mut(&verdict.row.seq) else { return false };
+        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
+        let applies = same && row.status.is_pending() && row.status.can_become(next);
         if !applies || row.attempts != verdict.expected_attempts {
             return false;
         }
         if verdict.change == Change::Remove {
-            self.remove(verdict.seq);
+            self.remove(verdict.row.seq);
             return true;
         }
-        self.pending.remove(verdict.seq, row.available_at);
+        self.pending.remove(verdict.row.seq, row.due_at());
         *count(&mut self.counts, row.status) -= 1;
         *count(&mut self.counts, next) += 1;
         if row.status != next {
-            self.heads.remove(verdict.seq, row);
+            self.heads.remove(verdict.row.seq, row);
             row.status = next;
-            self.heads.insert(verdict.seq, row);
+            self.heads.insert(verdict.row.seq, row);
         }
         if !matches!(verdict.change, Change::Hold { .. }) {
             row.locked_by = None;
@@ -290,19 +352,21 @@ impl State {
                 row.done_at = Some(now);
             }
             Change::Retry { attempts, delay, error } => {
-                row.attempts = *attempts;
+                row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
                 row.available_at = Some(now.plus(*delay));
                 if error.is_some() {
                     row.last_error.clone_from(error);
                 }
-                self.pending.insert(verdict.seq, row.available_at);
+                self.pending.insert(verdict.row.seq, row.available_at);
             }
             Change::Hold { attempts, error } => {
                 row.attempts = *attempts;
                 row.last_error = Some(error.clone());
-                self.pending.insert(verdict.seq, row.available_at);
+                // It keeps its place; if its due time meant no delay while it was NEW, it means none now.
+                row.available_at = row.available_at.filter(|due| *due > row.created_at);
+                self.pending.insert(verdict.row.seq, row.available_at);
             }
-            Change::Dead { attempts, error } => {
+            Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
                 row.attempts = *attempts;
                 row.last_error = Some(error.clone());
                 row.done_at = Some(now);
@@ -312,23 +376,31 @@ impl State {
     }
 
     /// Writes partitions into rows that have none.
-    pub(super) fn stamp(&mut self, rows: &[(i64, u8)]) {
-        for (seq, partition) in rows {
-            if let Some(row) = self.rows.get_mut(seq) {
+    pub(super) fn stamp(&mut self, rows: &[(RowId, u8)]) {
+        for (id, partition) in rows {
+            if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id)) {
                 row.partition.get_or_insert(*partition);
             }
         }
     }
 
-    /// Takes the due time from NEW rows whose time has come.
-    pub(super) fn ripen(&mut self, seqs: &[i64], now: Timestamp) {
-        for seq in seqs {
-            let ripe = |row: &&mut Stored| row.status == Status::New && row.available_at.is_some_and(|at| at <= now);
+    /// Takes the due time from pending rows whose time has come.
+    pub(super) fn ripen(&mut self, rows: &[RowId], now: Timestamp) {
+        for id in rows {
+            let seq = &id.seq;
+            let ripe = |row: &&mut Stored| {
+                row.is(id) && row.status.is_pending() && row.available_at.is_some_and(|at| at <= now)
+            };
             if let Some(row) = self.rows.get_mut(seq).filter(ripe) {
-                self.pending.remove(*seq, row.available_at.take());
+                self.pending.remove(*seq, row.due_at());
+                row.available_at = None;
                 self.pending.insert(*seq, None);
             }
         }
+    }
+
+    pub(super) fn identify(&self, seqs: &[i64]) -> Vec<RowId> {
+        seqs.iter().filter_map(|seq| self.rows.get(seq).map(|row| row.id(*seq))).collect()
     }
 
     pub(super) fn set_handler(&mut self, seq: i64, handler: &str) -> bool {
@@ -344,8 +416,10 @@ impl State {
         else {
             return false;
         };
-        self.pending.remove(seq, row.available_at);
+        self.pending.remove(seq, row.due_at());
         row.available_at = Some(now);
+        // A delay ends after the creation.
+        row.created_at = row.created_at.min(Timestamp::from_micros(now.as_micros().saturating_sub(1)));
         self.pending.insert(seq, row.available_at);
         true
     }
@@ -353,7 +427,7 @@ impl State {
     /// Deletes a row.
     pub(super) fn remove(&mut self, seq: i64) {
         let Some(row) = self.rows.remove(&seq) else { return };
-        self.pending.remove(seq, row.available_at);
+        self.pending.remove(seq, row.due_at());
         self.heads.remove(seq, &row);
         self.free(&row.event);
         *count(&mut self.counts, row.status) -= 1;
@@ -374,6 +448,13 @@ impl State {
     /// Counts that an operator has changed these rows, if any.
     pub(super) fn intervened(&mut self, seqs: &[i64]) {
         self.interventions += i64::from(!seqs.is_empty());
+    }
+
+    /// Forgets all rows and that they were ever there.
+    pub(super) fn lose_rows(&mut self, leases_end: Timestamp) {
+        let mut nodes = std::mem::take(&mut self.nodes);
+        nodes.end_all(leases_end);
+        *self = Self { nodes, interventions: self.interventions, ..Self::default() };
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -1,4 +1,6 @@
+use crate::store::{operation, refusal};
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::MemoryStore;
 use super::row::Stored;
@@ -18,21 +20,21 @@ const MOST_COUNTED: usize = 1_000;
 #[async_trait]
 impl Upkeep for MemoryStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        self.open("count events")?;
+        self.open(operation::COUNTS)?;
         Ok(self.tables.lock().counts())
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.open("count the backlog")?;
+        self.open(operation::BACKLOG)?;
         let now = self.tables.now();
         let state = self.tables.lock();
         let mut backlog = Backlog { dead: state.counts().dead, ..Backlog::default() };
         for row in state.rows().values().filter(|row| row.status.is_pending()) {
-            if row.available_at.is_some_and(|at| at > now) {
+            if row.due_at().is_some_and(|at| at > now) {
                 backlog.delayed += 1;
                 continue;
             }
-            let waiting = now.since(row.available_at.unwrap_or(row.created_at));
+            let waiting = now.since(row.due_at().unwrap_or(row.created_at));
             backlog.due += 1;
             backlog.oldest_due = backlog.oldest_due.max(Some(waiting));
         }
@@ -40,23 +42,15 @@ impl Upkeep for MemoryStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        self.open("list the nodes")?;
+        self.open(operation::NODES)?;
         let now = self.tables.now();
-        let state = self.tables.lock();
-        let status = |(node, member): (&_, &super::nodes::Member)| NodeStatus {
-            node: Clone::clone(node),
-            mode: member.mode.clone(),
-            started_at: member.started_at,
-            lease_left: (member.expires_at > now).then(|| member.expires_at.since(now)),
-            partitions: state.nodes.owners().of(node).len().try_into().unwrap_or(PARTITIONS),
-        };
-        let mut nodes: Vec<NodeStatus> = state.nodes.members().iter().map(status).collect();
-        nodes.sort_by_key(|node| node.started_at);
+        let nodes = self.tables.lock().nodes.statuses(now);
+        self.lease_clock.observe(&nodes, now, Instant::now());
         Ok(nodes)
     }
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        self.open("look at the partitions")?;
+        self.open(operation::PARTITIONS)?;
         let state = self.tables.lock();
         let mut pending_in = [0_u64; PARTITIONS as usize];
         let mut pending = 0;
@@ -71,7 +65,7 @@ impl Upkeep for MemoryStore {
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        self.open("list blocked keys")?;
+        self.open(operation::BLOCKED)?;
         let now = self.tables.now();
         let state = self.tables.lock();
         let heads = state.rows().range(above.saturating_add(1)..);
@@ -79,26 +73,32 @@ impl Upkeep for MemoryStore {
     }
 
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
-        self.open("read an event")?;
+        self.open(operation::RECORDS)?;
         let Ok(id) = EventId::new(event_id) else { return Ok(Vec::new()) };
         let state = self.tables.lock();
         Ok(state.rows_of(&id).map(|(seq, row)| record(seq, row)).collect())
     }
 
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
+        self.open(operation::RECORDS)?;
+        let state = self.tables.lock();
+        Ok(state.rows().get(&seq).map(|row| record(seq, row)))
+    }
+
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
-        self.open("list DEAD events")?;
+        self.open(operation::DEAD)?;
         let state = self.tables.lock();
         let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
         Ok(dead.take(limit).map(|(seq, row)| dead_event(*seq, row)).collect())
     }
 
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
-        self.open("count DEAD events")?;
+        self.open(operation::COUNT_DEAD)?;
         Ok(self.tables.lock().rows().values().filter(|row| matches(row, filter)).count() as u64)
     }
 
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.open("replay DEAD events")?;
+        self.open(operation::REPLAY)?;
         let mut state = self.tables.lock();
         let dead = only_dead(&state, seqs);
         dead.iter().for_each(|seq| state.revive(*seq));
@@ -107,7 +107,7 @@ impl Upkeep for MemoryStore {
     }
 
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.open("discard DEAD events")?;
+        self.open(operation::DISCARD)?;
         let mut state = self.tables.lock();
         let dead = only_dead(&state, seqs);
         dead.iter().for_each(|seq| state.remove(*seq));
@@ -116,15 +116,13 @@ impl Upkeep for MemoryStore {
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        self.open("purge events")?;
+        self.open(operation::PURGE)?;
         let now = self.tables.now();
         let mut state = self.tables.lock();
         let alive = state.nodes.members().iter().find(|(_, member)| member.expires_at > now);
         if let (Purgeable::All, Some((node, _))) = (purge.what, alive) {
-            let message = format!(
-                "node {node} delivers from this table, so its pending rows are not to be purged; stop it first"
-            );
-            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, "purge events", message));
+            let message = refusal::still_delivers(node.as_str());
+            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::PURGE, message));
         }
         let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
         let window: Vec<(i64, &Stored)> = state
@@ -135,13 +133,14 @@ impl Upkeep for MemoryStore {
             .collect();
         let over = window.len() < purge.limit || window.iter().any(|(_, row)| !old(row.created_at));
         let next = if over { None } else { window.last().map(|(seq, _)| *seq) };
-        let ended = |row: &Stored, status| row.status == status && row.done_at.is_some_and(old);
+        let ended = |row: &Stored, status| row.status == status && old(row.done_at.unwrap_or(row.created_at));
         let goes = |row: &Stored| match purge.what {
             Purgeable::Done => ended(row, Status::Done),
             Purgeable::Dead => ended(row, Status::Dead),
             Purgeable::All => old(row.created_at),
         };
-        let doomed: Vec<i64> = window.iter().filter(|(_, row)| goes(row)).map(|(seq, _)| *seq).collect();
+        let doomed: Vec<i64> =
+            window.iter().filter(|(_, row)| goes(row) && is_of(&purge.key, row)).map(|(seq, _)| *seq).collect();
         doomed.iter().for_each(|seq| state.remove(*seq));
         if purge.what != Purgeable::Done {
             state.intervened(&doomed);
@@ -159,6 +158,12 @@ fn matches(row: &Stored, filter: &DeadFilter) -> bool {
         && is(&filter.aggregate_type, Some(event.aggregate_type()))
         && is(&filter.tenant_id, event.tenant_id())
         && is(&filter.handler, row.handler.as_deref())
+        && is_of(&filter.key, row)
+}
+
+fn is_of(key: &Option<String>, row: &Stored) -> bool {
+    let event = row.event.envelope();
+    key.as_deref().is_none_or(|key| event.key().or(event.aggregate_id()) == Some(key))
 }
 
 fn only_dead(state: &State, seqs: &[i64]) -> Vec<i64> {

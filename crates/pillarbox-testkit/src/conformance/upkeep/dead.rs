@@ -117,8 +117,9 @@ impl Graves {
             event_type: event_type.map(str::to_owned),
             aggregate_type: aggregate_type.map(str::to_owned),
             tenant_id: tenant_id.map(str::to_owned),
-            handler: None,
+            ..DeadFilter::default()
         };
+        let of_key = |key: &str| DeadFilter { key: Some(key.to_owned()), ..DeadFilter::default() };
         let of = |handler: &str, filter| DeadFilter { handler: Some(handler.to_owned()), ..filter };
         let rows = |indexes: &[usize]| indexes.iter().map(|index| self.seqs[*index]).collect();
         vec![
@@ -137,6 +138,10 @@ impl Graves {
             (of("ledger", filter(None, None, Some("acme"))), rows(&[])),
             (of("Mailer", DeadFilter::default()), rows(&[])),
             (of("' OR '1'='1", DeadFilter::default()), rows(&[])),
+            (of_key("42"), rows(&[0, 1, 3, 4])),
+            (of_key(self.full.key().unwrap_or_default()), rows(&[5])),
+            (DeadFilter { key: Some("42".to_owned()), ..filter(Some("paid"), None, None) }, rows(&[1, 3])),
+            (of_key("' OR '1'='1"), rows(&[])),
         ]
     }
 }

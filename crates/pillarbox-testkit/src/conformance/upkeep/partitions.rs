@@ -7,7 +7,7 @@ use pillarbox_core::store::PartitionBacklog;
 use tokio::time::sleep;
 
 use crate::Harness;
-use crate::events::{HOUR, keyed, keyed_each, seq_of, settle_all};
+use crate::events::{HOUR, keyed, keyed_each, row_at, seq_of, settle_all};
 use crate::nodes::{TICK, owner, share, sharer};
 use crate::run::Outcome;
 
@@ -36,7 +36,7 @@ pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_ow
     let late = Envelope::builder("test.late").key("order-2").payload_json("{}").deliver_after(HOUR).build()?;
     db.write(vec![keyed("order-1")?, late]).await?;
     settle_all(&*store, &node, &seqs[4..5], &Change::Remove).await?;
-    store.stamp(&[(seq_of(db, "1").await?, 33)]).await?;
+    store.stamp(&[(row_at(&*store, seq_of(db, "1").await?).await?, 33)]).await?;
     let backlog = store.partitions().await?;
     assert_eq!((backlog.pending, backlog.most_pending), (18, 7));
 

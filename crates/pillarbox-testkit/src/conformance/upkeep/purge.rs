@@ -47,6 +47,54 @@ pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H:
     Ok(())
 }
 
+/// Rows that another program has made DONE or DEAD, as those of an adopted table are, need not say when.
+pub(in crate::conformance) async fn purge_takes_the_creation_where_no_end_is_recorded<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let written = events(4)?;
+    db.write(written.clone()).await?;
+    let table = db.table("event");
+    db.age(AGE).await?;
+    let ended = |event: &Envelope, status: i16| {
+        format!("UPDATE {table} SET status = {status}, done_at = NULL WHERE event_id = '{}'", event.id())
+    };
+    db.execute(&ended(&written[0], 1)).await?;
+    db.execute(&ended(&written[1], 3)).await?;
+    let young = events(1)?;
+    db.write(young.clone()).await?;
+    db.execute(&ended(&young[0], 3)).await?;
+    for what in [Purgeable::Done, Purgeable::Dead] {
+        let longer_ago = Purge { older_than: HOUR, ..step(what, 0, 100) };
+        assert_eq!(store.purge(&longer_ago).await?.removed, 0, "nothing was created that long ago");
+        assert_eq!(store.purge(&step(what, 0, 100)).await?.removed, 1, "{what:?}");
+    }
+    assert_eq!(present(db, &written).await?, [false, false, true, true]);
+    assert_eq!(present(db, &young).await?, [true]);
+    Ok(())
+}
+
+/// A purge of one key takes the ordering key, or the aggregate id where there is none, and keeps what has neither.
+pub(in crate::conformance) async fn purge_of_a_key_keeps_the_rows_of_others<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let event = || Envelope::builder("placed").payload_json("{}");
+    let written = vec![
+        event().key("o'1").build()?,
+        event().aggregate("order", "o'1").build()?,
+        event().aggregate("order", "o'1").key("another").build()?,
+        event().build()?,
+        event().key("O'1").build()?,
+    ];
+    let seqs = db.write(written.clone()).await?;
+    settle_all(&*store, &node, &seqs, &Change::Done).await?;
+    let of_key = Purge { key: Some("o'1".to_owned()), ..Purge::new(Purgeable::Done, Duration::ZERO, 2) };
+    let first = store.purge(&of_key).await?;
+    assert_eq!(first, Purged { removed: 2, next: Some(seqs[1]) }, "a step looks at two rows of any key");
+    let rest = Purge { above: seqs[1], ..of_key };
+    assert_eq!(store.purge(&rest).await?, Purged { removed: 0, next: Some(seqs[3]) });
+    assert_eq!(present(db, &written).await?, [false, false, true, true, true]);
+    Ok(())
+}
+
 /// However old, what has not ended stays, and so does what ended in the other way; unless everything is to go.
 pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
@@ -128,7 +176,7 @@ pub(in crate::conformance) async fn purge_of_everything_stops_while_a_node_lives
 }
 
 fn step(what: Purgeable, above: i64, limit: usize) -> Purge {
-    Purge { what, older_than: OLD, above, limit }
+    Purge { above, ..Purge::new(what, OLD, limit) }
 }
 
 async fn present<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<bool>, BoxError> {

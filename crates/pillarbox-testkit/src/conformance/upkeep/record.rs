@@ -97,3 +97,16 @@ pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness
 async fn record(store: &dyn Store, event: &Envelope) -> Result<Record, BoxError> {
     store.records(event.id().as_str()).await?.pop().ok_or_else(|| format!("event {} is missing", event.id()).into())
 }
+
+/// The same as by its id; of an event with several rows, the one that is meant.
+pub(in crate::conformance) async fn record_finds_a_row_by_its_seq<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let written = event()?;
+    let seq = db.write(vec![written.clone(), event()?]).await?[0];
+    let found = store.record(seq).await?;
+    let records = store.records(written.id().as_str()).await?;
+    assert_eq!(found.as_ref(), records.first());
+    assert_eq!(found.map(|record| record.seq), Some(seq));
+    assert_eq!(store.record(seq + 1000).await?, None);
+    Ok(())
+}

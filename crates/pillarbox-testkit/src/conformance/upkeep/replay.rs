@@ -6,6 +6,7 @@ use pillarbox_core::store::Counts;
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, columns, delayed, event, events, rows, settle_held, some};
 use crate::nodes::peer;
+use crate::rows::rows_at;
 use crate::run::Outcome;
 
 /// A revived event is as it was on the day it was written: without attempts, error, end or due time, free for any node.
@@ -73,7 +74,7 @@ async fn one_in_each_state<H: Harness>(db: &H) -> Result<(Vec<Envelope>, Vec<i64
     let node = peer(&*store).await?;
     let seqs = db.write(written.clone()).await?;
     assert_eq!(claimed(&*store, &node, &some(5)).await?, seqs);
-    store.release(&node, &seqs[..1]).await?;
+    store.release(&node, &rows_at(&*store, &seqs[..1]).await?).await?;
     settle_held(&*store, &node, &seqs[2..3], &Change::Done).await?;
     let retry = Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) };
     settle_held(&*store, &node, &seqs[3..4], &retry).await?;

@@ -1,0 +1,94 @@
+"""The command line."""
+
+import argparse
+import json
+import signal
+import sys
+
+from chaos import course, report, self_test
+from chaos.cells import all_cells, matching
+from chaos.processes import ChaosError
+from chaos.relay import program
+from chaos.servers.tools import remove_copies
+
+USAGE = """A chaos matrix: faults of nodes, databases, networks and brokers under load, with a checker outside of the relay.
+
+  scripts/chaos --list                         the cells
+  scripts/chaos CELL… [--runs N] [--json]      runs cells, such as kill-node/postgres15/partitioned or 'kill-*/sqlite/*'
+  scripts/chaos --report PATH [CELL…]          runs cells (all without names), and writes the table to a Markdown file, or to
+                                               chaos.md in a folder; what stands there from earlier runs of other cells stays
+  scripts/chaos --self-test                    shows that the checker finds what it looks for
+
+PILLARBOX=PROGRAM tests another program than target/release/pillarbox, OLD=PROGRAM is the release before it, for the cells
+that run two. Servers are private, and gone afterwards. Exit code 1: a run failed; 2: the command line is wrong."""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="scripts/chaos", description=USAGE,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
+    parser.add_argument("cells", nargs="*", metavar="CELL")
+    parser.add_argument("--list", action="store_true", help="print the cells")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each cell; 1")
+    parser.add_argument("--rate", type=int, default=500, help="events a second; 500")
+    parser.add_argument("--json", action="store_true", help="print an object for each run")
+    parser.add_argument("--report", metavar="PATH", help="write the table there")
+    parser.add_argument("--self-test", action="store_true", help="test the checker")
+    return parser, parser.parse_args()
+
+
+def line(result):
+    measured = {"longest_gap_s": result.longest_gap, "backlog_gone_s": result.backlog_gone, **result.figures}
+    figures = "".join(f", {name} {value}" for name, value in measured.items() if value is not None)
+    verdict = "passed" if result.passed else "FAILED: " + "; ".join(result.problems)
+    return f"{result.cell}: {verdict} ({result.events} events, {result.duplicates} duplicates{figures}; {result.seconds} s)"
+
+
+def run_all(cells, options):
+    """Runs each cell so many times; true if all of them passed."""
+    passed = True
+    for cell in cells:
+        why = cell.fault().unavailable()
+        if why:
+            print(f"{cell}: not run: {why}", file=sys.stderr, flush=True)
+            if options.report:
+                report.add_skipped(options.report, cell, why)
+            continue
+        for _ in range(options.runs):
+            result = course.run(cell, options.rate)
+            passed = passed and result.passed
+            print(json.dumps(result.as_dict()) if options.json else line(result), flush=True)
+            if options.report:
+                report.add(options.report, result)
+    return passed
+
+
+def main():
+    parser, options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if options.self_test:
+        return self_test.run()
+    if options.list:
+        print("\n".join(map(str, all_cells())))
+        return 0
+    if not options.cells and not options.report:
+        parser.print_help()
+        return 2
+    cells = matching(options.cells or ["*"])
+    if not cells:
+        print(f"error: no cell matches {' '.join(options.cells)}; see --list", file=sys.stderr)
+        return 2
+    try:
+        program()
+        return 0 if run_all(cells, options) else 1
+    except ChaosError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    finally:
+        remove_copies()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

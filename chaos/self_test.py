@@ -1,0 +1,122 @@
+"""The test of the checker: each kind of finding is planted into records that are sound, and has to be reported."""
+
+import copy
+import doctest
+
+from chaos import checker, report
+from chaos.checker import check
+from chaos.load import Written
+from chaos.servers.database import Row
+
+EVENTS, KEYS = 1000, 10
+
+
+class Records:
+    """Sound records of a run: committed, rolled back and unknown transactions, a table, arrivals."""
+
+    def __init__(self):
+        self.written, self.rows, self.arrivals = Written(), [], []
+        for number in range(EVENTS):
+            event, key = f"e-{number}", f"k-{number % KEYS}"
+            (self.written.unknown if number % 50 == 0 else self.written.committed)[event] = key
+            self.rows.append(Row(number + 1, event, key, 1))
+            self.arrivals.append(event)
+        self.written.rolled_back["back"] = "k-1"
+        self.written.unknown["nowhere"] = "k-2"
+
+    def set_status(self, event, status):
+        self.rows = [Row(row.seq, row.event_id, row.key, status if row.event_id == event else row.status)
+                     for row in self.rows]
+
+    def verdict(self, order="key", **options):
+        return check(self.written, self.rows, self.arrivals, order, **options)
+
+
+def plant_lost(records):
+    records.arrivals.remove("e-77")
+    records.rows = [row for row in records.rows if row.event_id != "e-77"]
+
+
+def plant_unarrived(records):
+    records.arrivals.remove("e-77")
+
+
+def plant_rolled_back(records):
+    records.arrivals.append("back")
+
+
+def plant_never_written(records):
+    records.arrivals.append("ghost")
+
+
+def plant_stuck(records):
+    records.set_status("e-77", 2)
+
+
+def plant_dead(records):
+    records.set_status("e-77", 3)
+
+
+def plant_reordered(records):
+    records.arrivals[77], records.arrivals[87] = records.arrivals[87], records.arrivals[77]
+
+
+def plant_doubled(records):
+    records.arrivals.append("e-77")
+
+
+#: What is planted, and what has to be found: the findings that are not empty, and the duplicates.
+PLANTED = [
+    (plant_lost, {"lost": ["e-77"]}, 0),
+    (plant_unarrived, {"lost": ["e-77"], "invented": ["e-77"]}, 0),
+    (plant_rolled_back, {"invented": ["back"]}, 0),
+    (plant_never_written, {"invented": ["ghost"]}, 0),
+    (plant_stuck, {"stuck": ["e-77"]}, 0),
+    (plant_dead, {"dead": ["e-77"]}, 0),
+    (plant_reordered, {"out_of_order": ["e-77"]}, 0),
+    (plant_doubled, {}, 1),
+]
+
+
+def findings(verdict):
+    return {name: getattr(verdict, name) for name in verdict.FINDINGS if getattr(verdict, name)}
+
+
+def expect(what, verdict, wanted, duplicates):
+    found = findings(verdict)
+    good = found == wanted and verdict.duplicates == duplicates and verdict.passed() == (not wanted)
+    print(f"{what}: {'found' if good else f'MISSED: {found}, {verdict.duplicates} duplicates'}")
+    return good
+
+
+def exceptions(sound):
+    """What looks like a finding and is none."""
+    late = copy.deepcopy(sound)
+    late.arrivals += ["e-5"]
+    yield "a late repetition is no disorder", late.verdict(), {}, 1
+    other = copy.deepcopy(sound)
+    other.arrivals[77], other.arrivals[78] = other.arrivals[78], other.arrivals[77]
+    yield "keys have no order among each other", other.verdict(), {}, 0
+    yield "but the table has one in mode ordered", other.verdict("table"), {"out_of_order": ["e-77"]}, 0
+    yield "and none in other modes", other.verdict(None), {}, 0
+    failover = copy.deepcopy(sound)
+    failover.rows = [row for row in failover.rows if row.event_id != "e-77"]
+    yield "what a replica never received is no loss", failover.verdict(database_may_lose=True), {}, 0
+    yield "but without a failover it is", failover.verdict(), {"lost": ["e-77"], "invented": ["e-77"]}, 0
+
+
+def run():
+    """The exit code: 0 if everything was found."""
+    sound = Records()
+    good = expect("nothing is planted", sound.verdict(), {}, 0)
+    for plant, wanted, duplicates in PLANTED:
+        records = copy.deepcopy(sound)
+        plant(records)
+        good &= expect(plant.__name__.replace("_", " "), records.verdict(), wanted, duplicates)
+    for what, verdict, wanted, duplicates in exceptions(sound):
+        good &= expect(what, verdict, wanted, duplicates)
+    for module in (checker, report):
+        failed, tried = doctest.testmod(module)
+        print(f"{module.__name__}: {tried} examples, {failed} failed")
+        good &= failed == 0 and tried > 0
+    return 0 if good else 1

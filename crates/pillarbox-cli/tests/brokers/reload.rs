@@ -1,0 +1,180 @@
+//! SIGHUP: the file is read again.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+use crate::endpoint::Endpoint;
+use crate::relay::{Shop, free_port, run, start, stop, wait_for_page};
+
+async fn hang_up(relay: &Child) {
+    let id = relay.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().await.unwrap().success());
+}
+
+/// The name of the node that delivers for a source.
+fn node(status: &str, source: &str) -> String {
+    let status: Value = serde_json::from_str(status).unwrap();
+    let found = status["sources"].as_array().unwrap().iter().find(|other| other["source"] == source);
+    let health = found.unwrap_or_else(|| panic!("no {source}: {status}"))["health"].as_str().unwrap();
+    let (_, node) = health.split_once("delivering as ").unwrap_or_else(|| panic!("{health}"));
+    node.split(';').next().unwrap().to_owned()
+}
+
+async fn all_deliver(port: u16, sources: usize) -> String {
+    wait_for_page(port, "/status", |_, body| body.matches("delivering as ").count() == sources).await
+}
+
+struct Files {
+    shop: Shop,
+    port: u16,
+    endpoint: Endpoint,
+}
+
+impl Files {
+    async fn new() -> Self {
+        let files =
+            Self { shop: Shop::open().await, port: free_port(), endpoint: Endpoint::start("204 No Content").await };
+        for name in ["billing.db", "stock.db"] {
+            let database = files.shop.folder.path().join(name).display().to_string();
+            assert_eq!(run(&["migrate", "--store", &database]).await.code, Some(0));
+        }
+        files
+    }
+
+    fn source(&self, name: &str, rest: &str) -> String {
+        let database = self.shop.folder.path().join(format!("{name}.db"));
+        format!("[[source]]\nname = \"{name}\"\nmode = \"single_node\"\nstore.url = \"{}\"\n{rest}", database.display())
+    }
+
+    /// A file with a route of orders to a path, and one for the rest to another.
+    fn write(&self, sources: &str, orders: &str, others: &str) -> std::path::PathBuf {
+        let file = self.shop.folder.path().join("relay.toml");
+        let publisher = format!(
+            "[publisher.hooks]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{}/\"\nallow_private = true\n",
+            self.endpoint.port
+        );
+        let route = |name: &str, types: &str, to: &str| {
+            format!("[[route]]\nname = \"{name}\"\ntypes = [\"{types}\"]\npublisher = \"hooks\"\nto = \"{to}\"\n")
+        };
+        let text = format!(
+            "# a comment\n[relay]\nlisten = \"127.0.0.1:{}\"\n{sources}{publisher}{}{}",
+            self.port,
+            route("orders", "order", orders),
+            route("others", "*", others)
+        );
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+/// The log says so; the text of a page tells when.
+async fn after(relay: &Child, port: u16, is_so: impl Fn(&str) -> bool) -> String {
+    hang_up(relay).await;
+    wait_for_page(port, "/status", |_, body| is_so(body)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_changes_what_the_file_changes_and_nothing_else() {
+    let files = Files::new().await;
+    let shop = files.source("shop", "");
+    files.write(&(shop.clone() + &files.source("billing", "")), "first", "rest");
+    let running = start(&files.shop.folder.path().join("relay.toml"));
+    let before = all_deliver(files.port, 2).await;
+    files.shop.insert("order", 1, 1).await;
+    files.shop.wait_until("status = 1", 1).await;
+
+    // A route of both sources changes, one source is new, one has another setting; the lines of the other move.
+    let sources =
+        "\n\n".to_owned() + &shop + &files.source("billing", "dispatch.workers = 3\n") + &files.source("stock", "");
+    files.write(&sources, "second", "rest");
+    let is_over = |body: &str| body.matches("delivering as ").count() == 3;
+    let reloaded =
+        after(&running, files.port, |body| is_over(body) && node(body, "billing") != node(&before, "billing")).await;
+    assert_eq!(node(&reloaded, "shop"), node(&before, "shop"), "it goes on");
+    files.shop.insert("order", 2, 1).await;
+    files.shop.insert("noise", 3, 1).await;
+    files.shop.wait_until("status = 1", 3).await;
+    let mut paths = files.endpoint.paths();
+    paths.sort();
+    assert_eq!(paths, ["/first", "/rest", "/second"]);
+
+    // One source is gone.
+    files.write(&shop, "third", "rest");
+    let reloaded = after(&running, files.port, |body| !body.contains("\"stock\"")).await;
+    assert_eq!(node(&reloaded, "shop"), node(&before, "shop"));
+    files.shop.insert("order", 4, 1).await;
+    files.shop.wait_until("status = 1", 4).await;
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("the configuration was reloaded"), "{ended:?}");
+    assert!(files.endpoint.paths().contains(&"/third".to_owned()));
+    assert_eq!(files.shop.count("attempts > 0").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
+    let files = Files::new().await;
+    let shop = files.source("shop", "");
+    let file = files.write(&shop, "first", "rest");
+    let good = std::fs::read_to_string(&file).unwrap();
+    let mut running = start(&file);
+    let before = all_deliver(files.port, 1).await;
+    let mut lines = lines_of(&mut running);
+    let other = free_port();
+    for (text, expected) in [
+        (good.replace("[[route]]", "[[rout]]"), "unknown section `rout`"),
+        (good.replace("\"first\"", "\"{evnt}\""), "`{evnt}`, which does not exist"),
+        (
+            good.replace(&files.port.to_string(), &other.to_string()),
+            "`relay.listen` cannot change while the relay runs",
+        ),
+        (good.replace("store.url =", "store.url_file ="), "store.url_file"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        hang_up(&running).await;
+        let line = line_with(&mut lines, "is refused").await;
+        assert!(line.contains(expected), "{expected}: {line}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    hang_up(&running).await;
+    let line = line_with(&mut lines, "is refused").await;
+    assert!(line.contains("cannot read") && line.contains("the relay goes on with the one it has"), "{line}");
+
+    files.shop.insert("order", 1, 1).await;
+    files.shop.wait_until("status = 1", 1).await;
+    assert_eq!(node(&all_deliver(files.port, 1).await, "shop"), node(&before, "shop"));
+    write_and_reload(&file, &good.replace("first", "second"), &running).await;
+    line_with(&mut lines, "the configuration was reloaded").await;
+    files.shop.insert("order", 2, 1).await;
+    files.shop.wait_until("status = 1", 2).await;
+    assert_eq!(files.endpoint.paths(), ["/first", "/second"]);
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+async fn write_and_reload(file: &Path, text: &str, relay: &Child) {
+    std::fs::write(file, text).unwrap();
+    hang_up(relay).await;
+}
+
+type Lines = tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStderr>>;
+
+fn lines_of(relay: &mut Child) -> Lines {
+    use tokio::io::AsyncBufReadExt as _;
+    tokio::io::BufReader::new(relay.stderr.take().unwrap()).lines()
+}
+
+/// The next line of the log that says this.
+async fn line_with(lines: &mut Lines, text: &str) -> String {
+    let found = async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("the relay is running");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), found).await.unwrap()
+}

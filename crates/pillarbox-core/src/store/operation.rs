@@ -1,0 +1,69 @@
+//! The operations of a store, as its errors name them: "could not claim events at …". Every store takes the names from here,
+//! so that one operation has one text whatever the database.
+
+/// Opening a store.
+pub const CONNECT: &str = "connect to the database";
+/// [`Store::migrate`](super::Store::migrate).
+pub const MIGRATE: &str = "migrate the tables";
+/// [`Store::check`](super::Store::check).
+pub const CHECK: &str = "check the tables";
+/// [`Store::join`](super::Store::join).
+pub const JOIN: &str = "register the node";
+/// [`Store::acquire`](super::Store::acquire).
+pub const ACQUIRE: &str = "acquire ownership";
+/// [`Store::share`](super::Store::share).
+pub const SHARE: &str = "share the partitions out";
+/// [`Store::renew`](super::Store::renew).
+pub const RENEW: &str = "renew the lease";
+/// [`Store::leave`](super::Store::leave).
+pub const LEAVE: &str = "unregister the node";
+/// [`Store::evict`](super::Store::evict).
+pub const EVICT: &str = "clear a node away";
+/// [`Store::fetch`](super::Store::fetch).
+pub const FETCH: &str = "fetch events";
+/// [`Store::claim`](super::Store::claim).
+pub const CLAIM: &str = "claim events";
+/// [`Store::release`](super::Store::release).
+pub const RELEASE: &str = "release events";
+/// [`Store::reclaim`](super::Store::reclaim).
+pub const RECLAIM: &str = "free the events of dead nodes";
+/// [`Store::stamp`](super::Store::stamp).
+pub const STAMP: &str = "assign events to partitions";
+/// [`Store::ripen`](super::Store::ripen).
+pub const RIPEN: &str = "clear the due time of events";
+/// [`Store::identify`](super::Store::identify).
+pub const IDENTIFY: &str = "identify rows";
+/// [`Store::writers`](super::Store::writers).
+pub const WRITERS: &str = "look for open transactions of writers";
+/// [`Store::now`](super::Store::now).
+pub const NOW: &str = "read the database's clock";
+/// [`Store::begin_attempt`](super::Store::begin_attempt).
+pub const BEGIN_ATTEMPT: &str = "announce an attempt";
+/// [`Store::settle`](super::Store::settle).
+pub const SETTLE: &str = "settle events";
+/// [`WakeUps::ring`](super::WakeUps::ring).
+pub const WAKE: &str = "wake other nodes";
+/// [`WakeUps::listen`](super::WakeUps::listen).
+pub const LISTEN: &str = "listen for other nodes";
+/// [`Upkeep::counts`](super::Upkeep::counts).
+pub const COUNTS: &str = "count events";
+/// [`Upkeep::backlog`](super::Upkeep::backlog).
+pub const BACKLOG: &str = "count the backlog";
+/// [`Upkeep::nodes`](super::Upkeep::nodes).
+pub const NODES: &str = "list the nodes";
+/// [`Upkeep::partitions`](super::Upkeep::partitions).
+pub const PARTITIONS: &str = "count the backlog of the partitions";
+/// [`Upkeep::blocked`](super::Upkeep::blocked).
+pub const BLOCKED: &str = "list blocked keys";
+/// [`Upkeep::records`](super::Upkeep::records).
+pub const RECORDS: &str = "read an event";
+/// [`Upkeep::dead`](super::Upkeep::dead).
+pub const DEAD: &str = "list DEAD events";
+/// [`Upkeep::count_dead`](super::Upkeep::count_dead).
+pub const COUNT_DEAD: &str = "count DEAD events";
+/// [`Upkeep::replay`](super::Upkeep::replay).
+pub const REPLAY: &str = "replay DEAD events";
+/// [`Upkeep::discard`](super::Upkeep::discard).
+pub const DISCARD: &str = "discard DEAD events";
+/// [`Upkeep::purge`](super::Upkeep::purge).
+pub const PURGE: &str = "purge events";

@@ -1,0 +1,93 @@
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::probe::Found;
+use super::{Finish, Probe, Written};
+
+/// The receipts of what was written in one transaction, until the end of the transaction is known.
+///
+/// While any are left when it is dropped, the transaction was rolled back, or a commit was cancelled half-way: its outcome is
+/// unknown then, and the cold path is asked to look.
+#[derive(Debug, Default)]
+pub struct Receipts {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    receipts: Vec<Receipt>,
+    committing: bool,
+}
+
+#[derive(Debug)]
+struct Receipt {
+    written: Written,
+    /// How many of its rows the commit is asked about.
+    probed: usize,
+}
+
+impl From<Written> for Receipt {
+    fn from(written: Written) -> Self {
+        Self { written, probed: 0 }
+    }
+}
+
+impl Receipts {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, written: &Written) {
+        self.lock().receipts.push(written.clone().into());
+    }
+
+    /// Commits `transaction`, and lets those of the events go on that it committed.
+    pub(crate) async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
+        let probe = {
+            let mut state = self.lock();
+            state.committing = true;
+            ask(&mut state.receipts)
+        };
+        let found = Found::new(pin!(transaction.commit_verified(&probe)).await?);
+        let receipts = std::mem::take(&mut self.lock().receipts);
+        let mut probed = &probe.rows[..];
+        for receipt in &receipts {
+            let (rows, others) = probed.split_at(receipt.probed);
+            receipt.written.committed(rows, &found);
+            probed = others;
+        }
+        Ok(())
+    }
+}
+
+impl From<Written> for Receipts {
+    fn from(written: Written) -> Self {
+        Self { state: Mutex::new(State { receipts: vec![written.into()], committing: false }) }
+    }
+}
+
+impl Drop for Receipts {
+    fn drop(&mut self) {
+        let State { receipts, committing } = &*self.lock();
+        for Receipt { written, .. } in receipts {
+            if *committing {
+                written.look_for();
+            } else {
+                written.rolled_back();
+            }
+        }
+    }
+}
+
+/// The probe of a commit: the rows of each receipt, in their order.
+fn ask(receipts: &mut [Receipt]) -> Probe {
+    let (mut rows, mut queries) = (Vec::with_capacity(receipts.len()), Vec::new());
+    for Receipt { written, probed } in receipts {
+        let first = rows.len();
+        written.verify(&mut rows);
+        queries.extend(written.query(&rows[first..]));
+        *probed = rows.len() - first;
+    }
+    let sql = (!queries.is_empty()).then(|| queries.join("\nUNION ALL\n"));
+    Probe { rows, sql }
+}

@@ -1,0 +1,90 @@
+use std::fmt;
+
+use pillarbox_core::observe::Health;
+use pillarbox_core::store::StoreInfo;
+use pillarbox_routes::RouteStatus;
+
+/// The state of one source of a process, as its endpoint tells it.
+#[derive(Debug)]
+pub struct SourceReport {
+    /// Its name.
+    pub name: String,
+    /// The database, without credentials; empty until it was opened.
+    pub address: String,
+    /// The table; empty until the database was opened.
+    pub table: String,
+    /// Whether it delivers.
+    pub health: SourceHealth,
+    /// Its routes, if it has any.
+    pub routes: Vec<RouteStatus>,
+}
+
+/// Whether a source delivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceHealth {
+    /// Its brokers and its database are asked for the first time.
+    Starting,
+    /// Its database could not be delivered from, and is tried again.
+    Waiting {
+        /// The reason.
+        problem: String,
+    },
+    /// It has an outbox.
+    Started(Health),
+}
+
+impl SourceReport {
+    /// A source that has started.
+    #[must_use]
+    pub fn started(name: impl Into<String>, info: &StoreInfo, health: Health, routes: Vec<RouteStatus>) -> Self {
+        let (address, table) = (info.address.clone(), info.table.clone());
+        Self { name: name.into(), address, table, health: SourceHealth::Started(health), routes }
+    }
+}
+
+impl SourceHealth {
+    /// False if a restart of the process may help.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        match self {
+            Self::Starting | Self::Waiting { .. } => true,
+            Self::Started(health) => health.is_alive(),
+        }
+    }
+
+    /// The health of its outbox, once it has one.
+    #[must_use]
+    pub fn outbox(&self) -> Option<&Health> {
+        match self {
+            Self::Starting | Self::Waiting { .. } => None,
+            Self::Started(health) => Some(health),
+        }
+    }
+
+    /// What is wrong, a text each; empty if all is well.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        match self {
+            Self::Starting => vec!["is starting".to_owned()],
+            Self::Waiting { problem } => vec![problem.clone()],
+            Self::Started(health) => health.problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// True if it does what it is there for.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Started(health) if health.is_ready())
+    }
+}
+
+impl fmt::Display for SourceHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("starting"),
+            Self::Waiting { problem } => write!(f, "cannot deliver yet, and tries again: {problem}"),
+            Self::Started(health) => health.fmt(f),
+        }
+    }
+}

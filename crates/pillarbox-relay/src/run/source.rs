@@ -1,0 +1,156 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::clock::{Random as _, SystemRandom};
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::store::Store;
+use pillarbox_routes::Forwarder;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::file::{OnUnavailable, RelayFile, Source};
+use crate::relay::RelayError;
+use crate::report::{SourceHealth, SourceReport};
+
+/// How long brokers are waited for at the start; the routes of one that has not answered by then begin paused.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long after the first failed start of a source the next one is.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest time between two.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// A source at work: what its task and the endpoint share.
+#[derive(Debug)]
+pub(super) struct Deliverer {
+    pub(super) source: Arc<Source>,
+    pub(super) forwarder: Forwarder,
+    state: Mutex<State>,
+    /// Its brokers have answered, or had their time.
+    pub(super) begun: CancellationToken,
+    /// Tells it to stop.
+    pub(super) stop: CancellationToken,
+    /// It has stopped.
+    pub(super) ended: CancellationToken,
+}
+
+#[derive(Debug)]
+enum State {
+    Starting,
+    Waiting { problem: String },
+    Started { store: Arc<dyn Store>, outbox: Outbox },
+}
+
+/// How a source begins.
+#[derive(Debug, Clone)]
+pub(super) struct Beginning {
+    pub(super) file: Arc<RelayFile>,
+    pub(super) batch: usize,
+    /// Whether a source that cannot start ends the relay: at the start of the relay, not after a reload.
+    pub(super) may_end: bool,
+    /// Another incarnation of it, which has to stop first.
+    pub(super) after: Option<CancellationToken>,
+}
+
+impl Deliverer {
+    pub(super) fn new(source: Arc<Source>, forwarder: Forwarder) -> Self {
+        Self {
+            source,
+            forwarder,
+            state: Mutex::new(State::Starting),
+            begun: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// What every line of the log stands in that belongs to it, at whatever level.
+    pub(super) fn span(&self) -> tracing::Span {
+        tracing::error_span!(parent: None, "deliver", source = &*self.source.name)
+    }
+
+    /// Delivers until it is told to stop, then stops in order.
+    ///
+    /// # Errors
+    /// Where it cannot start, and that ends the relay.
+    pub(super) async fn run(self: Arc<Self>, beginning: Beginning) -> Result<(), RelayError> {
+        let _ended = self.ended.clone().drop_guard();
+        if let Some(before) = &beginning.after {
+            before.cancelled().await;
+        }
+        let Some(started) = self.stop.run_until_cancelled(Box::pin(self.start(beginning))).await else { return Ok(()) };
+        let (store, outbox) = started?;
+        self.set(State::Started { store: Arc::clone(&store), outbox: outbox.clone() });
+        let _stopped = self.stop.run_until_cancelled(self.forwarder.watch()).await;
+        outbox.shutdown().await;
+        store.close().await;
+        Ok(())
+    }
+
+    async fn start(&self, beginning: Beginning) -> Result<(Arc<dyn Store>, Outbox), RelayError> {
+        let Beginning { file, batch, may_end, after: _ } = beginning;
+        let must_be_there = may_end && file.server.on_unavailable == OnUnavailable::Exit;
+        let begun = self.forwarder.begin(PATIENCE).await;
+        let refused = begun.err().filter(|_| must_be_there).and_then(|errors| errors.into_iter().next());
+        if let Some(error) = refused {
+            return Err(RelayError::of_check(&file, error));
+        }
+        // It has the publishers, and a source may wait for long.
+        drop(file);
+        self.begun.cancel();
+        let mut pause = FIRST;
+        loop {
+            let error = match self.open(batch).await {
+                Ok(started) => return Ok(started),
+                Err(error) => RelayError::Source { source_name: self.source.name.clone(), error: Box::new(error) },
+            };
+            if may_end && (must_be_there || error.is_in_the_file()) {
+                return Err(error);
+            }
+            let problem = error.to_string();
+            let next = pause.mul_f64(1.0 + SystemRandom.next_f64() / 10.0);
+            tracing::warn!(
+                problem,
+                ?next,
+                "a source cannot deliver yet; it is tried again, and the other sources go on"
+            );
+            self.set(State::Waiting { problem });
+            sleep(next).await;
+            pause = pause.saturating_mul(2).min(LONGEST);
+        }
+    }
+
+    async fn open(&self, batch: usize) -> Result<(Arc<dyn Store>, Outbox), pillarbox_config::Error> {
+        let store = self.source.open().await?;
+        let handler = on_any_batch(batch, self.forwarder.clone());
+        let setup = self.source.settings.clone().outbox().store(Arc::clone(&store));
+        let setup = setup.gate(self.forwarder.gate()).handler(handler).span(self.span());
+        match setup.start().await {
+            Ok(outbox) => {
+                let info = store.info();
+                tracing::info!(address = info.address, table = info.table, "delivers from a database");
+                Ok((store, outbox))
+            }
+            Err(error) => {
+                store.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn set(&self, state: State) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    pub(super) fn report(&self) -> SourceReport {
+        let (name, routes) = (self.source.name.clone(), self.forwarder.status());
+        let health = match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Starting => SourceHealth::Starting,
+            State::Waiting { problem } => SourceHealth::Waiting { problem: problem.clone() },
+            State::Started { store, outbox } => {
+                return SourceReport::started(name, store.info(), outbox.health(), routes);
+            }
+        };
+        SourceReport { name, address: String::new(), table: String::new(), health, routes }
+    }
+}

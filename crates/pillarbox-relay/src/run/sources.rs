@@ -1,0 +1,160 @@
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::{Stream, StreamExt as _};
+use pillarbox_core::publisher::Publisher;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::sleep;
+use tracing::Instrument as _;
+
+use super::source::{Beginning, Deliverer};
+use crate::file::{FileError, RelayFile, Source};
+use crate::relay::{RelayError, forwarder};
+use crate::serve::Reports;
+
+/// How often it is looked for publishers that nobody uses any more.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The sources of a file, each with a task of its own.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(super) file: Arc<RelayFile>,
+    pub(super) all: Vec<Arc<Deliverer>>,
+    shown: Arc<Shown>,
+    pub(super) tasks: JoinSet<Result<(), RelayError>>,
+    /// Publishers that no route names any more, until the last call to them has ended.
+    pub(super) retired: Vec<Arc<dyn Publisher>>,
+}
+
+/// What the endpoint sees.
+#[derive(Debug, Default)]
+struct Shown {
+    started: AtomicBool,
+    all: Mutex<Vec<Arc<Deliverer>>>,
+}
+
+impl Sources {
+    /// Begins to deliver from each source of a file.
+    pub(crate) fn start(file: RelayFile) -> Result<Self, RelayError> {
+        let mut sources = Self {
+            all: Vec::new(),
+            shown: Arc::default(),
+            tasks: JoinSet::new(),
+            retired: Vec::new(),
+            file: Arc::new(file),
+        };
+        let first: Vec<Arc<Source>> = sources.file.sources.iter().map(Arc::clone).collect();
+        let all = first.into_iter().map(|source| {
+            let forwarder = forwarder(&sources.file, &source)?;
+            Ok(Arc::new(Deliverer::new(source, forwarder)))
+        });
+        sources.all = all.collect::<Result<_, RelayError>>()?;
+        let beginning = sources.beginning(true);
+        for deliverer in &sources.all {
+            sources.tasks.spawn(work(deliverer, beginning.clone()));
+        }
+        sources.show();
+        Ok(sources)
+    }
+
+    pub(super) fn beginning(&self, may_end: bool) -> Beginning {
+        Beginning { file: Arc::clone(&self.file), batch: self.file.server.batch, may_end, after: None }
+    }
+
+    /// Lets the endpoint see the sources as they are now.
+    pub(super) fn show(&self) {
+        self.shown.all.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.all);
+    }
+
+    /// What the endpoint tells.
+    pub(crate) fn reports(&self) -> Reports {
+        let shown = Arc::clone(&self.shown);
+        Arc::new(move || {
+            let all = shown.all.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.started.load(Ordering::Acquire).then(|| all.iter().map(|source| source.report()).collect())
+        })
+    }
+
+    /// Delivers until `stop` is ready, or a source cannot go on, and stops in order. Takes files that are to replace the first.
+    pub(crate) async fn run(
+        mut self,
+        stop: impl Future<Output = ()>,
+        files: impl Stream<Item = Result<RelayFile, FileError>>,
+    ) -> Result<(), RelayError> {
+        let (mut stop, mut files) = (pin!(stop), pin!(files.fuse()));
+        let begun: Vec<_> = self.all.iter().map(|source| source.begun.clone()).collect();
+        let mut begun = pin!(async move { join_all(begun.iter().map(|begun| begun.cancelled())).await });
+        let mut started = false;
+        let outcome = loop {
+            tokio::select! {
+                () = &mut stop => break Ok(()),
+                _ = &mut begun, if !started => {
+                    started = true;
+                    self.shown.started.store(true, Ordering::Release);
+                    tracing::info!(sources = self.all.len(), "the relay has started");
+                }
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    if let Err(error) = outcome_of(ended) {
+                        break Err(error);
+                    }
+                }
+                Some(file) = files.next() => self.reload(file),
+                () = sleep(LOOK), if !self.retired.is_empty() => self.close_retired(),
+            }
+        };
+        if started {
+            tracing::info!("the relay is stopping");
+        }
+        let stopped = self.stop().await;
+        outcome.and(stopped)
+    }
+
+    async fn stop(&mut self) -> Result<(), RelayError> {
+        self.all.iter().for_each(|source| source.stop.cancel());
+        let mut outcome = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            outcome = outcome.and(outcome_of(ended));
+        }
+        let named = self.file.publishers.iter().map(|section| &section.publisher);
+        join_all(named.chain(&self.retired).map(|publisher| publisher.close())).await;
+        outcome
+    }
+
+    /// Closes publishers whose last call has ended.
+    fn close_retired(&mut self) {
+        let (used, unused) = self.retired.drain(..).partition(|publisher| Arc::strong_count(publisher) > 1);
+        self.retired = used;
+        let unused: Vec<Arc<dyn Publisher>> = unused;
+        for publisher in unused {
+            self.tasks.spawn(async move {
+                publisher.close().await;
+                Ok(())
+            });
+        }
+    }
+}
+
+/// The task of a source.
+pub(super) fn work(
+    deliverer: &Arc<Deliverer>,
+    beginning: Beginning,
+) -> impl Future<Output = Result<(), RelayError>> + Send + 'static {
+    let span = deliverer.span();
+    Arc::clone(deliverer).run(beginning).instrument(span)
+}
+
+/// A task that panicked goes on panicking here.
+fn outcome_of(ended: Result<Result<(), RelayError>, JoinError>) -> Result<(), RelayError> {
+    match ended {
+        Ok(outcome) => outcome,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_cancelled) => Ok(()),
+        },
+    }
+}

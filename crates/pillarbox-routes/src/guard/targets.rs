@@ -1,0 +1,277 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Breaker;
+use super::breaker::{Admission, Called, Circuit, Turn};
+
+/// Parts of a destination that one route remembers as being in trouble.
+const MAX_PARTS: usize = 1000;
+/// How long a part without any further event is remembered after its pause.
+const KEPT: Duration = Duration::from_secs(120);
+/// How far apart events come back that wait for one part, so that a million of them are not rewritten in every pause.
+const APART: Duration = Duration::from_millis(1);
+/// How much later than its pause an event comes back at most.
+const LATEST: Duration = Duration::from_secs(600);
+
+/// A part of a route's destination that can be in trouble by itself, where the target depends on the event.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// All targets at one server.
+    Server(Arc<str>),
+    /// One target.
+    Target(Arc<str>),
+}
+
+/// The parts of a destination that a message needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) server: Option<Part>,
+    pub(crate) target: Part,
+}
+
+impl Parts {
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Part> {
+        self.server.iter().chain([&self.target])
+    }
+}
+
+/// The parts of one route's destination that are in trouble, each with a breaker of its own. Bounded: of too many, the one whose
+/// pause ends first is forgotten, which means that it is tried again sooner.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    breaker: Breaker,
+    troubled: HashMap<Part, Troubled>,
+}
+
+#[derive(Debug)]
+struct Troubled {
+    circuit: Circuit,
+    /// Events put off since the pause began.
+    waiting: u32,
+    touched: Instant,
+}
+
+/// What a call has changed for a part.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) turn: Turn,
+    /// Whether nothing was known against it before.
+    pub(crate) is_new: bool,
+}
+
+impl Targets {
+    pub(crate) fn new(breaker: Breaker) -> Self {
+        Self { breaker, troubled: HashMap::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.troubled.is_empty()
+    }
+
+    /// Whether a message may be sent now. Whoever is told to probe says how it [ended](Self::ended) for each part, or
+    /// [withdraws](Self::withdraw).
+    pub(crate) fn admit(&mut self, parts: &Parts, now: Instant) -> Admission {
+        let mut admission = Admission::Go;
+        for part in parts.each() {
+            let Some(troubled) = self.troubled.get_mut(part) else { continue };
+            match troubled.circuit.admit(now) {
+                Admission::Go => {}
+                Admission::Probe => admission = Admission::Probe,
+                Admission::Wait { until, problem } => {
+                    troubled.touched = now;
+                    troubled.waiting = troubled.waiting.saturating_add(1);
+                    let until = until + APART.saturating_mul(troubled.waiting).min(LATEST);
+                    if admission == Admission::Probe {
+                        // The server may be tried out, and the target may not.
+                        parts.server.iter().for_each(|server| self.withdraw(server));
+                    }
+                    return Admission::Wait { until, problem };
+                }
+            }
+        }
+        admission
+    }
+
+    /// A call has ended that said something about a part.
+    pub(crate) fn ended(&mut self, part: &Part, now: Instant, called: Called) -> Changed {
+        let is_well = called == Called::Well;
+        if !self.troubled.contains_key(part) {
+            if is_well {
+                return Changed { turn: Turn::None, is_new: false };
+            }
+            self.make_room(now);
+            let circuit = Circuit::new(self.breaker);
+            self.troubled.insert(part.clone(), Troubled { circuit, waiting: 0, touched: now });
+            let turn = self.told(part, now, called);
+            return Changed { turn, is_new: true };
+        }
+        let turn = self.told(part, now, called);
+        if is_well && self.paused(part).is_none() {
+            self.troubled.remove(part);
+        }
+        Changed { turn, is_new: false }
+    }
+
+    fn told(&mut self, part: &Part, now: Instant, called: Called) -> Turn {
+        let Some(troubled) = self.troubled.get_mut(part) else { return Turn::None };
+        let before = troubled.circuit.paused().map(|(until, _)| until);
+        let turn = troubled.circuit.ended(now, called);
+        troubled.touched = now;
+        if troubled.circuit.paused().map(|(until, _)| until) != before {
+            troubled.waiting = 0;
+        }
+        turn
+    }
+
+    /// The one that was to try a part out was given up before it ended.
+    pub(crate) fn withdraw(&mut self, part: &Part) {
+        if let Some(troubled) = self.troubled.get_mut(part) {
+            troubled.circuit.withdraw();
+        }
+    }
+
+    /// Until when a part is paused, and why.
+    pub(crate) fn paused(&self, part: &Part) -> Option<(Instant, Arc<str>)> {
+        self.troubled.get(part).and_then(|troubled| troubled.circuit.paused())
+    }
+
+    /// The end of the pause of a message's parts, the later one if both are paused.
+    pub(crate) fn paused_until(&self, parts: &Parts) -> Option<Instant> {
+        parts.each().filter_map(|part| self.paused(part)).map(|(until, _)| until).max()
+    }
+
+    /// All paused parts, in no order.
+    pub(crate) fn all_paused(&self) -> impl Iterator<Item = (&Part, Instant, Arc<str>)> {
+        self.troubled.iter().filter_map(|(part, troubled)| {
+            let (until, problem) = troubled.circuit.paused()?;
+            Some((part, until, problem))
+        })
+    }
+
+    /// Forgets parts that no event has needed for a while.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.troubled.retain(|_, troubled| now < troubled.last() + KEPT);
+    }
+
+    fn make_room(&mut self, now: Instant) {
+        if self.troubled.len() < MAX_PARTS {
+            return;
+        }
+        self.forget(now);
+        if self.troubled.len() >= MAX_PARTS {
+            let first = self.troubled.iter().min_by_key(|(_, troubled)| troubled.last()).map(|(part, _)| part.clone());
+            first.and_then(|part| self.troubled.remove(&part));
+        }
+    }
+}
+
+impl Troubled {
+    /// When it was needed last, or the end of its pause if that is later.
+    fn last(&self) -> Instant {
+        self.circuit.paused().map_or(self.touched, |(until, _)| until.max(self.touched))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BREAKER: Breaker = Breaker { failures: 2, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
+
+    fn refused(after: Option<u64>) -> Called {
+        Called::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
+    }
+
+    fn parts(server: &str, target: &str) -> Parts {
+        Parts { server: Some(Part::Server(server.into())), target: Part::Target(target.into()) }
+    }
+
+    fn until(admission: &Admission) -> Instant {
+        let Admission::Wait { until, .. } = admission else { panic!("it has to wait, not {admission:?}") };
+        *until
+    }
+
+    #[test]
+    fn a_paused_target_holds_up_no_other() {
+        let start = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let (ill, well) = (parts("s", "s/a"), parts("s", "s/b"));
+        let changed = targets.ended(&ill.target, start, refused(Some(3600)));
+        assert_eq!(changed, Changed { turn: Turn::Paused { pause: Duration::from_secs(3600) }, is_new: true });
+        assert_eq!(targets.admit(&well, start), Admission::Go);
+        let wait = until(&targets.admit(&ill, start));
+        assert!((3600..3601).contains(&(wait - start).as_secs()), "{:?}", wait - start);
+        let now = start + Duration::from_secs(3600);
+        assert_eq!(targets.admit(&ill, now), Admission::Probe);
+        assert!(matches!(targets.admit(&ill, now), Admission::Wait { .. }), "one tries it out");
+        assert_eq!(targets.ended(&ill.target, now, Called::Well).turn, Turn::Resumed);
+        assert!(targets.is_empty() && targets.admit(&ill, now) == Admission::Go);
+    }
+
+    #[test]
+    fn a_paused_server_holds_up_all_its_targets() {
+        let now = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        targets.ended(&Part::Server("s".into()), now, refused(None));
+        assert!(matches!(targets.admit(&parts("s", "s/a"), now), Admission::Wait { .. }));
+        assert_eq!(targets.admit(&parts("t", "t/a"), now), Admission::Go);
+    }
+
+    #[test]
+    fn a_target_that_has_to_wait_gives_the_probe_of_its_server_back() {
+        let start = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let (ill, other) = (parts("s", "s/a"), parts("s", "s/b"));
+        targets.ended(&Part::Server("s".into()), start, refused(None));
+        targets.ended(&ill.target, start, refused(Some(60)));
+        let now = start + Duration::from_secs(1);
+        assert!(matches!(targets.admit(&ill, now), Admission::Wait { .. }));
+        assert_eq!(targets.admit(&other, now), Admission::Probe);
+    }
+
+    #[test]
+    fn many_that_wait_for_one_target_come_back_one_after_the_other() {
+        let start = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let ill = parts("s", "s/a");
+        targets.ended(&ill.target, start, refused(None));
+        let first = until(&targets.admit(&ill, start));
+        let last = (1..5000).map(|_| until(&targets.admit(&ill, start))).max().expect("some");
+        assert_eq!(last - first, 4999 * APART);
+        let probe = start + Duration::from_secs(1);
+        assert_eq!(targets.admit(&ill, probe), Admission::Probe);
+        targets.ended(&ill.target, probe, refused(None));
+        assert_eq!(until(&targets.admit(&ill, probe)), probe + Duration::from_secs(2) + APART, "counted anew");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_ends() {
+        let start = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let target = |number: usize| parts("s", &format!("s/{number}"));
+        for number in 0..2 * MAX_PARTS {
+            targets.ended(&target(number).target, start + Duration::from_millis(number as u64), refused(None));
+        }
+        assert_eq!(targets.troubled.len(), MAX_PARTS);
+        let now = start + Duration::from_secs(2);
+        assert_eq!(targets.admit(&target(0), now), Admission::Go, "the one whose pause ends first is forgotten");
+        assert!(matches!(targets.admit(&target(2 * MAX_PARTS - 1), now), Admission::Wait { .. }));
+        targets.forget(now + 2 * KEPT);
+        assert!(targets.is_empty());
+    }
+
+    #[test]
+    fn declined_messages_pause_a_target_only_in_a_row() {
+        let now = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let part = Part::Target("a".into());
+        let declined = || Called::Declined { problem: "500".into() };
+        assert_eq!(targets.ended(&part, now, declined()), Changed { turn: Turn::None, is_new: true });
+        assert_eq!(targets.ended(&part, now, Called::Well), Changed { turn: Turn::None, is_new: false });
+        targets.ended(&part, now, declined());
+        assert_eq!(targets.ended(&part, now, declined()).turn, Turn::Paused { pause: BREAKER.pause });
+    }
+}

@@ -1,0 +1,241 @@
+//! Targets that depend on the event: trouble of one is no trouble of the others.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::on_any_batch;
+use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::run::Outbox;
+use pillarbox_core::settle::Status;
+use pillarbox_core::stores::memory::{MemoryRow, MemoryStore};
+use pillarbox_core::write::insert;
+use pillarbox_routes::{Breaker, Forwarder, Route, RouteStatus, Routes, Way};
+use pillarbox_testkit::{Answer, MemoryPublisher};
+use tokio::time::{sleep, timeout};
+
+const LONG: Duration = Duration::from_secs(60);
+const AN_HOUR: Duration = Duration::from_secs(3600);
+
+fn event(tenant: &str, key: &str) -> Envelope {
+    let builder = Envelope::builder("order.placed").aggregate("order", key).tenant_id(tenant);
+    builder.payload_json("{}").build().expect("valid")
+}
+
+async fn write(store: &MemoryStore, events: Vec<Envelope>) {
+    let mut tx = store.begin();
+    insert(store, &mut tx, events).await.expect("inserts");
+    tx.commit();
+}
+
+/// A route whose target is the event's tenant.
+fn by_tenant(publisher: &MemoryPublisher, breaker: Breaker) -> Forwarder {
+    let route = Route::to(Arc::new(publisher.clone()), "{tenant_id}").named("hooks").breaker(breaker);
+    Routes::new().route(route).build().expect("valid")
+}
+
+async fn done(store: &MemoryStore, rows: usize) {
+    let reached = async {
+        while store.inspect().rows().iter().filter(|row| row.status == Status::Done).count() < rows {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, reached).await.unwrap_or_else(|_| panic!("{rows} rows are not done: {:?}", states(store)));
+}
+
+fn states(store: &MemoryStore) -> Vec<(Option<String>, Status, Option<String>)> {
+    let row = |row: &MemoryRow| (row.event.tenant_id().map(str::to_owned), row.status, row.last_error.clone());
+    store.inspect().rows().iter().map(row).collect()
+}
+
+fn of<'a>(rows: &'a [MemoryRow], tenant: &str) -> Vec<&'a MemoryRow> {
+    rows.iter().filter(|row| row.event.tenant_id() == Some(tenant)).collect()
+}
+
+fn status(forwarder: &Forwarder) -> RouteStatus {
+    forwarder.status().remove(0)
+}
+
+fn busy() -> PublishError {
+    PublishError::unavailable("busy").retry_after(24 * AN_HOUR).limited_to(Scope::Target)
+}
+
+async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Outbox) {
+    let publisher = MemoryPublisher::new();
+    publisher.answer_each(|message| match &*message.target {
+        "ill" => Answer::Fail(busy()),
+        _ => Answer::Confirm,
+    });
+    let forwarder = by_tenant(&publisher, Breaker::default());
+    let store = MemoryStore::new();
+    // Those that cannot go stand before the others, and alone in the first calls.
+    write(&store, (0..100).map(|n| event("ill", &format!("i-{n}"))).collect()).await;
+    let outbox = outbox(store.clone(), &forwarder).await;
+    publisher.wait_for_calls(1).await;
+    write(&store, (0..100).map(|n| event("well", &format!("w-{n}"))).collect()).await;
+    done(&store, 100).await;
+    write(&store, vec![event("ill", "late"), event("well", "late")]).await;
+    // The second has the key of the first, which waits for an hour; another key of it does not wait.
+    write(&store, vec![event("well", "other")]).await;
+    timeout(LONG, publisher.wait_for_published(101)).await.expect("another key goes on");
+    let status = status(&forwarder);
+    assert_eq!((&status.way, status.paused_targets), (&Way::Open, 1), "{status:?}");
+    let Way::Paused { next_probe: Some(pause), problem } = &status.targets[0].way else { panic!("{status:?}") };
+    assert!(*pause <= AN_HOUR && *pause > AN_HOUR / 2 && problem == "busy", "an hour at most: {status:?}");
+    outbox.shutdown().await;
+    let rows = store.inspect().rows();
+    let ill = of(&rows, "ill");
+    assert!(ill.iter().all(|row| row.attempts == 0 && row.status != Status::Dead), "no attempt is counted");
+    let calls = publisher.calls();
+    let sent = calls.iter().flatten().filter(|message| &*message.target == "ill").count();
+    assert!(sent <= 100 && calls.iter().filter(|call| call.iter().any(|m| &*m.target == "ill")).count() <= 8);
+    assert_eq!(
+        publisher.published().iter().filter(|message| &*message.target == "well").count(),
+        of(&rows, "well").iter().filter(|row| row.status == Status::Done).count()
+    );
+}
+
+#[tokio::test]
+async fn a_target_that_asks_for_a_pause_is_paused_alone() {
+    one_is_busy_in(async |store, forwarder| {
+        let handler = on_any_batch(16, forwarder.clone());
+        Outbox::single_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
+    one_is_busy_in(async |store, forwarder| {
+        let handler = on_any_batch(16, forwarder.clone());
+        Outbox::partitioned(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_target_that_asks_for_a_pause_is_paused_alone_on_several_nodes() {
+    one_is_busy_in(async |store, forwarder| {
+        let handler = on_any_batch(16, forwarder.clone());
+        Outbox::multi_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+    })
+    .await;
+}
+
+/// In mode `partitioned` the events of a key whose target was paused arrive in the order of the table.
+#[tokio::test]
+async fn keys_keep_their_order_through_the_pause_of_a_target() {
+    let publisher = MemoryPublisher::new();
+    let away = || Answer::Fail(PublishError::unavailable("away").limited_to(Scope::Target));
+    publisher.answer_each(move |message| if &*message.target == "ill" { away() } else { Answer::Confirm });
+    let pause = Duration::from_millis(50);
+    let forwarder = by_tenant(&publisher, Breaker { failures: 5, pause, max_pause: pause });
+    let store = MemoryStore::new();
+    let events = (0..200).map(|n| event(if n % 2 == 0 { "ill" } else { "well" }, &format!("{}-{}", n % 2, n % 10)));
+    write(&store, events.collect()).await;
+    let handler = on_any_batch(16, forwarder.clone());
+    let outbox = Outbox::partitioned(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
+    let outbox = outbox.start().await.expect("starts");
+    done(&store, 100).await;
+    publisher.wait_for_calls(publisher.calls().len() + 3).await;
+    publisher.answer(Answer::Confirm);
+    done(&store, 200).await;
+    outbox.shutdown().await;
+    assert_eq!(publisher.published().len(), 200, "each once");
+    for key in 0..10 {
+        let key = format!("{}-{key}", key % 2);
+        let published = publisher.published();
+        let sent: Vec<_> =
+            published.iter().filter(|message| message.key.as_deref() == Some(&key)).map(|m| m.id.to_string()).collect();
+        let rows = store.inspect().rows();
+        let written: Vec<_> =
+            rows.iter().filter(|row| row.event.key() == Some(&*key)).map(|row| row.event.id().to_string()).collect();
+        assert_eq!(sent, written, "{key}");
+    }
+    assert!(store.inspect().rows().iter().all(|row| row.attempts == 0));
+    assert_eq!(status(&forwarder).paused_targets, 0);
+}
+
+#[tokio::test]
+async fn a_broker_that_is_away_still_pauses_the_whole_route() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer(Answer::Fail(PublishError::unavailable("connection refused")));
+    let pause = Duration::from_millis(200);
+    let forwarder = by_tenant(&publisher, Breaker { failures: 5, pause, max_pause: pause });
+    let store = MemoryStore::new();
+    write(&store, (0..500).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
+    let handler = on_any_batch(16, forwarder.clone());
+    let outbox = Outbox::single_node(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
+    let outbox = outbox.start().await.expect("starts");
+    publisher.wait_for_calls(5).await;
+    let status = status(&forwarder);
+    assert!(matches!(status.way, Way::Paused { .. }) && status.paused_targets == 0, "{status:?}");
+    let untouched = |row: &MemoryRow| row.status == Status::New && row.last_error.is_none();
+    assert!(store.inspect().rows().iter().all(untouched), "they stay in the table as they are");
+    publisher.answer(Answer::Confirm);
+    done(&store, 500).await;
+    outbox.shutdown().await;
+}
+
+/// Where each event has a target of its own, no target fails twice: after some of them the route is paused.
+#[tokio::test]
+async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer(Answer::Fail(PublishError::unavailable("busy").limited_to(Scope::Target)));
+    let pause = Duration::from_secs(20);
+    let forwarder = by_tenant(&publisher, Breaker { failures: 3, pause, max_pause: pause });
+    let store = MemoryStore::new();
+    write(&store, (0..100).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
+    let outbox = Outbox::single_node(store.clone()).workers(1).gate(forwarder.gate());
+    let outbox = outbox.handler(on_any_batch(1, forwarder.clone())).start().await.expect("starts");
+    let paused = async {
+        while status(&forwarder).way == Way::Open {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, paused).await.expect("the route is paused");
+    assert_eq!(publisher.calls().len(), 3, "after as many as the breaker allows");
+    outbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn routes_are_replaced_while_events_are_passed_on() {
+    let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());
+    let to = |publisher: &MemoryPublisher, name: &str, target: &str| {
+        Route::to(Arc::new(publisher.clone()), target).named(name)
+    };
+    one.answer(Answer::Fail(PublishError::unavailable("away")));
+    let pause = Duration::from_secs(1000);
+    let breaker = Breaker { failures: 5, pause, max_pause: pause };
+    let ill = || to(&one, "ill", "ill").types(["ill"]).breaker(breaker);
+    let forwarder = Routes::new().route(ill()).route(to(&other, "rest", "before")).build().expect("valid");
+    let store = MemoryStore::new();
+    let typed = |event_type: &str| Envelope::json(event_type, "{}").expect("valid");
+    write(&store, vec![typed("ill"), typed("a")]).await;
+    let outbox = Outbox::single_node(store.clone()).gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone()));
+    let outbox = outbox.start().await.expect("starts");
+    done(&store, 1).await;
+    while forwarder.status()[0].way == Way::Open {
+        sleep(Duration::from_millis(2)).await;
+    }
+
+    let refused = forwarder.replace(Routes::new().route(to(&other, "a", "")), |_| false);
+    assert!(refused.is_err_and(|error| error.to_string().contains("`to` is empty")));
+    assert_eq!(forwarder.status().len(), 2, "the old ones stay");
+
+    let routes = Routes::new().route(ill()).route(to(&other, "rest", "after"));
+    forwarder.replace(routes, |name| name == "ill").expect("valid");
+    assert!(matches!(forwarder.status()[0].way, Way::Paused { .. }), "what is kept stays paused");
+    write(&store, vec![typed("a")]).await;
+    done(&store, 2).await;
+    let targets: Vec<_> = other.published().iter().map(|message| message.target.to_string()).collect();
+    assert_eq!(targets, ["before", "after"]);
+
+    // What was held back for a route that is no more takes the new one at once.
+    forwarder.replace(Routes::new().route(to(&other, "all", "all")), |_| true).expect("valid");
+    done(&store, 3).await;
+    outbox.shutdown().await;
+    assert_eq!(other.published().len(), 3);
+}

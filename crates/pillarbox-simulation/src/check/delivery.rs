@@ -1,0 +1,138 @@
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::settle::Status;
+
+use super::ledger::{event_number, handler_number};
+use super::{Checker, Line, Order, Violation};
+
+impl Checker {
+    /// A handler is called. Returns the number of the call.
+    pub fn begin_call(&mut self, delivery: &Delivery) -> u64 {
+        self.call_number += 1;
+        let number = self.call_number;
+        let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
+        let node = delivery.node();
+        if self.members.knows_its_end(node) && !self.members.is_registered(node) {
+            let what = format!("{node} calls a handler with e{event} after it was cleared away, and could know");
+            self.note(Err(Violation::new("I2", what)));
+        }
+        if self.members.outlives_its_lease(node) {
+            let what = format!("{node} calls a handler with e{event} long after it was cleared away");
+            self.note(Err(Violation::new("I2", what)));
+        }
+        if self.members.outlives_its_history(node) {
+            let what = format!("{node} calls a handler with e{event} long after the database failed over");
+            self.note(Err(Violation::new("I2", what)));
+        }
+        if !self.members.is_excused(delivery.node()) {
+            let checked = self.check_call(delivery, event, handler);
+            self.note(checked);
+        }
+        self.calls.begin(event, handler, number, delivery.node(), delivery.attempt());
+        number
+    }
+
+    fn check_call(&mut self, delivery: &Delivery, event: u32, handler: u8) -> Result<(), Violation> {
+        let (node, seq) = (delivery.node(), delivery.seq());
+        let said = |what: &str| format!("{node} called the handler {handler} with e{event} (seq {seq}): {what}");
+        let written = self.events.get(event as usize).map(|event| &*event.payload);
+        if written.map(str::as_bytes) != Some(delivery.payload().as_bytes()) {
+            return Err(Violation::new("I8", said("its payload is another than was written")));
+        }
+        self.check_repetition(delivery, event, handler)
+            .map_err(|(invariant, what)| Violation::new(invariant, said(&what)))?;
+        let Some(line) = self.ledger.line(seq).filter(|line| (line.event, line.handler) == (event, handler)) else {
+            return Err(Violation::new("I1", said("no such row is committed")));
+        };
+        if !line.status.is_pending() {
+            return Err(Violation::new("I4", said(&format!("the row is {:?}", line.status))));
+        }
+        if self.members.is_registered(node)
+            && !self.members.owns(node, self.rules.mode.fence(), line, self.ledger.holder(line))
+        {
+            return Err(Violation::new("I2", said("the row is not the node's")));
+        }
+        self.check_order(delivery, line).map_err(|what| Violation::new("I3", said(&what)))
+    }
+
+    /// Whether a fault explains that a row is handled again, or while another call has it.
+    fn check_repetition(&self, delivery: &Delivery, event: u32, handler: u8) -> Result<(), (&'static str, String)> {
+        use super::calls::Ending::Done;
+        let Some(calls) = self.calls.get(event, handler) else { return Ok(()) };
+        let line = self.ledger.line(delivery.seq()).filter(|line| (line.event, line.handler) == (event, handler));
+        let holder = line.and_then(|line| self.ledger.holder(line));
+        let excused = |node| self.members.is_excused_for(node, self.rules.mode.fence(), line, holder);
+        for call in calls.calls() {
+            if call.ending == Some(Done) && (call.node == *delivery.node() || !excused(&call.node)) {
+                return Err((
+                    "exactly once",
+                    format!("it was handled already, by {}, which no fault explains", call.node),
+                ));
+            }
+        }
+        for call in calls.all().iter().filter(|call| call.ending.is_none()) {
+            if call.node == *delivery.node() || !excused(&call.node) {
+                return Err(("I2", format!("{} is at it", call.node)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything that comes before the row has been handled, where order counts.
+    fn check_order(&self, delivery: &Delivery, line: &Line) -> Result<(), String> {
+        if self.rules.order == Order::None {
+            return Ok(());
+        }
+        let Some(ours) = self.events.get(line.event as usize) else { return Ok(()) };
+        let in_all = matches!(self.rules.order, Order::Table { .. });
+        if !in_all && ours.key.is_none() {
+            return Ok(());
+        }
+        let same = |event: u32, handler: u8| {
+            let other = self.events.get(event as usize);
+            in_all || (handler == line.handler && other.is_some_and(|other| other.key == ours.key))
+        };
+        for call in self.calls.running() {
+            let (event, handler) = (call.event, call.handler);
+            let another = (event, handler) != (line.event, line.handler) && same(event, handler);
+            if another && (call.node == *delivery.node() || !self.members.is_excused(&call.node)) {
+                return Err(format!("{} is at e{event} of the same order", call.node));
+            }
+        }
+        for before in self.ledger.lines().iter().take_while(|before| before.seq < line.seq) {
+            let delayed = self.events.get(before.event as usize).is_some_and(|event| event.delayed);
+            if before.committed > line.committed || delayed || !same(before.event, before.handler) {
+                continue;
+            }
+            if !self.is_over(before, delivery) {
+                let (event, seq, status) = (before.event, before.seq, before.status);
+                return Err(format!("e{event} (seq {seq}, {status:?}, committed before) comes before it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an earlier row lets those behind it go on.
+    fn is_over(&self, before: &Line, delivery: &Delivery) -> bool {
+        let (node, max) = (delivery.node(), self.rules.max_attempts);
+        let calls = self.calls.get(before.event, before.handler);
+        let handled = calls.is_some_and(|calls| calls.is_handled_by(node));
+        let crashed =
+            before.attempts + 1 >= max && self.ledger.holder(before).is_some_and(|holder| holder.ends_with('!'));
+        let given_up = || crashed || calls.is_some_and(|calls| calls.is_given_up_by(node, max));
+        let replayed = calls.is_some_and(|calls| calls.replays > 0);
+        match (self.rules.order, before.status) {
+            (_, Status::Done) | (Order::None, _) => true,
+            (Order::Key { dead_blocks }, Status::Dead) => !dead_blocks,
+            (Order::Table { .. }, Status::Dead) => true,
+            (Order::Key { dead_blocks: true }, _) => handled,
+            (Order::Key { dead_blocks: false }, _) | (Order::Table { retries: true }, _) => {
+                handled || replayed || given_up()
+            }
+            (Order::First, Status::Dead | Status::Retry) => true,
+            (Order::First, Status::New) => replayed || calls.is_some_and(|calls| !calls.all().is_empty()) || crashed,
+            (Order::Table { retries: false }, _) => {
+                replayed || calls.is_some_and(|calls| calls.all().iter().any(|call| call.node == *node)) || crashed
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What must hold, checked at every statement of the database and at every call of a handler.
+//!
+//! | | |
+//! |---|---|
+//! | `rows` | I1, I4, I5, I6, I9: what a statement may make of a row |
+//! | `members` | I2: who is registered, who owns what, who may be cleared away |
+//! | `delivery` | I2, I3, I8, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
+
+mod calls;
+mod delivery;
+mod ledger;
+mod members;
+mod op;
+mod rows;
+
+pub use calls::{Call, Calls, Ending};
+pub use ledger::{Ledger, Line, event_number, handler_number};
+pub use members::Members;
+pub use op::Op;
+
+use std::fmt;
+use std::time::Duration;
+
+use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::settle::Status;
+use pillarbox_core::stores::memory::MemoryStore;
+
+/// An invariant that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Its name in ARCHITECTURE.md, or `exactly once`, `liveness`, `panic`.
+    pub invariant: &'static str,
+    /// What broke it.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation of this invariant.
+    #[must_use]
+    pub fn new(invariant: &'static str, what: String) -> Self {
+        Self { invariant, what }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is violated: {}", self.invariant, self.what)
+    }
+}
+
+/// What is to be in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing.
+    None,
+    /// First calls of a key.
+    First,
+    /// All of a key; behind one that is DEAD as well, if that blocks.
+    Key {
+        /// Whether a DEAD event keeps the later ones of its key waiting.
+        dead_blocks: bool,
+    },
+    /// The whole table.
+    Table {
+        /// Whether an event that fails is tried again in its place.
+        retries: bool,
+    },
+}
+
+/// What holds in a world.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// The mode of all nodes.
+    pub mode: Mode,
+    /// What is in order.
+    pub order: Order,
+    /// Calls before an event is DEAD.
+    pub max_attempts: u32,
+}
+
+/// An event as it was written.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Its key.
+    pub key: Option<String>,
+    /// Its id.
+    pub id: String,
+    /// Its payload.
+    pub payload: String,
+    /// It was not to be delivered at once.
+    pub delayed: bool,
+}
+
+impl Written {
+    /// What its partition follows from.
+    fn hashed(&self) -> &str {
+        self.key.as_deref().unwrap_or(&self.id)
+    }
+}
+
+/// Watches a run from outside.
+#[derive(Debug)]
+pub struct Checker {
+    rules: Rules,
+    ledger: Ledger,
+    members: Members,
+    calls: Calls,
+    events: Vec<Written>,
+    call_number: u64,
+    step: u64,
+    /// The database's time, in microseconds.
+    time: i64,
+    violation: Option<Violation>,
+}
+
+impl Checker {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn new(rules: Rules, lease: Duration) -> Self {
+        Self {
+            rules,
+            ledger: Ledger::default(),
+            members: Members::new(lease),
+            calls: Calls::default(),
+            events: Vec::new(),
+            call_number: 0,
+            step: 0,
+            time: 0,
+            violation: None,
+        }
+    }
+
+    /// An event is about to be written; returns its number.
+    pub fn event(&mut self, make: impl FnOnce(usize) -> Written) -> u32 {
+        let number = self.events.len();
+        self.events.push(make(number));
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// Remembers the first violation.
+    pub fn note(&mut self, checked: Result<(), Violation>) {
+        if let Err(violation) = checked {
+            self.violation.get_or_insert(violation);
+        }
+    }
+
+    /// The first violation.
+    #[must_use]
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// The table of nodes.
+    pub fn members(&mut self) -> &mut Members {
+        &mut self.members
+    }
+
+    /// The committed rows.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// A call has ended.
+    pub fn end_call(&mut self, event: u32, handler: u8, number: u64, ending: Ending) {
+        self.calls.end(event, handler, number, ending);
+    }
+
+    /// A fallback has ended well.
+    pub fn rescued(&mut self, event: u32, handler: u8) {
+        self.calls.of(event, handler).rescue();
+    }
+
+    /// A statement has been executed, at this time of the database.
+    pub fn executed(&mut self, op: &Op, store: &MemoryStore, time: i64) {
+        self.step += 1;
+        self.time = time;
+        let checked = self.check(op, store);
+        self.note(checked);
+    }
+
+    fn check(&mut self, op: &Op, store: &MemoryStore) -> Result<(), Violation> {
+        if op.concerns_nodes()
+            && let Some((node, given)) = self.members.read(store, op)?
+        {
+            self.check_given(&node, given)?;
+        }
+        if op.concerns_rows() {
+            let changes = self.ledger.read(store, self.step);
+            if let Op::Commit(rows) = op
+                && let Some(lost) = rows.iter().find(|(seq, ..)| self.ledger.line(*seq).is_none())
+            {
+                return Err(Violation::new("I1", format!("a commit left out the row {lost:?} that was written")));
+            }
+            for change in changes {
+                self.check_row(op, change)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The database went back: what is there now is the truth.
+    pub fn went_back(&mut self, store: &MemoryStore, another: bool) {
+        self.step += 1;
+        self.members.went_back(store, another);
+        let _changes = self.ledger.read(store, self.step);
+    }
+
+    /// A partition waits for its handlers and their verdicts.
+    fn check_given(&self, node: &NodeId, given: pillarbox_core::ownership::Partitions) -> Result<(), Violation> {
+        if self.members.is_excused(node) {
+            return Ok(());
+        }
+        for line in self.ledger.lines().iter().filter(|line| line.status.is_pending()) {
+            if !line.partition.is_some_and(|partition| given.contains(partition)) {
+                continue;
+            }
+            let calls = self.calls.get(line.event, line.handler);
+            let own = |ending| {
+                calls.is_some_and(|calls| calls.calls().any(|call| call.node == *node && call.ending == ending))
+            };
+            let what = if own(None) {
+                "its handler runs"
+            } else if own(Some(Ending::Done)) {
+                "it was handled and is not recorded"
+            } else {
+                continue;
+            };
+            let what = format!("{node} gave the partition of e{} (seq {}) while {what}", line.event, line.seq);
+            return Err(Violation::new("I2", what));
+        }
+        Ok(())
+    }
+
+    /// The rows that still have to be delivered.
+    pub fn pending(&self) -> impl Iterator<Item = &Line> {
+        self.ledger.lines().iter().filter(|line| line.status.is_pending())
+    }
+
+    /// The rows that were given up.
+    #[must_use]
+    pub fn dead(&self) -> Vec<i64> {
+        let dead = self.ledger.lines().iter().filter(|line| line.status == Status::Dead);
+        dead.map(|line| line.seq).collect()
+    }
+
+    /// The calls that run.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.calls.running().len()
+    }
+}

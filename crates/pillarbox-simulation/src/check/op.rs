@@ -1,0 +1,65 @@
+use pillarbox_core::ownership::{Epochs, Fence, NodeId};
+use pillarbox_core::settle::Verdict;
+use pillarbox_core::store::{BegunAttempt, Purgeable, RowId};
+
+/// A statement that may change the database, as the checks see it.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// A node registers.
+    Join(NodeId),
+    /// A node asks for all partitions.
+    Acquire(NodeId),
+    /// A node gives and takes partitions.
+    Share(NodeId, Epochs),
+    /// A node renews its lease.
+    Renew(NodeId),
+    /// A node unregisters.
+    Leave(NodeId),
+    /// A node clears another away.
+    Evict(NodeId),
+    /// A node takes rows.
+    Claim(NodeId),
+    /// A node gives rows back.
+    Release(NodeId, Vec<RowId>),
+    /// Dead nodes and their rows are cleared away.
+    Reclaim(NodeId),
+    /// Rows get a partition.
+    Stamp(Vec<(RowId, u8)>),
+    /// Rows lose their due time.
+    Ripen(Vec<RowId>),
+    /// A node announces an attempt.
+    Begin(NodeId, Fence, BegunAttempt),
+    /// A node records verdicts.
+    Settle(NodeId, Fence, Vec<Verdict>),
+    /// An operator makes DEAD rows NEW.
+    Replay(Vec<i64>),
+    /// An operator deletes DEAD rows.
+    Discard(Vec<i64>),
+    /// Old rows are deleted.
+    Purge(Purgeable),
+    /// A transaction of a writer commits these rows: their `seq`, event and handler.
+    Commit(Vec<(i64, u32, u8)>),
+    /// Another program inserts a row of this event.
+    Foreign(u32),
+}
+
+impl Op {
+    /// True if it may change the table of nodes.
+    pub(super) fn concerns_nodes(&self) -> bool {
+        matches!(
+            self,
+            Self::Join(_)
+                | Self::Acquire(_)
+                | Self::Share(..)
+                | Self::Renew(_)
+                | Self::Leave(_)
+                | Self::Evict(_)
+                | Self::Reclaim(_)
+        )
+    }
+
+    /// True if it may change rows of events.
+    pub(super) fn concerns_rows(&self) -> bool {
+        !self.concerns_nodes() || matches!(self, Self::Reclaim(_))
+    }
+}

@@ -1,0 +1,165 @@
+use pillarbox_core::event::partition_of;
+use pillarbox_core::settle::{Change as Becomes, Status, Verdict};
+use pillarbox_core::store::{Purgeable, RowId};
+
+use super::ledger::{Change, event_number, handler_number};
+use super::{Checker, Line, Op, Violation};
+
+impl Checker {
+    /// Whether the statement may have changed this row so.
+    pub(super) fn check_row(&mut self, op: &Op, change: Change) -> Result<(), Violation> {
+        let bad = |invariant, why: &str| {
+            Err(Violation::new(invariant, format!("{why}: {} became {} by {op:?}", shown(change.0), shown(change.1))))
+        };
+        match (op, change) {
+            (Op::Settle(node, fence, verdicts), (Some(before), after)) => {
+                let Some(verdict) = verdicts.iter().find(|verdict| is(&verdict.row, &before)) else {
+                    return bad("I6", "a settle changed a row that it does not name");
+                };
+                if !self.members.owns(node, *fence, &before, self.held_before(&before)) {
+                    return bad("I6", "a settle of a node that is not the owner changed a row");
+                }
+                self.check_verdict(verdict, &before, after.as_ref()).or_else(|(invariant, why)| bad(invariant, &why))
+            }
+            (Op::Begin(node, fence, attempt), (Some(before), Some(after))) => {
+                if !is(&attempt.row, &before) || !self.members.owns(node, *fence, &before, self.held_before(&before)) {
+                    return bad("I6", "an attempt was announced on a row that is not the node's");
+                }
+                let call = self.calls.of(before.event, before.handler);
+                call.announced += 1;
+                let fits = before.status.is_pending()
+                    && Line { holder: after.holder, attempts: attempt.attempts, ..before } == after
+                    && attempt.attempts >= before.attempts;
+                if fits { Ok(()) } else { bad("I4", "an announced attempt changed more than it may") }
+            }
+            (Op::Claim(node), (Some(before), Some(after))) => {
+                let free = match self.held_before(&before) {
+                    None | Some("?" | "!") => true,
+                    Some(holder) => holder.strip_suffix('!').unwrap_or(holder) == node.as_str(),
+                };
+                let same = Line { holder: after.holder, ..before } == after && before.status.is_pending();
+                let is_own = self.ledger.holder(&after).is_some_and(|holder| holder.starts_with(node.as_str()));
+                if free && same && is_own { Ok(()) } else { bad("I2", "a claim took what it may not") }
+            }
+            (Op::Release(node, rows), (Some(before), Some(after))) => {
+                let holder = self.held_before(&before);
+                let own = holder.is_some_and(|holder| holder.strip_suffix('!').unwrap_or(holder) == node.as_str());
+                let named = rows.iter().any(|row| is(row, &before));
+                let same = Line { holder: 0, ..before } == after;
+                if own && named && same { Ok(()) } else { bad("I6", "a release freed what it may not") }
+            }
+            (Op::Reclaim(_), (Some(before), Some(after))) => {
+                let holder = self.held_before(&before).unwrap_or_default();
+                let node = pillarbox_core::ownership::NodeId::from_stored(holder.strip_suffix('!').unwrap_or(holder));
+                let mark = if holder.ends_with('!') { "!" } else { "?" };
+                let fits = Line { holder: after.holder, ..before } == after
+                    && self.ledger.holder(&after) == Some(mark)
+                    && !self.members.is_registered(&node);
+                if fits { Ok(()) } else { bad("I2", "a row was taken from a living node") }
+            }
+            (Op::Stamp(_), (Some(before), Some(after))) => {
+                let right = self.events.get(before.event as usize).map(|event| partition_of(event.hashed()));
+                let fits = before.partition.is_none() && after.partition == right;
+                if fits && (Line { partition: after.partition, ..before }) == after {
+                    Ok(())
+                } else {
+                    bad("I3", "a row got a partition that is not its own")
+                }
+            }
+            (Op::Ripen(rows), (Some(before), Some(after))) => {
+                let named = rows.iter().any(|row| is(row, &before));
+                let due = before.due.is_some_and(|due| due <= self.time) && before.status.is_pending();
+                if named && due && (Line { due: None, ..before }) == after {
+                    Ok(())
+                } else {
+                    bad("I4", "a row lost its due time before it was due")
+                }
+            }
+            (Op::Replay(seqs), (Some(before), Some(after))) if before.status == Status::Dead => {
+                let fits = seqs.contains(&before.seq) && after.status == Status::New && after.attempts == 0;
+                self.calls.of(before.event, before.handler).replay();
+                if fits { Ok(()) } else { bad("I4", "a replay changed a row it may not") }
+            }
+            (Op::Discard(seqs), (Some(before), None))
+                if before.status == Status::Dead && seqs.contains(&before.seq) =>
+            {
+                Ok(())
+            }
+            (Op::Purge(what), (Some(before), None)) => {
+                let fits = match what {
+                    Purgeable::Done => before.status == Status::Done,
+                    Purgeable::Dead => before.status == Status::Dead,
+                    Purgeable::All => true,
+                };
+                if fits { Ok(()) } else { bad("I4", "a purge removed a row it may not") }
+            }
+            (Op::Commit(rows), (None, Some(after))) => {
+                let written = rows.contains(&(after.seq, after.event, after.handler));
+                if written && after.status == Status::New && after.attempts == 0 {
+                    Ok(())
+                } else {
+                    bad("I1", "a commit brought a row that its transaction had rolled back, or never written")
+                }
+            }
+            (Op::Foreign(event), (None, Some(after))) if after.event == *event => Ok(()),
+            _ => bad("I4", "a row changed that had to stay"),
+        }
+    }
+
+    fn held_before(&self, line: &Line) -> Option<&str> {
+        self.ledger.holder(line)
+    }
+
+    /// Whether a verdict may have changed the row so.
+    fn check_verdict(
+        &mut self,
+        verdict: &Verdict,
+        before: &Line,
+        after: Option<&Line>,
+    ) -> Result<(), (&'static str, String)> {
+        if !before.status.is_pending() {
+            return Err(("I4", "a settle changed a terminal row".to_owned()));
+        }
+        if before.attempts != verdict.expected_attempts {
+            return Err(("I5", "a verdict was recorded on other attempts than it expects".to_owned()));
+        }
+        let max_attempts = self.rules.max_attempts;
+        let calls = self.calls.of(before.event, before.handler);
+        let becomes = after.map(|after| after.status);
+        match &verdict.change {
+            Becomes::Done | Becomes::Rescued { .. } | Becomes::Remove if !calls.is_handled() => {
+                Err(("I9", "an event is DONE, and no call of its handler made it so".to_owned()))
+            }
+            Becomes::Done | Becomes::Rescued { .. } if becomes == Some(Status::Done) => Ok(()),
+            Becomes::Remove if becomes.is_none() => Ok(()),
+            Becomes::Retry { attempts, .. }
+            | Becomes::Hold { attempts, .. }
+            | Becomes::Dead { attempts, .. }
+            | Becomes::Rescued { attempts, .. }
+                if after.is_some_and(|after| after.attempts != *attempts) =>
+            {
+                Err(("I5", format!("{attempts} attempts were to be recorded")))
+            }
+            Becomes::Retry { attempts, .. } | Becomes::Hold { attempts, .. } if becomes == Some(Status::Retry) => {
+                calls.justify(*attempts)
+            }
+            Becomes::Dead { attempts, .. } if becomes == Some(Status::Dead) => {
+                if *attempts < max_attempts && !calls.is_hopeless() {
+                    return Err(("I5", format!("an event is DEAD after {attempts} attempts of {max_attempts}")));
+                }
+                calls.justify(*attempts)
+            }
+            _ => Err(("I4", "a row is in another state than its verdict says".to_owned())),
+        }
+    }
+}
+
+fn is(row: &RowId, line: &Line) -> bool {
+    row.seq == line.seq
+        && event_number(row.event_id.as_str()) == line.event
+        && handler_number(row.handler.as_deref()) == line.handler
+}
+
+fn shown(line: Option<Line>) -> String {
+    line.map_or_else(|| "no row".to_owned(), |line| format!("{line:?}"))
+}

@@ -1,0 +1,225 @@
+//! Runs worlds of the simulation; see the README of this crate.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that tells what it finds")]
+
+use std::process::ExitCode;
+use tokio::time::Instant;
+
+use pillarbox_simulation::engine::{HOOKED, plant};
+use pillarbox_simulation::plants::{PLANTS, find};
+use pillarbox_simulation::{seeds, simulate};
+
+const USAGE: &str = "\
+Runs worlds of the simulation, each from one seed.
+
+  scripts/simulate --seeds N [--from S]   runs N seeds, fresh ones unless they begin with S
+  scripts/simulate --seed S [--trace]     runs one seed, and tells its story
+  scripts/simulate --plants               lists the planted bugs
+  scripts/simulate --plant NAME …         plants a bug; --seeds begins with 0 then
+  scripts/simulate --ci                   fresh seeds, all that ever failed, each plant, and whether seeds replay
+
+  --json      one line for programs        --jobs N    by so many threads
+
+It ends with 1 if an invariant was violated.";
+
+/// Every seed that ever failed, one a line, with what was wrong.
+const SEEDS: &str = include_str!("../seeds");
+/// Each plant is found within so many seeds.
+const MOST_SEEDS: u64 = 10_000;
+const FRESH_IN_CI: u64 = 2_000;
+/// Seeds that are run again in another process.
+const REPLAYED: u64 = 100;
+
+#[derive(Debug, Default)]
+struct Options {
+    seeds: Option<u64>,
+    from: Option<u64>,
+    seed: Option<u64>,
+    trace: bool,
+    plants: bool,
+    plant: Option<&'static str>,
+    json: bool,
+    ci: bool,
+    jobs: usize,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match Options::read(std::env::args().skip(1)).and_then(|options| options.run()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self { jobs: 1, ..Self::default() };
+        let mut any = false;
+        while let Some(argument) = arguments.next() {
+            any = true;
+            let mut number = || -> Result<u64, Failure> {
+                let value = arguments.next().ok_or_else(|| format!("{argument} needs a number"))?;
+                Ok(value.parse().map_err(|_| format!("{argument} needs a number, and not {value:?}"))?)
+            };
+            match &*argument {
+                "--seeds" => options.seeds = Some(number()?),
+                "--from" => options.from = Some(number()?),
+                "--seed" => options.seed = Some(number()?),
+                "--jobs" => options.jobs = usize::try_from(number()?)?,
+                "--trace" => options.trace = true,
+                "--plants" => options.plants = true,
+                "--json" => options.json = true,
+                "--ci" => options.ci = true,
+                "--plant" => {
+                    let name = arguments.next().unwrap_or_default();
+                    let (known, _) = find(&name).ok_or_else(|| format!("there is no plant {name:?}; see --plants"))?;
+                    options.plant = Some(known);
+                }
+                other => return Err(format!("{other} is not known\n\n{USAGE}").into()),
+            }
+        }
+        if any { Ok(options) } else { Err(USAGE.into()) }
+    }
+
+    /// Does what was asked for; false if an invariant was violated.
+    fn run(&self) -> Result<bool, Failure> {
+        if self.plants {
+            PLANTS.iter().for_each(|(name, what)| println!("{name:40} {what}"));
+            return Ok(true);
+        }
+        if !HOOKED {
+            return Err(
+                "this was built without the hooks of the engine; run scripts/simulate, which builds it with them"
+                    .into(),
+            );
+        }
+        // Handlers panic on purpose.
+        std::panic::set_hook(Box::new(|_| {}));
+        match self.seed {
+            _ if self.ci => ci(self.jobs),
+            Some(seed) => self.one(seed),
+            None => self.many(),
+        }
+    }
+
+    fn one(&self, seed: u64) -> Result<bool, Failure> {
+        plant(self.plant);
+        let began = Instant::now();
+        let run = simulate(seed, self.trace)?;
+        if self.trace {
+            println!("{}", run.plan);
+            run.lines.iter().for_each(|line| println!("{line}"));
+        }
+        if let Some(violation) = &run.end.violation {
+            println!("seed {seed}: {violation}");
+        }
+        let violations = u64::from(run.end.violation.is_some());
+        self.tell(1, violations, began, run.hash);
+        Ok(violations == 0)
+    }
+
+    fn many(&self) -> Result<bool, Failure> {
+        let count = self.seeds.ok_or("say how many --seeds")?;
+        let first = self.from.unwrap_or_else(|| if self.plant.is_some() { 0 } else { fresh() });
+        let began = Instant::now();
+        let summary = seeds::run(first, count, self.jobs, self.plant)?;
+        let violations = u64::from(summary.violated.is_some());
+        self.tell(summary.seeds, violations, began, summary.hash);
+        if let Some(run) = &summary.violated {
+            report(run, self.plant);
+        }
+        Ok(violations == 0)
+    }
+
+    fn tell(&self, seeds: u64, violations: u64, began: Instant, hash: u64) {
+        let rate = rate(seeds, began);
+        if self.json {
+            println!(
+                r#"{{"seeds":{seeds},"violations":{violations},"seeds_per_s":{rate:.1},"trace_hash":"{hash:016x}"}}"#
+            );
+        } else {
+            println!("{seeds} seeds, {violations} violations, {rate:.0} seeds/s, trace hash {hash:016x}");
+        }
+    }
+}
+
+/// Names what was violated, and the command that repeats it.
+fn report(run: &pillarbox_simulation::Run, plant: Option<&str>) {
+    let planted = plant.map(|name| format!(" --plant {name}")).unwrap_or_default();
+    if let Some(violation) = &run.end.violation {
+        eprintln!(
+            "seed {}: {violation}\nrepeat it with: scripts/simulate --seed {} --trace{planted}",
+            run.seed, run.seed
+        );
+    }
+}
+
+/// Everything a change has to pass.
+fn ci(jobs: usize) -> Result<bool, Failure> {
+    let mut good = true;
+    for seed in SEEDS.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
+        let (run, again) = (simulate(seed, false)?, simulate(seed, false)?);
+        if run.end.violation.is_some() {
+            report(&run, None);
+            good = false;
+        }
+        if run.hash != again.hash {
+            eprintln!("seed {seed} does not replay: {:016x} and {:016x}", run.hash, again.hash);
+            good = false;
+        }
+    }
+    println!("the seeds that ever failed: {}", if good { "no violation" } else { "VIOLATED" });
+    let began = Instant::now();
+    for (name, _) in PLANTS {
+        let summary = seeds::run(0, MOST_SEEDS, jobs, Some(name))?;
+        match &summary.violated {
+            Some(run) => {
+                let invariant = run.end.violation.as_ref().map_or("", |violation| violation.invariant);
+                println!("plant {name:40} found by seed {:5} ({invariant})", run.seed);
+            }
+            None => {
+                eprintln!("plant {name} was not found within {MOST_SEEDS} seeds");
+                good = false;
+            }
+        }
+    }
+    println!("{} plants in {:.0} s", PLANTS.len(), began.elapsed().as_secs_f64());
+    let (began, first) = (Instant::now(), fresh());
+    println!("{FRESH_IN_CI} fresh seeds from {first}");
+    let summary = seeds::run(first, FRESH_IN_CI, jobs, None)?;
+    let violations = u64::from(summary.violated.is_some());
+    println!("{} fresh seeds, {violations} violations, {:.0} seeds/s", summary.seeds, rate(summary.seeds, began));
+    if let Some(run) = &summary.violated {
+        report(run, None);
+        good = false;
+    }
+    if !replays_in_another_process(first)? {
+        eprintln!("seeds {first} to {} do not replay in another process", first + REPLAYED - 1);
+        good = false;
+    }
+    Ok(good)
+}
+
+/// Whether seeds have the same trace hashes in another process.
+fn replays_in_another_process(first: u64) -> Result<bool, Failure> {
+    let here = seeds::run(first, REPLAYED, 1, None)?;
+    let mut there = std::process::Command::new(std::env::current_exe()?);
+    let there = there.args(["--json", "--seeds", &REPLAYED.to_string(), "--from", &first.to_string()]).output()?;
+    Ok(String::from_utf8_lossy(&there.stdout).contains(&format!("{:016x}", here.hash)))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn rate(seeds: u64, began: Instant) -> f64 {
+    seeds as f64 / began.elapsed().as_secs_f64().max(1e-9)
+}
+
+/// A seed that nobody has run.
+fn fresh() -> u64 {
+    use std::hash::BuildHasher as _;
+    std::hash::RandomState::new().hash_one("seed") >> 24
+}

@@ -1,0 +1,61 @@
+//! The bugs that are planted in the engine, to prove that the simulation finds them.
+//!
+//! Each is a line of the engine or of the in-memory store that a developer could write by mistake. It stands in the real code behind
+//! `plants::is("name")`, which is `false` in everything but the simulation.
+
+/// A planted bug: the name by which the engine knows it, and what goes wrong.
+pub type Plant = (&'static str, &'static str);
+
+/// All planted bugs.
+pub const PLANTS: &[Plant] = &[
+    ("both_paths_take_a_row", "The hot path takes a row that the cold path holds already."),
+    (
+        "caller_is_believed",
+        "A row is delivered from memory on the word of a caller that its transaction has committed.",
+    ),
+    ("claim_forgets_its_exclusions", "A fetch asks for rows that are in memory, and takes them again."),
+    ("claim_takes_what_others_hold", "A claim takes rows that another living node holds."),
+    ("clear_away_before_the_lease_ends", "Nodes are cleared away 200 ms before their lease ends."),
+    (
+        "cursor_kept_for_ever",
+        "A sweep never goes back to the bottom of the table, where a transaction may commit late.",
+    ),
+    ("dead_one_attempt_early", "An event goes DEAD one attempt before its last."),
+    ("due_rows_keep_no_place", "A due event of a key is delivered though rows below it have not been read yet."),
+    ("evict_before_the_lease_is_over", "A node is cleared away that has been silent for a fifth of its lease."),
+    ("failed_head_drops_nothing", "What waits in memory behind an event that failed stays there."),
+    ("failover_goes_unnoticed", "A node goes on with what it knows when the database has failed over."),
+    ("fetch_ignores_heads", "A fetch returns rows of a key of which an earlier one waits for another attempt."),
+    ("fetch_revives_what_was_settled", "A fetch brings back a row that was settled while it was under way."),
+    ("give_without_epoch", "A share that arrives late gives away what the node has come to own anew."),
+    (
+        "given_back_row_is_forgotten_first",
+        "A row is forgotten before it is given back, and given back after it was claimed again.",
+    ),
+    ("interventions_ignored", "The reader does not begin anew when an operator has replayed an event below its mark."),
+    (
+        "key_goes_on_while_its_head_retries",
+        "The next event of a key begins while an earlier one waits for another attempt.",
+    ),
+    ("key_unblocked_during_a_fetch", "A key goes on with rows of a fetch that began before its failure was recorded."),
+    ("lease_counted_from_the_answer", "A node counts its lease from after the answer to the renewal."),
+    ("lost_lease_is_kept", "A node goes on though the database says that its lease is lost."),
+    ("mark_moves_unproven", "The mark of the reader moves above rows below which a transaction may still commit."),
+    ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),
+    ("refill_skips_what_was_refused", "A row of a key behind that found no place is taken for read."),
+    ("release_before_the_record", "A row is forgotten before its verdict is recorded."),
+    ("retry_keeps_the_attempts", "The table does not count the attempt that failed."),
+    ("rolled_back_rows_go_hot", "A row that was rolled back to a savepoint is delivered from memory."),
+    ("room_rings_nobody", "Room that is freed does not wake the reader that waits for it."),
+    ("safe_point_ignores_open_transactions", "The table is taken for complete while transactions are open."),
+    ("savepoint_ignored", "A rollback to a savepoint keeps the rows."),
+    ("settle_by_number_only", "A verdict changes the row at its number, whichever event that is."),
+    ("settle_without_fence", "A verdict is recorded whoever owns the row."),
+    ("wake_up_without_fallback", "Nobody is woken, and no interval makes up for it."),
+];
+
+/// The plant of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Plant> {
+    PLANTS.iter().find(|(known, _)| *known == name)
+}

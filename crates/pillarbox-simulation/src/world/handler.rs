@@ -1,0 +1,162 @@
+use std::sync::Arc;
+
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, Failure, Fallback, Handler, HandlerError, Outcome};
+use tokio::time::sleep;
+
+use super::World;
+use crate::check::{Ending, event_number, handler_number};
+use crate::engine::Process;
+
+/// The handlers of one process.
+#[derive(Debug, Clone)]
+pub(crate) struct Hands {
+    pub(super) world: Arc<World>,
+    pub(super) node: usize,
+    pub(super) process: Process,
+}
+
+/// A call under way. If it is dropped before it is told how the call ended, the call was dropped.
+struct UnderWay<'a> {
+    hands: &'a Hands,
+    event: u32,
+    handler: u8,
+    number: u64,
+    ending: Ending,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let database = &self.hands.world.database;
+        database.checker().end_call(self.event, self.handler, self.number, self.ending);
+        let who = self.hands.process.name();
+        database
+            .story
+            .tell(who, format_args!("call {} of e{}/{}: {:?}", self.number, self.event, self.handler, self.ending));
+    }
+}
+
+impl Hands {
+    fn begin(&self, delivery: &Delivery) -> UnderWay<'_> {
+        let database = &self.world.database;
+        let number = database.checker().begin_call(delivery);
+        let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
+        database.story.tell(
+            self.process.name(),
+            format_args!(
+                "call {number} of e{event}/{handler} (seq {}) by {}, attempt {}, {}",
+                delivery.seq(),
+                delivery.node(),
+                delivery.attempt(),
+                delivery.path().name(),
+            ),
+        );
+        self.world.check_memory(self.node);
+        database.watch();
+        UnderWay { hands: self, event, handler, number, ending: Ending::Dropped }
+    }
+
+    /// Takes some time, or for ever.
+    async fn take_time(&self, delivery: &Delivery) {
+        let (world, chance) = (&self.world, &self.world.chance);
+        let ways = world.plan.handlers;
+        if chance.permille(ways.takes) {
+            sleep(chance.millis(1, ways.time)).await;
+        }
+        if world.is_healed() {
+            return;
+        }
+        if chance.permille(ways.stalls) {
+            let stall = sleep(chance.millis(100, 4000));
+            if chance.one_in(2) {
+                tokio::select! {
+                    () = stall => {}
+                    () = delivery.cancelled() => {}
+                }
+            } else {
+                stall.await;
+            }
+        }
+        if chance.permille(ways.hangs) {
+            std::future::pending::<()>().await;
+        }
+        if chance.permille(ways.kills) {
+            world.database.story.tell(self.process.name(), format_args!("dies in a handler"));
+            world.kill(self.node);
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Decides how a call ends.
+    fn end(&self, under_way: &mut UnderWay<'_>) -> Result<Outcome, HandlerError> {
+        let (chance, ways) = (&self.world.chance, self.world.plan.handlers);
+        let calm = self.world.is_healed();
+        let (ending, answer) = if !calm && chance.permille(ways.fails) {
+            let error = if chance.one_in(4) {
+                HandlerError::retry_after(chance.millis(0, 800), "it fails, and says when to try again")
+            } else {
+                HandlerError::retryable("it fails")
+            };
+            (Ending::Failed, Err(error))
+        } else if !calm && chance.permille(ways.defers) {
+            let delay = chance.millis(0, 800);
+            match chance.below(3) {
+                0 => (Ending::Deferred, Ok(Outcome::Defer(delay))),
+                1 => (Ending::Deferred, Err(HandlerError::deferred(delay, "not now"))),
+                _ => (Ending::Deferred, Err(HandlerError::not_here(delay, "not here"))),
+            }
+        } else if !calm && chance.permille(ways.hopeless) {
+            (Ending::Hopeless, Err(HandlerError::unrecoverable("it will never do")))
+        } else {
+            (Ending::Done, Ok(Outcome::Done))
+        };
+        under_way.ending = ending;
+        answer
+    }
+
+    #[expect(clippy::panic, reason = "handlers of users panic")]
+    fn panics(&self, under_way: &mut UnderWay<'_>) {
+        if !self.world.is_healed() && self.world.chance.permille(self.world.plan.handlers.panics) {
+            under_way.ending = Ending::Failed;
+            panic!("a handler of the simulation panics");
+        }
+    }
+}
+
+impl Handler for Hands {
+    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        Box::pin(async move {
+            let mut under_way = self.begin(&delivery);
+            self.take_time(&delivery).await;
+            self.panics(&mut under_way);
+            self.end(&mut under_way)
+        })
+    }
+}
+
+impl BatchHandler for Hands {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
+        Box::pin(async move {
+            let mut under_way: Vec<_> = deliveries.iter().map(|delivery| self.begin(delivery)).collect();
+            if let Some(delivery) = deliveries.first() {
+                self.take_time(delivery).await;
+            }
+            under_way.iter_mut().map(|under_way| self.end(under_way)).collect()
+        })
+    }
+}
+
+impl Fallback for Hands {
+    fn recover(&self, delivery: Delivery, _failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        Box::pin(async move {
+            let chance = &self.world.chance;
+            sleep(chance.millis(0, 20)).await;
+            if chance.one_in(3) {
+                return Err(HandlerError::unrecoverable("the fallback fails too"));
+            }
+            let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
+            self.world.database.story.tell(self.process.name(), format_args!("the fallback takes e{event}/{handler}"));
+            self.world.database.checker().rescued(event, handler);
+            Ok(Outcome::Done)
+        })
+    }
+}

@@ -1,0 +1,178 @@
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::handle::{on_batch, on_type};
+use pillarbox_core::ownership::{Mode, NodeName};
+use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::run::kind::Deliverer;
+use pillarbox_core::run::{Outbox, OutboxBuilder};
+use tokio::time::{sleep, timeout};
+
+use super::World;
+use super::clock::JumpingClock;
+use super::handler::Hands;
+use super::link::{Link, Wire};
+use crate::check::Violation;
+use crate::engine::Process;
+
+/// A host that runs one process of the service at a time.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its name, which is that of its nodes.
+    pub(crate) name: String,
+    /// Its way to the database.
+    pub(crate) wire: Arc<Wire>,
+    /// How far its clock of day is ahead, in microseconds.
+    pub(crate) ahead: i64,
+    state: std::sync::Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    process: Option<Process>,
+    outbox: Option<Outbox>,
+    /// It is told to stop.
+    stops: bool,
+}
+
+impl Host {
+    /// A host that runs nothing yet.
+    #[must_use]
+    pub(crate) fn new(name: String, ahead: i64) -> Self {
+        Self { name, wire: Arc::default(), ahead, state: std::sync::Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process that runs, if one does.
+    #[must_use]
+    pub(crate) fn process(&self) -> Option<Process> {
+        self.state().process.clone().filter(Process::is_alive)
+    }
+
+    /// The outbox that runs.
+    #[must_use]
+    pub(crate) fn outbox(&self) -> Option<Outbox> {
+        self.state().outbox.clone()
+    }
+
+    /// True if it was told to stop.
+    #[must_use]
+    pub(crate) fn stops(&self) -> bool {
+        self.state().stops
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let State { process, outbox, .. } = std::mem::take(&mut *self.state());
+        drop(outbox);
+        if let Some(process) = process {
+            process.kill();
+        }
+    }
+}
+
+impl World {
+    /// Starts a process on a host that runs none.
+    pub(super) fn start(self: &Arc<Self>, node: usize) {
+        let Some(host) = self.hosts.get(node) else { return };
+        let process = Process::new(host.name.clone(), self.chance.bits(), self.plan.yields);
+        {
+            let mut state = host.state();
+            *state = State { process: Some(process.clone()), outbox: None, stops: false };
+        }
+        self.database.story.tell(&host.name, format_args!("a process starts"));
+        let (world, owner) = (Arc::clone(self), process.clone());
+        self.tasks.spawn(process.run(async move { world.serve(node, owner).await }));
+    }
+
+    /// The life of a process: it starts the outbox, and writes.
+    async fn serve(self: Arc<Self>, node: usize, process: Process) {
+        let Some(host) = self.hosts.get(node) else { return };
+        let link = |wire| Link::new(Arc::clone(&self.database), host.name.clone(), wire, self.requests.clone());
+        let link = Arc::new(link(Arc::clone(&host.wire)));
+        let outbox = loop {
+            match self.build(node, &process, &link).await {
+                Ok(outbox) => break outbox,
+                Err(error) => {
+                    self.database.story.tell(&host.name, format_args!("cannot start: {error}"));
+                    sleep(self.chance.millis(50, 500)).await;
+                }
+            }
+        };
+        host.state().outbox = Some(outbox.clone());
+        self.write(node, &outbox, &link).await;
+    }
+
+    async fn build(
+        self: &Arc<Self>,
+        node: usize,
+        process: &Process,
+        link: &Arc<Link>,
+    ) -> Result<Outbox, Box<dyn std::error::Error + Send + Sync>> {
+        let store = Arc::clone(link);
+        Ok(match self.plan.mode {
+            Mode::SingleNode => self.configure(Outbox::single_node(store), node, process)?.start().await?,
+            Mode::MultiNode => self.configure(Outbox::multi_node(store), node, process)?.start().await?,
+            Mode::Ordered => self.configure(Outbox::ordered(store), node, process)?.start().await?,
+            _ => self.configure(Outbox::partitioned(store), node, process)?.start().await?,
+        })
+    }
+
+    fn configure<K: Deliverer>(
+        self: &Arc<Self>,
+        builder: OutboxBuilder<K>,
+        node: usize,
+        process: &Process,
+    ) -> Result<OutboxBuilder<K>, Box<dyn std::error::Error + Send + Sync>> {
+        let plan = &self.plan;
+        let host = self.hosts.get(node).ok_or("there is no such host")?;
+        let hands = || Hands { world: Arc::clone(self), node, process: process.clone() };
+        let mut config = plan.config();
+        config.ownership.node_name = NodeName::new(&host.name)?;
+        let (base, cap) = plan.settings.backoff;
+        let clock = JumpingClock::ahead(host.ahead);
+        let mut builder = builder.config(config).retry_policy(ExponentialBackoff::new(base, cap)?);
+        builder = builder.clock(clock).random(self.chance.clone()).handle_all(hands());
+        if plan.named {
+            builder =
+                builder.handler(on_type("split", hands()).named("a")).handler(on_type("split", hands()).named("b"));
+        }
+        if let Some(max) = plan.batch {
+            builder = builder.handler(on_batch("batch", max, hands()));
+        }
+        Ok(if plan.fallback { builder.fallback(hands()) } else { builder })
+    }
+
+    /// Kills the process of a host, wherever it is.
+    pub(super) fn kill(&self, node: usize) {
+        let Some(host) = self.hosts.get(node) else { return };
+        self.database.checker().members().trouble(&host.name);
+        host.clear();
+    }
+
+    /// Tells the process of a host to shut down; it is over when the answer is.
+    pub(super) async fn shut_down(self: &Arc<Self>, node: usize) {
+        let Some(host) = self.hosts.get(node) else { return };
+        let (outbox, process) = {
+            let mut state = host.state();
+            let State { outbox: Some(outbox), process: Some(process), stops } = &mut *state else { return };
+            *stops = true;
+            (outbox.clone(), process.clone())
+        };
+        self.database.story.tell(&host.name, format_args!("is told to stop"));
+        let stopping = self.tasks.spawn(process.run(async move { outbox.shutdown().await }));
+        let limit = self.plan.settings.drain + Duration::from_secs(15);
+        if timeout(limit, stopping).await.is_err() && process.is_alive() && !process.is_stopped() && self.is_healed() {
+            let what = format!("{} has not shut down within {limit:?}", host.name);
+            self.database.checker().note(Err(Violation::new("liveness", what)));
+        }
+        self.database.story.tell(&host.name, format_args!("has stopped"));
+        // What it leaves to the end of its lease, it leaves to a crash.
+        if host.process().is_some_and(|now| now.is_alive()) && host.stops() {
+            host.clear();
+        }
+    }
+}

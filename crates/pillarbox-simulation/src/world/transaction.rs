@@ -1,0 +1,170 @@
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+use pillarbox_core::store::RowId;
+use pillarbox_core::stores::memory::{Memory, MemoryTransaction};
+use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert, Probe};
+use tokio::time::sleep;
+
+use super::database::{Held, Prepared};
+use super::link::Link;
+use crate::check::{Op, event_number, handler_number};
+
+/// The marker of the simulated driver.
+#[derive(Debug)]
+pub(crate) struct Simulated;
+
+/// The driver's errors.
+#[derive(Debug)]
+pub(crate) enum DriverError {
+    /// The connection is gone, and what was done on it is rolled back, or committed.
+    Lost(&'static str),
+    /// The database refused the statement.
+    Refused(String),
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(what) => f.write_str(what),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for DriverError {}
+
+/// A transaction of a writer, on a connection that can break.
+#[derive(Debug)]
+pub(crate) struct SimulatedTransaction {
+    link: Arc<Link>,
+    held: Arc<Held>,
+    connections: u64,
+    /// What it has written and not rolled back.
+    rows: Vec<(i64, u32, u8)>,
+    savepoint: Option<usize>,
+    first: Option<i64>,
+}
+
+impl SimulatedTransaction {
+    fn take(&self) -> Result<MemoryTransaction, DriverError> {
+        let inner = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        inner.filter(|_| self.link.carries(self.connections)).ok_or(DriverError::Lost("the connection is gone"))
+    }
+
+    fn put(&self, inner: MemoryTransaction) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(inner);
+    }
+
+    /// Sets a savepoint.
+    pub(crate) fn savepoint(&mut self) -> Result<(), DriverError> {
+        let mut inner = self.take()?;
+        inner.savepoint("here");
+        self.savepoint = Some(self.rows.len());
+        self.put(inner);
+        Ok(())
+    }
+
+    /// Rolls back to the savepoint.
+    pub(crate) fn rollback_to(&mut self) -> Result<(), DriverError> {
+        let mut inner = self.take()?;
+        let rolled_back = inner.rollback_to("here");
+        self.put(inner);
+        rolled_back.map_err(|error| DriverError::Refused(error.to_string()))?;
+        let undone = self.rows.split_off(self.savepoint.unwrap_or_default());
+        self.link.tell_story(format_args!("rolls back to a savepoint: {undone:?}"));
+        Ok(())
+    }
+
+    /// Prepares it for somebody else to end.
+    pub(crate) fn prepare(mut self) {
+        if let Some(first) = self.first {
+            self.link.tell_story(format_args!("prepares {:?}", self.rows));
+            let (held, rows) = (Arc::clone(&self.held), std::mem::take(&mut self.rows));
+            self.link.database.prepare(Prepared { first, held, rows });
+        }
+    }
+}
+
+impl Connection<Simulated> for SimulatedTransaction {
+    type Error = DriverError;
+
+    const DIALECT: Dialect = Dialect::MEMORY;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, DriverError> {
+        self.link.travel().await;
+        let mut inner = self.take()?;
+        if self.link.loses_request() {
+            drop(inner);
+            return Err(DriverError::Lost("the connection broke"));
+        }
+        let inserted = Connection::<Memory>::insert(&mut inner, insert).await;
+        self.put(inner);
+        let seqs = inserted.map_err(|error| DriverError::Refused(error.to_string()))?;
+        for (row, seq) in insert.rows.iter().zip(&seqs) {
+            self.first.get_or_insert(*seq);
+            self.rows.push((*seq, event_number(row.event_id()), handler_number(row.handler())));
+        }
+        self.link.tell_story(format_args!("inserts {:?}", self.rows));
+        self.link.travel().await;
+        Ok(seqs)
+    }
+}
+
+impl Finish<Simulated> for SimulatedTransaction {
+    type Error = DriverError;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut Self {
+        self
+    }
+
+    async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, DriverError> {
+        self.link.travel().await;
+        let inner = self.take()?;
+        if self.link.loses_request() {
+            drop(inner);
+            return Err(DriverError::Lost("the connection broke before the commit"));
+        }
+        let found = Finish::<Memory>::commit_verified(inner, probe).await;
+        let found = found.map_err(|error| DriverError::Refused(error.to_string()))?;
+        self.link.tell_story(format_args!("commits {:?}", self.rows));
+        self.link.database.executed(&Op::Commit(self.rows.clone()));
+        self.link.travel().await;
+        if self.link.loses_answer() || !self.link.carries(self.connections) {
+            return Err(DriverError::Lost("the connection broke after the commit"));
+        }
+        Ok(found)
+    }
+
+    async fn rollback(self) -> Result<(), DriverError> {
+        let inner = self.take()?;
+        self.link.tell_story(format_args!("rolls back {:?}", self.rows));
+        inner.rollback();
+        Ok(())
+    }
+}
+
+impl Begin<Simulated> for &Arc<Link> {
+    type Transaction = SimulatedTransaction;
+    type Error = DriverError;
+
+    async fn begin(self) -> Result<SimulatedTransaction, DriverError> {
+        let connections = self.connections();
+        if !self.carries(connections) {
+            sleep(self.database.chance.millis(1, 50)).await;
+            return Err(DriverError::Lost("the database cannot be reached"));
+        }
+        let held = self.database.hold(self.database.store.begin());
+        let link = Arc::clone(self);
+        Ok(SimulatedTransaction { link, held, connections, rows: Vec::new(), savepoint: None, first: None })
+    }
+}

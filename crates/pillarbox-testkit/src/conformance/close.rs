@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::error::StoreError;
+use pillarbox_core::event::EventId;
+use pillarbox_core::ownership::{Epochs, Fence, Mode};
+use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, Purge, Purgeable, operation};
+
+use crate::Harness;
+use crate::events::{HOUR, all, event, row_at};
+use crate::nodes::stranger;
+use crate::run::Outcome;
+
+/// What was called and how it failed.
+type Failed = (&'static str, Option<StoreError>);
+
+/// Every call on a closed store fails, and its error names the operation, in the same words on every store.
+pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H: Harness>(db: &H) -> Outcome {
+    let (store, node) = (db.connect().await?, stranger()?);
+    let seq = db.write(vec![event()?]).await?[0];
+    let row = row_at(&*store, seq).await?;
+    let rows = std::slice::from_ref(&row);
+    store.close().await;
+    store.close().await;
+    let id = EventId::new("e")?;
+    let attempt = BegunAttempt { row: row.clone(), expected_attempts: 0, attempts: 0, error: None };
+    let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1, key: None };
+    let done = Verdict { row: row.clone(), expected_attempts: 0, change: Change::Done };
+    let (filter, fence) = (DeadFilter::default(), Fence::Table);
+    let seen = NodeStatus {
+        node: node.clone(),
+        mode: Mode::SingleNode.name().to_owned(),
+        started_at: Timestamp::from_micros(0),
+        lease_left: None,
+        expires_at: Timestamp::from_micros(0),
+        lease: None,
+        partitions: 0,
+    };
+    let failed: [Failed; 31] = [
+        (operation::MIGRATE, store.migrate().await.err()),
+        (operation::CHECK, store.check().await.err()),
+        (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
+        (operation::ACQUIRE, store.acquire(&node).await.err()),
+        (operation::SHARE, store.share(&node, &Epochs::none()).await.err()),
+        (operation::RENEW, store.renew(&node, HOUR, None).await.err()),
+        (operation::LEAVE, store.leave(&node).await.err()),
+        (operation::EVICT, store.evict(&seen).await.err()),
+        (operation::FETCH, store.fetch(&all()).await.err()),
+        (operation::CLAIM, store.claim(&node, &all()).await.err()),
+        (operation::RELEASE, store.release(&node, rows).await.err()),
+        (operation::RECLAIM, store.reclaim(&node, true).await.err()),
+        (operation::STAMP, store.stamp(&[(row.clone(), 1)]).await.err()),
+        (operation::RIPEN, store.ripen(rows).await.err()),
+        (operation::IDENTIFY, store.identify(&[seq]).await.err()),
+        (operation::WRITERS, store.writers().await.err()),
+        (operation::NOW, store.now().await.err()),
+        (operation::BEGIN_ATTEMPT, store.begin_attempt(&node, fence, &attempt).await.err()),
+        (operation::SETTLE, store.settle(&node, fence, &[done]).await.err()),
+        (operation::COUNTS, store.counts().await.err()),
+        (operation::BACKLOG, store.backlog().await.err()),
+        (operation::NODES, store.nodes().await.err()),
+        (operation::PARTITIONS, store.partitions().await.err()),
+        (operation::BLOCKED, store.blocked(0, 1).await.err()),
+        (operation::RECORDS, store.records(id.as_str()).await.err()),
+        (operation::RECORDS, store.record(seq).await.err()),
+        (operation::DEAD, store.dead(&filter, 0, 1).await.err()),
+        (operation::COUNT_DEAD, store.count_dead(&filter).await.err()),
+        (operation::REPLAY, store.replay(&[seq]).await.err()),
+        (operation::DISCARD, store.discard(&[seq]).await.err()),
+        (operation::PURGE, store.purge(&purge).await.err()),
+    ];
+    for (operation, error) in failed {
+        let error = error.ok_or_else(|| format!("could {operation} on a closed store"))?;
+        assert_eq!(error.operation(), operation, "{error}");
+        assert!(error.to_string().contains("closed"), "{error}");
+    }
+    Ok(())
+}

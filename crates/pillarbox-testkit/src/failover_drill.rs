@@ -1,0 +1,187 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::{BoxError, StoreError};
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::run::Outbox;
+use pillarbox_core::settle::Status;
+use pillarbox_core::store::Store;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+use crate::Recorder;
+
+const KEYS: usize = 5;
+const POLL: Duration = Duration::from_millis(20);
+
+/// An outbox of each mode, on tables of its own, under which a test takes the database back to an earlier state: by a failover to
+/// a replica that lags, or by restoring a backup.
+#[derive(Debug)]
+pub struct FailoverDrill {
+    outboxes: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    mode: &'static str,
+    store: Arc<dyn Store>,
+    outbox: Outbox,
+    recorder: Recorder,
+    /// Lets as many events pass through the handler as it has permits.
+    gate: Arc<Semaphore>,
+    ordered: bool,
+}
+
+impl FailoverDrill {
+    /// A table for each mode.
+    pub const TABLES: [&str; 4] = ["single_event", "multi_event", "partitioned_event", "ordered_event"];
+
+    /// Makes the tables, and starts an outbox on each, with leases of this length.
+    ///
+    /// # Errors
+    /// When a store fails.
+    pub async fn start(stores: [Arc<dyn Store>; 4], lease: Duration) -> Result<Self, BoxError> {
+        let [single, multi, partitioned, ordered] = stores;
+        let mut outboxes = Vec::new();
+        macro_rules! start {
+            ($mode:ident, $store:expr, $ordered:expr) => {{
+                let store = $store;
+                store.migrate().await?;
+                let gate = Arc::new(Semaphore::new(0));
+                let recorder = gated(&gate);
+                let outbox = Outbox::$mode(Arc::clone(&store)).lease(lease).poll_interval(POLL, POLL);
+                let outbox = outbox.handle_all(recorder.clone()).start().await?;
+                outboxes.push(Running { mode: stringify!($mode), store, outbox, recorder, gate, ordered: $ordered });
+            }};
+        }
+        start!(single_node, single, false);
+        start!(multi_node, multi, false);
+        start!(partitioned, partitioned, true);
+        start!(ordered, ordered, true);
+        Ok(Self { outboxes })
+    }
+
+    /// The stores, in the order of the tables.
+    pub fn stores(&self) -> impl Iterator<Item = &dyn Store> {
+        self.outboxes.iter().map(|running| &*running.store)
+    }
+
+    /// Writes events to each table and waits until they are delivered.
+    ///
+    /// # Errors
+    /// When a store or `write` fails.
+    pub async fn deliver(
+        &self,
+        count: usize,
+        write: impl AsyncFn(&dyn Store, Vec<Envelope>) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        for running in &self.outboxes {
+            running.gate.add_permits(count);
+            write(&*running.store, of_keys(count)?).await?;
+        }
+        for running in &self.outboxes {
+            while running.store.counts().await?.pending() > 0 {
+                sleep(POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes events to each table and waits until a handler runs, which does not end: the others wait in memory or in the table.
+    ///
+    /// # Errors
+    /// When `write` fails.
+    pub async fn hold(
+        &self,
+        count: usize,
+        write: impl AsyncFn(&dyn Store, Vec<Envelope>) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        for running in &self.outboxes {
+            let before = running.recorder.calls().len();
+            write(&*running.store, of_keys(count)?).await?;
+            running.recorder.wait_for_calls(before + 1).await;
+        }
+        Ok(())
+    }
+
+    /// Writes new events to each table, which has gone back, and lets all handlers end. Each new event is delivered, in the order of
+    /// its key where keys have one, and none is DONE without a call.
+    ///
+    /// # Errors
+    /// When a store or `write` fails.
+    ///
+    /// # Panics
+    /// When a promise is broken.
+    pub async fn finish(
+        self,
+        count: usize,
+        write: impl AsyncFn(&dyn Store, Vec<Envelope>) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        let mut written = Vec::new();
+        for running in &self.outboxes {
+            let events = of_keys(count)?;
+            write(&*running.store, events.clone()).await?;
+            written.push(events);
+        }
+        for running in &self.outboxes {
+            running.gate.add_permits(Semaphore::MAX_PERMITS / 2);
+        }
+        for (running, events) in self.outboxes.iter().zip(&written) {
+            // A store may still find out that its connections lead nowhere.
+            while !running.store.counts().await.is_ok_and(|counts| counts.pending() == 0) {
+                sleep(POLL).await;
+            }
+            running.outbox.shutdown().await;
+            running.check(events).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    async fn check(&self, events: &[Envelope]) -> Result<(), StoreError> {
+        let place: HashMap<_, _> =
+            events.iter().enumerate().map(|(index, event)| (event.id().clone(), index)).collect();
+        let mut first_calls: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut seen = vec![false; events.len()];
+        for call in self.recorder.calls() {
+            // What ran when the lease was lost is delivered again; its place is that of its first call.
+            if let Some(index) = place.get(&call.id)
+                && !std::mem::replace(&mut seen[*index], true)
+            {
+                first_calls.entry(index % KEYS).or_default().push(*index);
+            }
+        }
+        let missing = seen.iter().filter(|seen| !**seen).count();
+        assert_eq!(missing, 0, "{}: of {} new events so many were never delivered", self.mode, events.len());
+        for (key, calls) in first_calls {
+            assert!(
+                calls.is_sorted() || !self.ordered,
+                "{}: key {key} was delivered in the order {calls:?}",
+                self.mode
+            );
+        }
+        for event in events {
+            let records = self.store.records(event.id().as_str()).await?;
+            let states: Vec<i16> = records.iter().map(|record| record.status).collect();
+            assert_eq!(states, [Status::Done.code()], "{}: event {}", self.mode, event.id());
+        }
+        Ok(())
+    }
+}
+
+fn gated(gate: &Arc<Semaphore>) -> Recorder {
+    let gate = Arc::clone(gate);
+    Recorder::around(move |_: Delivery| {
+        let gate = Arc::clone(&gate);
+        async move { gate.acquire_owned().await.map(tokio::sync::OwnedSemaphorePermit::forget) }
+    })
+}
+
+/// Events of a few keys in turn.
+fn of_keys(count: usize) -> Result<Vec<Envelope>, BoxError> {
+    let event = |index| Envelope::builder("test.keyed").key(format!("key-{}", index % KEYS)).payload_json("{}").build();
+    Ok((0..count).map(event).collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,2 @@
+
+    AND e.`event_id` IN ({events}) AND e.`handler` IS NULL

@@ -1,0 +1,2 @@
+
+    AND (e.`event_id`, e.`handler`) IN ({pairs})

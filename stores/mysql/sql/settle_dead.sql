@@ -1,3 +1,0 @@
-UPDATE {event} SET `status` = 3, `attempts` = {attempts}, `done_at` = UTC_TIMESTAMP(6), `last_error` = {error},
-    `locked_by` = NULL, `room` = NULL
-WHERE `seq` = {seq}

@@ -1,0 +1,1 @@
+SELECT "seq", "event_id", "handler" FROM {event} WHERE "seq" = ANY ($1::bigint[])

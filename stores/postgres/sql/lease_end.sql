@@ -1,0 +1,1 @@
+SELECT "expires_at" FROM {node} WHERE "node_id" = $1::text

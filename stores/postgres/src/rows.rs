@@ -1,0 +1,70 @@
+use pillarbox_core::event::EventId;
+use pillarbox_core::store::RowId;
+use tokio_postgres::types::Type;
+
+use crate::error::Failure;
+use crate::session::Param;
+use crate::sql::Sql;
+use crate::store::Inner;
+
+/// Rows by column, as statements bind them.
+#[derive(Debug, Default)]
+pub(crate) struct Rows<'a> {
+    pub(crate) seqs: Vec<i64>,
+    events: Vec<&'a str>,
+    handlers: Vec<Option<&'a str>>,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows ascending by `seq`: statements find a row's event by the place of its `seq`, and calls that lock the same
+    /// rows wait for each other and not in a circle.
+    pub(crate) fn ascending(rows: impl IntoIterator<Item = &'a RowId>) -> Self {
+        let mut ascending: Vec<&RowId> = rows.into_iter().collect();
+        ascending.sort_unstable_by_key(|row| row.seq);
+        let mut rows = Self::default();
+        ascending.into_iter().for_each(|row| rows.push(row));
+        rows
+    }
+
+    /// Adds a row above all the others.
+    pub(crate) fn push(&mut self, row: &'a RowId) {
+        self.seqs.push(row.seq);
+        self.events.push(row.event_id.as_str());
+        self.handlers.push(row.handler.as_deref());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seqs.is_empty()
+    }
+
+    pub(crate) fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
+        params.extend([
+            (&self.seqs as _, Type::INT8_ARRAY),
+            (&self.events as _, Type::TEXT_ARRAY),
+            (&self.handlers as _, Type::TEXT_ARRAY),
+        ]);
+    }
+}
+
+/// The same query for the commit of a user. With literals it is planned each time: the plan of a prepared statement that was made
+/// for a small table would read the whole of a large one.
+pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
+    let list: Vec<String> = seqs.iter().map(i64::to_string).collect();
+    sql.identify.replace("$1", &format!("'{{{}}}'", list.join(",")))
+}
+
+/// The rows that stand at these places.
+pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, Failure> {
+    let session = store.sessions.session().await?;
+    let found = session.query(&store.sql.identify, &[(&seqs, Type::INT8_ARRAY)]).await?;
+    session.finish();
+    let row = |row: &tokio_postgres::Row| {
+        let handler: Option<&str> = row.try_get(2)?;
+        Ok(RowId {
+            seq: row.try_get(0)?,
+            event_id: EventId::from_stored(row.try_get(1)?),
+            handler: handler.map(Box::from),
+        })
+    };
+    found.iter().map(row).collect()
+}

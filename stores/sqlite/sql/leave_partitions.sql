@@ -1,0 +1,2 @@
+-- A node that leaves never owns anything again.
+UPDATE {partition} SET node_id = NULL WHERE node_id = ?1

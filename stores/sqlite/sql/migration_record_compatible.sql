@@ -1,0 +1,1 @@
+INSERT INTO {migration} (version, applied_at, compatible_from) VALUES ({version}, {now}, {compatible_from});

@@ -1,1 +1,0 @@
-SELECT node_id, mode FROM {node} WHERE expires_at > {now} AND node_id <> ?1

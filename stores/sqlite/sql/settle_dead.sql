@@ -1,3 +1,0 @@
-UPDATE {event}
-SET status = 3, attempts = ?4, done_at = {now}, last_error = ?5, locked_by = NULL
-WHERE seq = ?2 AND status IN (0, 2) AND attempts = ?3 AND {mine}

@@ -1,0 +1,68 @@
+//! A backup is restored into the file under running nodes.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::store::{Store, Upkeep as _};
+use pillarbox_core::write::{Finish, insert};
+use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+use pillarbox_sqlx::begin_immediate;
+use pillarbox_testkit::FailoverDrill;
+use sqlx::{AssertSqlSafe, raw_sql};
+use tokio::time::sleep;
+
+use crate::scratch::Scratch;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_restored_under_running_nodes_loses_no_new_event() {
+    let scratch = Scratch::new();
+    let file = scratch.file();
+    let mut stores: Vec<SqliteStore> = Vec::new();
+    for table in FailoverDrill::TABLES {
+        stores.push(SqliteOptions::new(&file).table(table).open().await.expect("opens"));
+    }
+    // One process writes through one connection.
+    let writer = stores[0].clone();
+    let ports: Vec<Arc<dyn Store>> = stores.iter().map(|store| Arc::new(store.clone()) as _).collect();
+    let ports: [Arc<dyn Store>; 4] = ports.try_into().expect("four");
+    let drill = FailoverDrill::start(ports, Duration::from_secs(6)).await.expect("starts");
+    let write = async |store: &dyn Store, events: Vec<Envelope>| -> Result<(), BoxError> {
+        for batch in events.chunks(100) {
+            let mut transaction = begin_immediate(writer.writer()).await?;
+            insert(store, &mut transaction, batch.to_vec()).await?;
+            Finish::commit(transaction).await?;
+        }
+        Ok(())
+    };
+
+    drill.deliver(100, &write).await.expect("delivers");
+    let backup = scratch.path().join("backup.db");
+    let backup = backup.to_str().expect("a UTF-8 path");
+    raw_sql(AssertSqlSafe(format!("VACUUM INTO '{backup}'"))).execute(writer.writer()).await.expect("backs up");
+    drill.deliver(1200, &write).await.expect("delivers what is lost");
+    drill.hold(200, &write).await.expect("holds what is lost");
+    // A backup is older than the last renewal: one that is not is of the moment before.
+    let before = leases(&writer).await;
+    while leases(&writer).await.iter().any(|end| before.contains(end)) {
+        sleep(Duration::from_millis(20)).await;
+    }
+    // By SQLite's own interface for backups, into the file that is in use.
+    let program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2], timeout=20))";
+    let restore = Command::new("python3").args(["-c", program, backup, &file]).output();
+    let restore = restore.expect("this test needs python3: run scripts/setup");
+    assert!(restore.status.success(), "{}", String::from_utf8_lossy(&restore.stderr));
+    for store in &stores {
+        assert_eq!(store.counts().await.expect("counts").done, 100, "what came after the backup is lost");
+    }
+    drill.finish(2500, &write).await.expect("delivers");
+}
+
+async fn leases(store: &SqliteStore) -> Vec<i64> {
+    let tables =
+        FailoverDrill::TABLES.map(|table| format!("SELECT expires_at FROM {}", table.replace("_event", "_node")));
+    let sql = tables.join(" UNION ALL ");
+    sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(store.writer()).await.expect("reads")
+}
