@@ -39,7 +39,7 @@ pub const PLANTS: &[Plant] = &[
     ),
     ("key_unblocked_during_a_fetch", "A key goes on with rows of a fetch that began before its failure was recorded."),
     ("lease_counted_from_the_answer", "A node counts its lease from after the answer to the renewal."),
-    ("lost_lease_is_kept", "A node goes on though the database says that its lease is lost."),
+    ("lease_held_until_refused", "A node that cannot renew its lease goes on until the database says that it is lost."),
     ("mark_moves_unproven", "The mark of the reader moves above rows below which a transaction may still commit."),
     ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),
     ("refill_skips_what_was_refused", "A row of a key behind that found no place is taken for read."),

@@ -40,7 +40,8 @@ pub(crate) struct Lease {
 impl Lease {
     /// When a lease confirmed by a request sent at `sent` must no longer be relied on.
     fn deadline(&self, sent: Instant) -> Instant {
-        sent + self.length - self.length / 10
+        let length = if plants::is("lease_held_until_refused") { self.length * 9 } else { self.length };
+        sent + length - length / 10
     }
 
     /// Renews every third of the lease, counted from `sent`, when the first one was asked for. Returns when the lease is
@@ -76,10 +77,6 @@ impl Lease {
                     if pause.is_over() {
                         tracing::info!(node = %self.node, "the lease is renewed again");
                     }
-                }
-                Ok(Ok(Renewal::Lost)) if plants::is("lost_lease_is_kept") => {
-                    deadline = self.deadline(sent);
-                    next = sent + self.length / 3;
                 }
                 Ok(Ok(Renewal::Lost)) => break,
                 Ok(Ok(Renewal::WentBack)) => return self.standing.went_back(),
