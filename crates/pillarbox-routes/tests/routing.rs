@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloudevents::event::{AttributesReader as _, Data, SpecVersion};
 use pillarbox_core::event::{Envelope, Headers};
 use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::publisher::{Message, PublishError, Publisher};
@@ -207,6 +208,46 @@ async fn a_cloud_event_has_its_attributes_as_headers_or_around_its_data() {
     assert_eq!(body["partitionkey"], "order.placed");
     assert_eq!(body["data"]["b"], 1);
     assert!(String::from_utf8_lossy(&structured.body).contains(r#""data":{"b":1,  "a":2}"#), "verbatim");
+}
+
+/// With the SDK that CloudEvents publishes for Rust, which reads what an HTTP request has.
+#[tokio::test]
+async fn the_sdk_of_cloud_events_reads_both_modes() {
+    let bytes = || Envelope::builder("photo").payload_bytes("image/x", vec![0, 255]).build().expect("valid");
+    for format in [Format::CloudeventsBinary, Format::CloudeventsStructured] {
+        let publisher = MemoryPublisher::new();
+        let route = Route::to(Arc::new(publisher.clone()), "x").source("/shop").without_headers(["*"]).format(format);
+        run(vec![order("order.placed", "o-1"), bytes()], Routes::new().route(route)).await;
+        let [order, photo] = &publisher.published()[..] else { panic!("two messages") };
+
+        let read = read_by_the_sdk(order);
+        assert_eq!(read.specversion(), SpecVersion::V10);
+        assert_eq!((read.id(), read.ty(), &**read.source()), (order.id.as_str(), "order.placed", "/shop"), "{format:?}");
+        assert_eq!((read.subject(), read.datacontenttype()), (Some("o-1"), Some("application/json")), "{format:?}");
+        assert!(read.time().is_some(), "{format:?}");
+        let mut extensions: Vec<_> = read.iter_extensions().map(|(name, value)| (name, value.to_string())).collect();
+        extensions.sort_unstable();
+        assert_eq!(
+            extensions,
+            [("partitionkey", "o-1".to_owned()), ("traceparent", "00-t-s-01".to_owned())],
+            "{format:?}"
+        );
+        let data: serde_json::Value = read.data().cloned().expect("data").try_into().expect("JSON");
+        assert_eq!(data, serde_json::json!({"a": 2, "b": 1}), "{format:?}");
+
+        let read = read_by_the_sdk(photo);
+        assert_eq!((read.subject(), read.datacontenttype()), (None, Some("image/x")), "{format:?}");
+        assert_eq!(read.data(), Some(&Data::Binary(vec![0, 255])), "{format:?}");
+    }
+}
+
+fn read_by_the_sdk(message: &Message) -> cloudevents::Event {
+    let mut headers = http::HeaderMap::new();
+    headers.insert("content-type", message.content_type.parse().expect("a value"));
+    for (name, value) in &message.headers {
+        headers.insert(http::HeaderName::try_from(&**name).expect("a name"), value.parse().expect("a value"));
+    }
+    cloudevents::binding::http::to_event(&headers, message.body.to_vec()).expect("a CloudEvent")
 }
 
 #[tokio::test]

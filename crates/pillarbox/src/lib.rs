@@ -204,12 +204,7 @@ pub mod publishers {
 #[path = "private.rs"]
 pub mod __private;
 
-/// The README's example is compiled and run with the tests.
-#[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "sqlx-sqlite"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// So are those of the guides.
+/// The examples of the guides are compiled with the tests, and run. The README's program is `examples/first-event`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/context.md")]
 struct ContextGuide;

@@ -55,8 +55,9 @@ impl SqliteStore {
     ///
     /// Begin your transactions here, with `outbox.begin(store.writer())` or `pillarbox_sqlx::begin_immediate`: they then
     /// take turns with the store instead of competing with it for the database's lock, and wait for other processes for up
-    /// to [`SqliteOptions::busy_timeout`]. The store waits while you hold one, so keep them short. Read through a pool of
-    /// your own.
+    /// to [`SqliteOptions::busy_timeout`]. The store waits while you hold one, so keep them short: one that is held for longer
+    /// than a lease (15 s) keeps the node from renewing it, and delivery stops until it has ended. Read through a pool of your
+    /// own.
     ///
     /// sqlx's own `begin` works too but starts without the lock; it then waits 2 ms for another process at the first write.
     #[must_use]

@@ -111,7 +111,7 @@ async fn a_signal_ends_it_in_order_and_frees_what_it_held() {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("events.jsonl");
             let to = format!("file:{}", file.display());
-            let args = ["relay", "--store", &url, "--mode", mode, "--to", &to, "--delay", "20ms"];
+            let args = ["relay", "--store", &url, "--mode", mode, "--to", &to, "--delay", "200ms"];
             let relay = pillarbox(&args).spawn().unwrap();
             wait_until(&client, "SELECT count(*) > 100 FROM outbox_event WHERE status = 1").await;
             send(signal, &relay);

@@ -203,8 +203,8 @@ pub(super) async fn the_verdict_of_a_node_that_was_cut_off_is_refused<H: Harness
 
 /// A handler that takes several leases is called once: the node renews meanwhile, and the row stays its own.
 pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &H) -> Outcome {
-    let lease = Duration::from_millis(300);
-    let recorder = Recorder::around(move |_: Delivery| sleep(lease * 3));
+    let lease = Duration::from_secs(1);
+    let recorder = Recorder::around(move |_: Delivery| sleep(lease * 2));
     let outbox = eager(db.store(), &recorder).lease(lease).start().await?;
     let other = db.connect().await?;
     let neighbour = eager(Arc::clone(&other), &recorder).lease(lease).start().await?;
