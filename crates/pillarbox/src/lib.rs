@@ -51,10 +51,10 @@
 //!
 //! | Promised | Not promised |
 //! |---|---|
-//! | An event is delivered if and only if it was committed. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
-//! | It reaches its handler at least once, across crashes of processes and of the database. | Order, but in [`Outbox::ordered`], and in [`Outbox::partitioned`] per key and handler. |
-//! | It is handled again only if the handler failed, a process or the database did, its node was cut off longer than its lease, or the call outlasted the drain timeout of a stop. | Distributed transactions: events live in the database of the business rows. |
-//! | A stale owner's verdict changes nothing; payload bytes arrive as written. | |
+//! | An event is delivered if and only if it was committed, its payload byte for byte. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
+//! | It is delivered at least once, or DEAD with the reason, across crashes; across a failover or restore, if the database still has it. | Order, except in [`Outbox::ordered`], and per key and handler in [`Outbox::partitioned`]. |
+//! | It is delivered again only after a failure of its handler, a process, the database or the connection to it, a deferral, a replay, or a lease or time limit that ran out. | Distributed transactions: events live in the database of the business rows. |
+//! | A stale owner's verdict changes nothing. | |
 //!
 //! The table is the truth. Queues, wake-ups and receipts are hints: losing one costs time, never an event.
 //!
