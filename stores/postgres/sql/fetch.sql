@@ -1,48 +1,40 @@
--- $1 above, $2 excluded seqs, $3 limit, $4 what rows with a due time get of the limit where both kinds abound, $5 payload bytes of
--- each kind of rows. What stands in braces is empty without a scope; see src/scope.rs. For what stands in the place of the
--- comments, see src/types.rs.
+-- $1 above, $2 excluded seqs, $3 limit, $4 what rows with a due time get of the limit where both kinds abound. What stands in braces
+-- is empty without a scope; see src/scope.rs. For what stands in the place of the comments, see src/types.rs.
 -- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
 -- The status predicate is a literal, as a bind it would not match the partial indexes.
+-- No limit of bytes: a running sum would copy every row. The client stops reading; see src/fetch.rs.
 WITH due AS MATERIALIZED (
-    SELECT *, {payload_size} AS "payload_size" FROM {event} AS e
+    SELECT * FROM {event} AS e
     WHERE {is_timed} AND "available_at" <= now()
       AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
     ORDER BY "available_at", "seq"
     LIMIT $3::bigint
 )
--- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time. The last column says
--- that a row reaches the limit of bytes. The sums run over the rows as they come: to name their order would have them sorted again.
+-- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time.
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "locked_by", "payload_total" >= $5::bigint
+        "created_at", "status", "partition", "handler", "locked_by"
     FROM (
-        SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total"
-        FROM (
-            SELECT *, {payload_size} AS "payload_size" FROM {event} AS e
-            WHERE {is_ready} AND "seq" > $1::bigint
-              AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
-            ORDER BY "seq"
-            LIMIT $3::bigint
-        ) head
+        SELECT * FROM {event} AS e
+        WHERE {is_ready} AND "seq" > $1::bigint
+          AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
+        ORDER BY "seq"
+        LIMIT $3::bigint
     ) ready
-    WHERE "payload_total" - "payload_size" < $5::bigint
     LIMIT $3::bigint - (SELECT least(count(*), $4::bigint) FROM due)
 )
 UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
     "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-    "created_at", "status", "partition", "handler", "locked_by", "payload_total" >= $5::bigint
-FROM (
-    SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total" FROM due
-) due
-WHERE "payload_total" - "payload_size" < $5::bigint
+    "created_at", "status", "partition", "handler", "locked_by"
+FROM due
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
-        NULL, NULL, NULL, NULL
+        NULL, NULL, NULL
     FROM {event}
     WHERE {is_timed} AND "available_at" > now()/* without_types */{and_of_these_partitions}
     ORDER BY "available_at", "seq"

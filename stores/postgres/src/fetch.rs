@@ -2,54 +2,35 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::{Fetch, Fetched};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
 use crate::row::{self, Micros};
 use crate::scope::Bounds;
-use crate::session::Param;
+use crate::session::{Param, Within};
 use crate::store::Inner;
 use crate::types::{names, without};
 
 /// Reads ready rows, due rows and the next due time in one round trip.
+///
+/// Rows that are too large together are not read to their end: the connection is given up, and the call begins anew with as many
+/// rows as fit. So a limit of bytes costs nothing where it is not reached.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
-    let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
-    let max_bytes = size(fetch.max_bytes);
-    let mut params: Vec<Param<'_>> = vec![
-        (&above, Type::INT8),
-        (&fetch.exclude, Type::INT8_ARRAY),
-        (&limit, Type::INT8),
-        (&share, Type::INT8),
-        (&max_bytes, Type::INT8),
-    ];
-    let bounds = fetch.scope.as_ref().map(Bounds::of);
-    if let Some(bounds) = &bounds {
-        bounds.bind(&mut params);
-    }
-    let types = names(&fetch.without_types);
-    let sql = without(store.sql.fetch.of(fetch.scope.as_ref()), &fetch.without_types, params.len() + 1);
-    if !types.is_empty() {
-        params.push((&types, Type::TEXT_ARRAY));
-    }
-    let mut session = store.sessions.session().await?;
-    let found = if bounds.is_some() {
-        // The look into the index of heads costs the planner's guess so much that it would have the statement compiled.
-        session.query_by_index(&sql, &params).await?
-    } else {
-        session.query(&sql, &params).await?
+    let mut limit = fetch.limit;
+    let found = loop {
+        match read(store, fetch, limit).await? {
+            Within::Rows(found) => break found,
+            Within::Cut { rows } => limit = rows,
+        }
     };
-    session.finish();
-
-    let rows = Vec::with_capacity(found.len().min(fetch.limit));
-    let mut fetched = Fetched { rows, ..Fetched::default() };
+    let rows = Vec::with_capacity(found.len().min(limit));
+    let mut fetched = Fetched { rows, cut: limit < fetch.limit, ..Fetched::default() };
     for row in &found {
         match row.try_get(row::SEQ)? {
             // Ready rows come first, so what exceeds the limit are the last of the due ones.
-            Some(_) if fetched.rows.len() == fetch.limit => {}
-            Some(seq) => {
-                fetched.cut |= row.try_get::<_, bool>(row::REACHES_THE_LIMIT)?;
-                fetched.rows.push(row::decode(seq, row)?);
-            }
+            Some(_) if fetched.rows.len() == limit => {}
+            Some(seq) => fetched.rows.push(row::decode(seq, row)?),
             None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
                 Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
                 None => {
@@ -60,10 +41,64 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
             },
         }
     }
-    if fetched.rows.len() >= fetch.limit || fetched.cut {
+    if fetched.rows.len() >= limit || fetched.cut {
         fetched.next_due = None;
     }
     Ok(fetched)
+}
+
+/// Reads up to `limit` rows, unless those of one kind exceed the bytes that the fetch asks for.
+async fn read(store: &Inner, fetch: &Fetch, limit: usize) -> Result<Within, Failure> {
+    let (above, share, limit) = (from(fetch.above), size(share_of_due(limit)), size(limit));
+    let mut params: Vec<Param<'_>> = vec![
+        (&above, Type::INT8),
+        (&fetch.exclude, Type::INT8_ARRAY),
+        (&limit, Type::INT8),
+        (&share, Type::INT8),
+    ];
+    let bounds = fetch.scope.as_ref().map(Bounds::of);
+    if let Some(bounds) = &bounds {
+        bounds.bind(&mut params);
+    }
+    let types = names(&fetch.without_types);
+    let sql = without(store.sql.fetch.of(fetch.scope.as_ref()), &fetch.without_types, params.len() + 1);
+    if !types.is_empty() {
+        params.push((&types, Type::TEXT_ARRAY));
+    }
+    let (mut ready, mut due) = (Kept::default(), Kept::default());
+    let full = |row: &Row| {
+        if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {
+            return Ok(None);
+        }
+        let kind = if row::due_at(row)?.is_some() { &mut due } else { &mut ready };
+        Ok(kind.keep(row::payload_bytes(row)?, fetch.max_bytes))
+    };
+    let mut session = store.sessions.session().await?;
+    // In a scope the look into the index of heads costs the planner's guess so much that it would have the statement compiled.
+    let answer = session.query_within(&sql, &params, bounds.is_some(), full).await?;
+    if matches!(answer, Within::Rows(_)) {
+        session.finish();
+    }
+    Ok(answer)
+}
+
+/// The rows of one kind that were read.
+#[derive(Debug, Default)]
+struct Kept {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Counts another row; or returns the number of those before it, if they have reached the limit.
+    fn keep(&mut self, bytes: usize, max_bytes: usize) -> Option<usize> {
+        if self.bytes >= max_bytes {
+            return Some(self.rows);
+        }
+        self.rows += 1;
+        self.bytes += bytes;
+        None
+    }
 }
 
 /// The rows with a due time among `limit` where both kinds abound: a third, so that a storm of retries leaves most of the room

@@ -28,8 +28,6 @@ const STATUS: usize = 15;
 const PARTITION: usize = 16;
 const HANDLER: usize = 17;
 pub(crate) const LOCKED_BY: usize = 18;
-/// Of `fetch.sql` alone.
-pub(crate) const REACHES_THE_LIMIT: usize = 19;
 
 /// Reads a row. What makes no event is handed over as broken, so that it does not stop its neighbours.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
@@ -54,6 +52,12 @@ pub(crate) fn due_at(row: &tokio_postgres::Row) -> Result<Option<Micros>, tokio_
         (row.try_get(AVAILABLE_AT)?, row.try_get(CREATED_AT)?);
     let is_new = row.try_get::<_, i16>(STATUS)? == Status::New.code();
     Ok(available_at.filter(|due| !is_new || created_at.is_none_or(|created| *due > created)))
+}
+
+/// The bytes of a row's payload, as they came.
+pub(crate) fn payload_bytes(row: &tokio_postgres::Row) -> Result<usize, tokio_postgres::Error> {
+    let (json, bytes): (Option<Length>, Option<Length>) = (row.try_get(PAYLOAD)?, row.try_get(PAYLOAD_BYTES)?);
+    Ok(json.map_or(0, |Length(length)| length) + bytes.map_or(0, |Length(length)| length))
 }
 
 /// What a row is ordered by, as far as it can be read.
@@ -131,6 +135,17 @@ fn column<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Res
         let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         format!("{name} cannot be read: {cause}")
     })
+}
+
+/// The length of a value.
+struct Length(usize);
+
+impl<'a> FromSql<'a> for Length {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw.len()))
+    }
+
+    accepts!(TEXT, BYTEA);
 }
 
 /// A `timestamptz` as microseconds since 1970, exact and without a limit: `infinity` is the end of time.

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,12 +8,13 @@ use std::time::Duration;
 use deadpool_postgres::{
     Hook, HookError, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Transaction,
 };
+use futures_util::TryStreamExt as _;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::{History, HistoryKeeper};
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, IsolationLevel, Row};
+use tokio_postgres::{Client, Config, Error, IsolationLevel, Row, RowStream};
 
 use crate::connector::{Connector, Wire};
 use crate::error::Failure;
@@ -193,7 +195,7 @@ const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_cont
 const STARTED: &str = "SELECT 'started ' || pg_postmaster_start_time()";
 
 /// Names the server that a connection has reached.
-async fn server(client: &Client) -> Result<String, tokio_postgres::Error> {
+async fn server(client: &Client) -> Result<String, Error> {
     let refused = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_FUNCTION, SqlState::FEATURE_NOT_SUPPORTED];
     let rows = match client.query_typed(SERVER, &[]).await {
         Err(error) if error.code().is_some_and(|code| refused.contains(code)) => {
@@ -261,17 +263,61 @@ impl Session {
         Ok(client.query(&statement, &values).await?)
     }
 
-    /// As [`query`](Self::query), for a statement that needs the settings of [`BY_INDEX`]: behind a pooler, where no session
-    /// has them, in a transaction that does.
+    /// As [`query`](Self::query), of rows that may be more than anybody has room for: `full` sees each before it is kept, and
+    /// stops the reading by naming the number of rows to ask for instead. The connection is of no use after that, since the
+    /// server still sends what is left.
+    ///
+    /// `by_index` is for a statement that needs the settings of [`BY_INDEX`]: behind a pooler, where no session has them, it runs
+    /// in a transaction that does.
+    pub(crate) async fn query_within(
+        &mut self,
+        sql: &str,
+        params: &[Param<'_>],
+        by_index: bool,
+        full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
+    ) -> Result<Within, Failure> {
+        let answer = self.ask_within(sql, params, by_index, full).await;
+        // A server that refuses a statement is still there, and so is one that is not listened to.
+        let refused = match &answer {
+            Ok(Within::Rows(_)) => false,
+            Ok(Within::Cut { .. }) => true,
+            Err(failure) => failure.is_refusal(),
+        };
+        self.refused.store(refused, Ordering::Relaxed);
+        answer
+    }
+
+    /// As [`query`](Self::query), for a statement that needs the settings of [`BY_INDEX`].
     pub(crate) async fn query_by_index(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        if !self.pooler {
-            return self.query(sql, params).await;
+        match self.query_within(sql, params, true, |_| Ok(None)).await? {
+            Within::Rows(rows) => Ok(rows),
+            Within::Cut { .. } => Err(ended()),
         }
-        let transaction = self.transaction().await?;
-        transaction.batch_execute(BY_INDEX).await?;
-        let rows = transaction.query_typed(sql, params).await?;
-        transaction.commit().await?;
-        Ok(rows)
+    }
+
+    async fn ask_within(
+        &mut self,
+        sql: &str,
+        params: &[Param<'_>],
+        by_index: bool,
+        full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
+    ) -> Result<Within, Failure> {
+        if self.pooler && by_index {
+            let transaction = self.transaction().await?;
+            transaction.batch_execute(BY_INDEX).await?;
+            let answer = read(transaction.query_typed_raw(sql, params.iter().cloned()).await?, full).await?;
+            if matches!(answer, Within::Rows(_)) {
+                transaction.commit().await?;
+            }
+            return Ok(answer);
+        }
+        let client = self.client.as_ref().ok_or_else(ended)?;
+        if self.pooler {
+            return read(client.query_typed_raw(sql, params.iter().cloned()).await?, full).await;
+        }
+        let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
+        let statement = client.prepare_typed_cached(sql, &types).await?;
+        read(client.query_raw(&statement, params.iter().map(|(value, _)| *value)).await?, full).await
     }
 
     /// Begins a transaction. Its statements are rare, so they are not prepared.
@@ -298,6 +344,32 @@ impl Drop for Session {
             drop(Object::take(client));
         }
     }
+}
+
+/// What was read of a statement's rows.
+#[derive(Debug)]
+pub(crate) enum Within {
+    /// All of them.
+    Rows(Vec<Row>),
+    /// Too much: only so many rows fit.
+    Cut {
+        /// Their number.
+        rows: usize,
+    },
+}
+
+async fn read(
+    stream: RowStream,
+    mut full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
+) -> Result<Within, Failure> {
+    let (mut stream, mut rows) = (pin!(stream), Vec::new());
+    while let Some(row) = stream.try_next().await? {
+        if let Some(rows) = full(&row)? {
+            return Ok(Within::Cut { rows });
+        }
+        rows.push(row);
+    }
+    Ok(Within::Rows(rows))
 }
 
 /// Cannot happen: what ends a session consumes it.

@@ -107,6 +107,7 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Out
     let store = db.store();
     let node = owner(&*store).await?;
     let ready = db.write(of_kilobytes(&[10, 10, 900, 10, 10, 10])?).await?;
+    let history = store.history();
     for scope in [None, Some(everything())] {
         let within =
             |kilobytes: usize, above| Fetch { max_bytes: kilobytes * 1000, above, scope: scope.clone(), ..some(100) };
@@ -133,6 +134,7 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Out
     let fetched = store.fetch(&Fetch { max_bytes: 100_000, above: ready[5], ..some(1000) }).await?;
     let found = fetched.rows.iter().filter(|row| small.contains(&row.seq())).count();
     assert_eq!(found, 300, "small ones together");
+    assert_eq!(store.history(), history, "a connection that the store gives up is not lost");
     Ok(())
 }
 

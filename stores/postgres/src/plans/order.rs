@@ -81,7 +81,6 @@ async fn fetches(store: &PostgresStore, heads: i64) {
                 (&exclude, Type::INT8_ARRAY),
                 (&limit, Type::INT8),
                 (&share, Type::INT8),
-                (&i64::MAX, Type::INT8),
             ];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
