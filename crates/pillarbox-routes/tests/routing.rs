@@ -222,7 +222,11 @@ async fn the_sdk_of_cloud_events_reads_both_modes() {
 
         let read = read_by_the_sdk(order);
         assert_eq!(read.specversion(), SpecVersion::V10);
-        assert_eq!((read.id(), read.ty(), &**read.source()), (order.id.as_str(), "order.placed", "/shop"), "{format:?}");
+        assert_eq!(
+            (read.id(), read.ty(), &**read.source()),
+            (order.id.as_str(), "order.placed", "/shop"),
+            "{format:?}"
+        );
         assert_eq!((read.subject(), read.datacontenttype()), (Some("o-1"), Some("application/json")), "{format:?}");
         assert!(read.time().is_some(), "{format:?}");
         let mut extensions: Vec<_> = read.iter_extensions().map(|(name, value)| (name, value.to_string())).collect();

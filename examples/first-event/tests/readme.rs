@@ -11,7 +11,8 @@ const MANIFEST: &str = include_str!("../Cargo.toml");
 fn it_prints_one_receipt_each_time_it_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     for _ in 0..2 {
-        let output = Command::new(env!("CARGO_BIN_EXE_first-event")).current_dir(folder.path()).output().expect("starts");
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_first-event")).current_dir(folder.path()).output().expect("starts");
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).expect("text");
         let lines: Vec<_> = text.lines().collect();
@@ -29,7 +30,8 @@ fn it_is_built_with_the_dependencies_that_the_readme_names() {
 /// The dependencies of a manifest, without the place of `pillarbox`.
 fn dependencies(manifest: &str) -> toml::Table {
     let mut manifest: toml::Table = manifest.parse().expect("TOML");
-    let mut dependencies = manifest.remove("dependencies").and_then(|it| it.try_into::<toml::Table>().ok()).expect("some");
+    let mut dependencies =
+        manifest.remove("dependencies").and_then(|it| it.try_into::<toml::Table>().ok()).expect("some");
     let pillarbox = dependencies.get_mut("pillarbox").and_then(toml::Value::as_table_mut).expect("a table");
     pillarbox.retain(|name, _| !["path", "version"].contains(&name.as_str()));
     dependencies

@@ -4,12 +4,10 @@ WITH fence AS MATERIALIZED (
     FROM {node}
     WHERE "node_id" = $1::text{and_owns_the_table}
     FOR KEY SHARE
-), named AS MATERIALIZED (
-    SELECT ARRAY(SELECT {fingerprint} FROM unnest($4::text[], $5::text[]) AS v ("event_id", "handler")) AS "events"
 ), removed AS (
     DELETE FROM {event}
     WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
-      AND {fingerprint} = (SELECT "events" FROM named)[width_bucket("seq", $3::bigint[])]
+      AND {event_is_named}
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 )

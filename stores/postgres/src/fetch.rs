@@ -50,12 +50,8 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
 /// Reads up to `limit` rows, unless those of one kind exceed the bytes that the fetch asks for.
 async fn read(store: &Inner, fetch: &Fetch, limit: usize) -> Result<Within, Failure> {
     let (above, share, limit) = (from(fetch.above), size(share_of_due(limit)), size(limit));
-    let mut params: Vec<Param<'_>> = vec![
-        (&above, Type::INT8),
-        (&fetch.exclude, Type::INT8_ARRAY),
-        (&limit, Type::INT8),
-        (&share, Type::INT8),
-    ];
+    let mut params: Vec<Param<'_>> =
+        vec![(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&share, Type::INT8)];
     let bounds = fetch.scope.as_ref().map(Bounds::of);
     if let Some(bounds) = &bounds {
         bounds.bind(&mut params);

@@ -25,18 +25,25 @@ pub(crate) async fn settle(
     let Batch { done, others, removed } = Batch::of(verdicts);
     let node = node.as_str();
     let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
-    let sql = if removed.never_failed() && done.is_empty() && others.rows.is_empty() {
-        removed.rows.bind(&mut params);
-        &store.sql.settle_removed
+    let (only_done, only_removed) = (
+        others.rows.is_empty() && removed.rows.is_empty(),
+        others.rows.is_empty() && done.is_empty() && removed.never_failed(),
+    );
+    let alike = if only_done {
+        done.alike()
+    } else if only_removed {
+        removed.rows.alike()
+    } else {
+        None
+    };
+    let sql = if let Some(rows) = &alike {
+        rows.bind(&mut params);
+        if only_done { &store.sql.settle_done } else { &store.sql.settle_removed }
     } else {
         done.bind(&mut params);
-        if removed.rows.is_empty() && others.rows.is_empty() {
-            &store.sql.settle_done
-        } else {
-            others.bind(&mut params);
-            removed.bind(&mut params);
-            &store.sql.settle_mixed
-        }
+        others.bind(&mut params);
+        removed.bind(&mut params);
+        &store.sql.settle_mixed
     };
 
     let session = store.sessions.session().await?;

@@ -86,6 +86,11 @@ const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text ||
 const FINGERPRINT: &str =
     r#"hashtextextended(coalesce("handler", '') COLLATE "C", hashtextextended("event_id" COLLATE "C", 0))"#;
 
+/// A row's event and handler, exactly, where the ids have one length and the handler is one: see
+/// [`Alike`](crate::rows::Alike).
+const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (width_bucket("seq", $3::bigint[]) - 1) * $5::int + 1, $5::int)
+      AND "handler" IS NOT DISTINCT FROM $6::text"#;
+
 /// The size of a payload.
 const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
 
@@ -95,6 +100,7 @@ impl Sql {
             render(&without_comments(text), table)
                 .replace("{payload_size}", PAYLOAD_SIZE)
                 .replace("{fingerprint}", FINGERPRINT)
+                .replace("{event_is_named}", EVENT_IS_NAMED)
         };
         let fenced = |text: &str| {
             let under = |of_the_node, of_the_row| {
@@ -208,7 +214,7 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{and_", "{fingerprint"] {
+        for placeholder in ["{event", "{node", "{partition", "{and_", "{fingerprint", "{event_is"] {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

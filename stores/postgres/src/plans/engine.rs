@@ -56,6 +56,15 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&handlers, Type::TEXT_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
     ];
+    let (ids, length, handler) = (b"event".repeat(done.len()), 5, None::<&str>);
+    let at_once: [Param<'_>; 6] = [
+        settle[0].clone(),
+        settle[1].clone(),
+        settle[2].clone(),
+        (&ids, Type::BYTEA),
+        (&length, Type::INT4),
+        (&handler, Type::TEXT),
+    ];
     let none: Option<&str> = None;
     let begin: [Param<'_>; 7] = [
         (&node, Type::TEXT),
@@ -67,7 +76,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&none, Type::TEXT),
     ];
     for fence in FENCES {
-        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &settle[..5]));
+        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &at_once[..]));
         for (statement, params) in at_once.into_iter().chain([(&sql.settle_mixed, &settle[..])]) {
             Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
         }
@@ -130,13 +139,14 @@ async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
                 let mut session = store.inner().sessions.session().await.expect("a session");
                 let transaction = session.transaction().await.expect("begins");
                 transaction.batch_execute("SET LOCAL synchronous_commit = on").await.expect("sets");
-                let (events, handlers) = (vec!["event"], vec![None::<&str>]);
-                let params: [Param<'_>; 5] = [
+                let (ids, length, handler) = (b"event".to_vec(), 5, None::<&str>);
+                let params: [Param<'_>; 6] = [
                     (&node, Type::TEXT),
                     (&durable, Type::BOOL),
                     (&seqs, Type::INT8_ARRAY),
-                    (&events, Type::TEXT_ARRAY),
-                    (&handlers, Type::TEXT_ARRAY),
+                    (&ids, Type::BYTEA),
+                    (&length, Type::INT4),
+                    (&handler, Type::TEXT),
                 ];
                 transaction.query_typed(statement, &params).await.expect("settles");
                 let setting = transaction.query_typed_one("SHOW synchronous_commit", &[]).await.expect("shows");

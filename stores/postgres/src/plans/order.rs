@@ -76,12 +76,8 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             let lists = 1 + usize::from(!without.is_empty()) + 2 * usize::from(!only.is_empty());
             let scope = Scope { partitions: 0..=127, heads, without, only, node: None };
             let bounds = Bounds::of(&scope);
-            let mut params: Vec<Param<'_>> = vec![
-                (&above, Type::INT8),
-                (&exclude, Type::INT8_ARRAY),
-                (&limit, Type::INT8),
-                (&share, Type::INT8),
-            ];
+            let mut params: Vec<Param<'_>> =
+                vec![(&above, Type::INT8), (&exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&share, Type::INT8)];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
             plan.enters_by(&["ready_idx", "due_idx"], most).sorts(0);
@@ -123,7 +119,15 @@ async fn changes(store: &PostgresStore, node: &NodeId) {
     Plan::of(store, "", &sql.stamp, &stamp).await.enters_by(&["pkey"], 1000);
     Plan::of(store, "", &sql.ripen, &rows).await.enters_by(&["pkey"], 1000);
     Plan::of(store, "", &sql.identify, &rows[..1]).await.enters_by(&["pkey"], 1000);
-    let settle = [&[(&node as _, Type::TEXT), (&durable as _, Type::BOOL)], &rows[..]].concat();
+    let (ids, length, handler) = (b"event".repeat(seqs.len()), 5, None::<&str>);
+    let settle: [Param<'_>; 6] = [
+        (&node, Type::TEXT),
+        (&durable, Type::BOOL),
+        (&seqs, Type::INT8_ARRAY),
+        (&ids, Type::BYTEA),
+        (&length, Type::INT4),
+        (&handler, Type::TEXT),
+    ];
     for statement in [&sql.settle_done, &sql.settle_removed] {
         let plan = Plan::of(store, "", statement.of(Fence::Partition), &settle).await;
         plan.enters_by(&["pkey"], 1000);

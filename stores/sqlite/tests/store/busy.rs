@@ -79,8 +79,7 @@ async fn a_lock_that_is_never_released_is_contention() {
 #[tokio::test]
 async fn a_transaction_held_on_the_writer_is_contention_too() {
     let scratch = Scratch::new();
-    let store =
-        SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_secs(1)).open().await.expect("opens");
+    let store = SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_secs(1)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let held = begin_immediate(store.writer()).await.expect("begins");
     let error =
