@@ -8,8 +8,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{Command, LogFormat};
 
 /// Client libraries whose lines hold messages or credentials, at `warn` as well: a message that RabbitMQ returns is logged with its
-/// body. What they have to say comes from the publishers.
-const SILENT: [&str; 2] = ["async_nats", "lapin"];
+/// body. What they have to say comes from the publishers. The pool of connections says of each that was lost neither whose it was
+/// nor why; the store's errors do.
+const SILENT: [&str; 3] = ["async_nats", "lapin", "deadpool.postgres"];
 
 /// Starts the log. It goes to stderr, so that stdout can be piped, with colours only where somebody sees them.
 pub(crate) fn start(command: &Command) {
@@ -62,6 +63,7 @@ mod tests {
             ("lapin", Level::ERROR, false),
             ("lapin::channel", Level::WARN, false),
             ("async_nats::connector", Level::WARN, false),
+            ("deadpool.postgres", Level::WARN, false),
             ("", Level::DEBUG, false),
         ] {
             assert_eq!(may_log(target, level), logged, "{target} {level}");

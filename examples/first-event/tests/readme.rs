@@ -33,6 +33,6 @@ fn dependencies(manifest: &str) -> toml::Table {
     let mut dependencies =
         manifest.remove("dependencies").and_then(|it| it.try_into::<toml::Table>().ok()).expect("some");
     let pillarbox = dependencies.get_mut("pillarbox").and_then(toml::Value::as_table_mut).expect("a table");
-    pillarbox.retain(|name, _| !["path", "version"].contains(&name.as_str()));
+    pillarbox.retain(|name, _| !["path", "version"].contains(&name));
     dependencies
 }

@@ -51,17 +51,19 @@ async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>
     Ok(dead)
 }
 
+/// The conditions of a filter. They compare bytes: to the column's collation a name and the same with a space behind it are one.
 fn clause(filter: &DeadFilter) -> Literal {
     let mut clause = String::new();
     let columns = [("event_type", &filter.event_type), ("tenant_id", &filter.tenant_id), ("handler", &filter.handler)];
     for (column, wanted) in columns {
         if let Some(wanted) = wanted {
-            clause.push_str(&format!(" AND `{column}` = {}", Literal::text(wanted)));
+            clause.push_str(&format!(" AND CAST(`{column}` AS BINARY) = {}", Literal::bytes(wanted)));
         }
     }
     if let Some(wanted) = &filter.aggregate_type {
         let unnamed = if wanted == GLOBAL_AGGREGATE { " OR `aggregate_type` IS NULL" } else { "" };
-        clause.push_str(&format!(" AND (`aggregate_type` = {}{unnamed})", Literal::text(wanted)));
+        let wanted = Literal::bytes(wanted);
+        clause.push_str(&format!(" AND (CAST(`aggregate_type` AS BINARY) = {wanted}{unnamed})"));
     }
     clause.push_str(&of_key(&filter.key));
     Literal::clause(clause)
@@ -69,7 +71,8 @@ fn clause(filter: &DeadFilter) -> Literal {
 
 /// The condition on a row's key; nothing for any key.
 pub(crate) fn of_key(key: &Option<String>) -> String {
-    let condition = |key| format!(" AND COALESCE(`ordering_key`, `aggregate_id`) <=> {}", Literal::text(key));
+    let condition =
+        |key| format!(" AND CAST(COALESCE(`ordering_key`, `aggregate_id`) AS BINARY) <=> {}", Literal::bytes(key));
     key.as_deref().map(condition).unwrap_or_default()
 }
 

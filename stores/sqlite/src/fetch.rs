@@ -34,7 +34,9 @@ pub(crate) async fn fetch(
         _ => (Vec::new(), false),
     };
     let places = fetch.limit - due.len().min(fetch.limit.div_ceil(3));
-    let select = wanted.select(wanted.ready, fetch.above, places);
+    // Zero means from the lowest row, which a program may have given a number below that.
+    let above = if fetch.above == 0 { i64::MIN } else { fetch.above };
+    let select = wanted.select(wanted.ready, above, places);
     let (mut rows, ready_cut) = read(connection, select, fetch.max_bytes, false).await?;
     due.retain(|row| rows.binary_search_by_key(&row.seq(), FetchedRow::seq).is_err());
     due.truncate(fetch.limit - rows.len());

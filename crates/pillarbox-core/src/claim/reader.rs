@@ -169,9 +169,10 @@ impl Reader {
             }
             match self.read(job, asked).await {
                 Ok(found) => {
-                    if pause.is_over() {
+                    if found.is_some() && pause.is_over() {
                         tracing::info!("the outbox table can be read again");
                     }
+                    let found = found.unwrap_or(true);
                     if !refills {
                         interval =
                             if found { self.config.min_interval } else { (interval * 2).min(self.config.max_interval) };
@@ -328,11 +329,11 @@ impl Reader {
         self.lanes.look_from(0);
     }
 
-    /// Fetches once; says whether anything new was found.
-    async fn read(&mut self, job: Job, asked: Limits) -> Result<bool, StoreError> {
+    /// Fetches once; says whether anything new was found. `None` if it has to choose anew before it asks the database.
+    async fn read(&mut self, job: Job, asked: Limits) -> Result<Option<bool>, StoreError> {
         let began = Instant::now();
         if self.has_lost_its_place() {
-            return Ok(true);
+            return Ok(None);
         }
         self.place.full_since = None;
         let Limits { rows: limit, bytes: max_bytes } = asked;
@@ -349,7 +350,7 @@ impl Reader {
         if begun.freed.is_some() {
             // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
             self.look_from(begun.freed);
-            return Ok(true);
+            return Ok(None);
         }
         let (above, from_bottom, scope) = self.aim(&job, began, begun.heads);
         let mut exclude = sight.exclude(if above == 0 { i64::MIN } else { above });
@@ -367,7 +368,7 @@ impl Reader {
             return std::future::pending().await;
         }
         if self.has_lost_its_place() {
-            return Ok(true);
+            return Ok(Some(true));
         }
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
         if asked_about_heads {
@@ -375,7 +376,7 @@ impl Reader {
         }
         let starts_over = self.has_to_start_over(interventions);
         if starts_over && !from_bottom {
-            return Ok(true);
+            return Ok(Some(true));
         }
         if let Some(delay) = next_due {
             self.intake.lookout.due_in(delay);
@@ -441,7 +442,7 @@ impl Reader {
         if full || took > SLOW {
             self.place.horizon.advance(&*self.store).await?;
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// A run has been read up to `seen` for a class that is passed over, of which `left` is the lowest row that had no place. As the

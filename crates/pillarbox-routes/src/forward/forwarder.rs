@@ -421,6 +421,7 @@ fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Deliver
     is_new
 }
 
+/// Not a field `target`: in a line of JSON that is the module which logs.
 fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, problem: &str) {
     let (route, publisher, target) = (&*line.name, sending.publisher.info().kind, sending.shown(part));
     match turn {
@@ -428,12 +429,12 @@ fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, prob
         Turn::Paused { pause } => tracing::warn!(
             route,
             publisher,
-            target,
+            destination = target,
             ?pause,
             problem,
             "a target is paused: it takes nothing; its events stay pending, no attempt is counted, and the route goes on"
         ),
-        Turn::Resumed => tracing::info!(route, publisher, target, "a target takes events again"),
+        Turn::Resumed => tracing::info!(route, publisher, destination = target, "a target takes events again"),
     }
 }
 

@@ -123,7 +123,8 @@ fn as_owner(program: &Path, directory: &Path) -> Command {
     } else {
         Command::new(program)
     };
-    command.current_dir(directory);
+    // A server that starts removes from there what looks like its temporary tables, also those of others.
+    command.current_dir(directory).env("TMPDIR", directory);
     command
 }
 

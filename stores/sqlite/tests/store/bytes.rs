@@ -30,6 +30,19 @@ async fn payloads_come_back_byte_for_byte() {
     assert_eq!(read, expected);
 }
 
+/// SQLite takes a number that a program made up, also one below those that it gives itself.
+#[tokio::test]
+async fn rows_with_numbers_below_one_are_read() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    for seq in [0, -7] {
+        let insert = "INSERT INTO outbox_event (seq, event_id, event_type, payload) VALUES (?1, 'e' || ?1, 't', '{}')";
+        sqlx::query(insert).bind(seq).execute(store.writer()).await.expect("inserts");
+    }
+    let read: Vec<i64> = pending(&store).await.into_iter().map(|row| row.seq).collect();
+    assert_eq!(read, [-7, 0]);
+}
+
 #[tokio::test]
 async fn more_rows_than_one_statement_can_bind_keep_their_order() {
     let scratch = Scratch::new();

@@ -142,6 +142,12 @@ impl Graves {
             (of_key(self.full.key().unwrap_or_default()), rows(&[5])),
             (DeadFilter { key: Some("42".to_owned()), ..filter(Some("paid"), None, None) }, rows(&[1, 3])),
             (of_key("' OR '1'='1"), rows(&[])),
+            // What is asked for is another name, though some collations say that it is the same.
+            (filter(Some("placed "), None, None), rows(&[])),
+            (filter(None, Some("order "), None), rows(&[])),
+            (filter(None, None, Some("acme ")), rows(&[])),
+            (of("mailer ", DeadFilter::default()), rows(&[])),
+            (of_key("42 "), rows(&[])),
         ]
     }
 }

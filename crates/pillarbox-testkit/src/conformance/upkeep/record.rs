@@ -34,6 +34,9 @@ pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harne
     assert_eq!((new.status, new.attempts, new.occurred_at), (0, 0, Some(full.occurred_at())));
     assert_eq!((new.available_at, new.done_at, new.last_error, new.locked_by), (None, None, None, None));
     assert_eq!(record(&*store, &binary).await?.payload.as_ref(), Some(binary.payload()));
+    for other in [format!("{} ", full.id()), full.id().as_str().to_uppercase()] {
+        assert_eq!(store.records(&other).await?.len(), 0, "{other:?} is another event");
+    }
     let waiting = record(&*store, &late).await?;
     let wait = waiting.available_at.map(|at| at.since(waiting.created_at));
     // An hour from the writer's clock, which need not be the database's.
