@@ -1,5 +1,6 @@
--- $1 above, $2 excluded seqs, $3 limit, $4 what rows with a due time get of the limit where both kinds abound. What stands in braces
--- is empty without a scope; see src/scope.rs. For what stands in the place of the comments, see src/types.rs.
+-- $1 above, $2 excluded seqs, $3 limit, $4 what rows with a due time get of the limit where both kinds abound, $5 due and $6 ready
+-- rows at most. What stands in braces is empty without a scope; see src/scope.rs. For what stands in the place of the comments, see
+-- src/types.rs.
 -- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
 -- The status predicate is a literal, as a bind it would not match the partial indexes.
 -- No limit of bytes: a running sum would copy every row. The client stops reading; see src/fetch.rs.
@@ -8,7 +9,7 @@ WITH due AS MATERIALIZED (
     WHERE {is_timed} AND "available_at" <= now()
       AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
     ORDER BY "available_at", "seq"
-    LIMIT $3::bigint
+    LIMIT $5::bigint
 )
 -- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time.
 (
@@ -20,7 +21,7 @@ WITH due AS MATERIALIZED (
         WHERE {is_ready} AND "seq" > $1::bigint
           AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
-        LIMIT $3::bigint
+        LIMIT $6::bigint
     ) ready
     LIMIT $3::bigint - (SELECT least(count(*), $4::bigint) FROM due)
 )

@@ -8,24 +8,25 @@ use tokio_postgres::types::Type;
 use crate::error::Failure;
 use crate::row::{self, Micros};
 use crate::scope::Bounds;
-use crate::session::{Param, Within};
+use crate::session::Param;
 use crate::store::Inner;
 use crate::types::{names, without};
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 ///
-/// Rows that are too large together are not read to their end: the connection is given up, and the call begins anew with as many
-/// rows as fit. So a limit of bytes costs nothing where it is not reached.
+/// Rows of one kind that are too large together are not read to their end: the connection is given up, and the call begins anew
+/// with as many of that kind as fit. So a limit of bytes costs nothing where it is not reached.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
-    let mut limit = fetch.limit;
+    let limit = fetch.limit;
+    let mut most = Most { ready: limit, due: limit };
     let found = loop {
-        match read(store, fetch, limit).await? {
-            Within::Rows(found) => break found,
-            Within::Cut { rows } => limit = rows,
+        match read(store, fetch, most).await? {
+            Ok(found) => break found,
+            Err(fits) => most = fits,
         }
     };
     let rows = Vec::with_capacity(found.len().min(limit));
-    let mut fetched = Fetched { rows, cut: limit < fetch.limit, ..Fetched::default() };
+    let mut fetched = Fetched { rows, cut: most.ready < limit || most.due < limit, ..Fetched::default() };
     for row in &found {
         match row.try_get(row::SEQ)? {
             // Ready rows come first, so what exceeds the limit are the last of the due ones.
@@ -47,11 +48,25 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
     Ok(fetched)
 }
 
-/// Reads up to `limit` rows, unless those of one kind exceed the bytes that the fetch asks for.
-async fn read(store: &Inner, fetch: &Fetch, limit: usize) -> Result<Within, Failure> {
-    let (above, share, limit) = (from(fetch.above), size(share_of_due(limit)), size(limit));
-    let mut params: Vec<Param<'_>> =
-        vec![(&above, Type::INT8), (&fetch.exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&share, Type::INT8)];
+/// The rows of each kind that a fetch may bring.
+#[derive(Debug, Clone, Copy)]
+struct Most {
+    ready: usize,
+    due: usize,
+}
+
+/// Reads rows; or says how many fit, if those of one kind exceed the bytes that the fetch asks for.
+async fn read(store: &Inner, fetch: &Fetch, most: Most) -> Result<Result<Vec<Row>, Most>, Failure> {
+    let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
+    let (most_due, most_ready) = (size(most.due), size(most.ready));
+    let mut params: Vec<Param<'_>> = vec![
+        (&above, Type::INT8),
+        (&fetch.exclude, Type::INT8_ARRAY),
+        (&limit, Type::INT8),
+        (&share, Type::INT8),
+        (&most_due, Type::INT8),
+        (&most_ready, Type::INT8),
+    ];
     let bounds = fetch.scope.as_ref().map(Bounds::of);
     if let Some(bounds) = &bounds {
         bounds.bind(&mut params);
@@ -61,21 +76,28 @@ async fn read(store: &Inner, fetch: &Fetch, limit: usize) -> Result<Within, Fail
     if !types.is_empty() {
         params.push((&types, Type::TEXT_ARRAY));
     }
-    let (mut ready, mut due) = (Kept::default(), Kept::default());
-    let full = |row: &Row| {
+    let (mut ready, mut due, mut fits) = (Kept::default(), Kept::default(), most);
+    let is_full = |row: &Row| {
         if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
-        let kind = if row::due_at(row)?.is_some() { &mut due } else { &mut ready };
-        Ok(kind.keep(row::payload_bytes(row)?, fetch.max_bytes))
+        let is_due = row::due_at(row)?.is_some();
+        let (kept, fits) = if is_due { (&mut due, &mut fits.due) } else { (&mut ready, &mut fits.ready) };
+        if kept.bytes >= fetch.max_bytes {
+            *fits = kept.rows;
+            return Ok(true);
+        }
+        kept.rows += 1;
+        kept.bytes += row::payload_bytes(row)?;
+        Ok(false)
     };
     let mut session = store.sessions.session().await?;
     // In a scope the look into the index of heads costs the planner's guess so much that it would have the statement compiled.
-    let answer = session.query_within(&sql, &params, bounds.is_some(), full).await?;
-    if matches!(answer, Within::Rows(_)) {
-        session.finish();
-    }
-    Ok(answer)
+    let Some(rows) = session.query_until(&sql, &params, bounds.is_some(), is_full).await? else {
+        return Ok(Err(fits));
+    };
+    session.finish();
+    Ok(Ok(rows))
 }
 
 /// The rows of one kind that were read.
@@ -83,18 +105,6 @@ async fn read(store: &Inner, fetch: &Fetch, limit: usize) -> Result<Within, Fail
 struct Kept {
     rows: usize,
     bytes: usize,
-}
-
-impl Kept {
-    /// Counts another row; or returns the number of those before it, if they have reached the limit.
-    fn keep(&mut self, bytes: usize, max_bytes: usize) -> Option<usize> {
-        if self.bytes >= max_bytes {
-            return Some(self.rows);
-        }
-        self.rows += 1;
-        self.bytes += bytes;
-        None
-    }
 }
 
 /// The rows with a due time among `limit` where both kinds abound: a third, so that a storm of retries leaves most of the room

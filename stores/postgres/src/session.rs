@@ -263,24 +263,23 @@ impl Session {
         Ok(client.query(&statement, &values).await?)
     }
 
-    /// As [`query`](Self::query), of rows that may be more than anybody has room for: `full` sees each before it is kept, and
-    /// stops the reading by naming the number of rows to ask for instead. The connection is of no use after that, since the
-    /// server still sends what is left.
+    /// As [`query`](Self::query), of rows that may be more than anybody has room for: `is_full` sees each before it is kept, and
+    /// stops the reading; then there is no answer. The connection is of no use after that, since the server still sends what is
+    /// left.
     ///
     /// `by_index` is for a statement that needs the settings of [`BY_INDEX`]: behind a pooler, where no session has them, it runs
     /// in a transaction that does.
-    pub(crate) async fn query_within(
+    pub(crate) async fn query_until(
         &mut self,
         sql: &str,
         params: &[Param<'_>],
         by_index: bool,
-        full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
-    ) -> Result<Within, Failure> {
-        let answer = self.ask_within(sql, params, by_index, full).await;
+        is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
+    ) -> Result<Option<Vec<Row>>, Failure> {
+        let answer = self.ask_until(sql, params, by_index, is_full).await;
         // A server that refuses a statement is still there, and so is one that is not listened to.
         let refused = match &answer {
-            Ok(Within::Rows(_)) => false,
-            Ok(Within::Cut { .. }) => true,
+            Ok(rows) => rows.is_none(),
             Err(failure) => failure.is_refusal(),
         };
         self.refused.store(refused, Ordering::Relaxed);
@@ -289,35 +288,32 @@ impl Session {
 
     /// As [`query`](Self::query), for a statement that needs the settings of [`BY_INDEX`].
     pub(crate) async fn query_by_index(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        match self.query_within(sql, params, true, |_| Ok(None)).await? {
-            Within::Rows(rows) => Ok(rows),
-            Within::Cut { .. } => Err(ended()),
-        }
+        self.query_until(sql, params, true, |_| Ok(false)).await?.ok_or_else(ended)
     }
 
-    async fn ask_within(
+    async fn ask_until(
         &mut self,
         sql: &str,
         params: &[Param<'_>],
         by_index: bool,
-        full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
-    ) -> Result<Within, Failure> {
+        is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
+    ) -> Result<Option<Vec<Row>>, Failure> {
         if self.pooler && by_index {
             let transaction = self.transaction().await?;
             transaction.batch_execute(BY_INDEX).await?;
-            let answer = read(transaction.query_typed_raw(sql, params.iter().cloned()).await?, full).await?;
-            if matches!(answer, Within::Rows(_)) {
+            let rows = read(transaction.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await?;
+            if rows.is_some() {
                 transaction.commit().await?;
             }
-            return Ok(answer);
+            return Ok(rows);
         }
         let client = self.client.as_ref().ok_or_else(ended)?;
         if self.pooler {
-            return read(client.query_typed_raw(sql, params.iter().cloned()).await?, full).await;
+            return read(client.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await;
         }
         let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
         let statement = client.prepare_typed_cached(sql, &types).await?;
-        read(client.query_raw(&statement, params.iter().map(|(value, _)| *value)).await?, full).await
+        read(client.query_raw(&statement, params.iter().map(|(value, _)| *value)).await?, is_full).await
     }
 
     /// Begins a transaction. Its statements are rare, so they are not prepared.
@@ -346,30 +342,19 @@ impl Drop for Session {
     }
 }
 
-/// What was read of a statement's rows.
-#[derive(Debug)]
-pub(crate) enum Within {
-    /// All of them.
-    Rows(Vec<Row>),
-    /// Too much: only so many rows fit.
-    Cut {
-        /// Their number.
-        rows: usize,
-    },
-}
-
+/// Reads rows until they end; `None` if `is_full` stops it.
 async fn read(
     stream: RowStream,
-    mut full: impl FnMut(&Row) -> Result<Option<usize>, Error> + Send,
-) -> Result<Within, Failure> {
+    mut is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
+) -> Result<Option<Vec<Row>>, Failure> {
     let (mut stream, mut rows) = (pin!(stream), Vec::new());
     while let Some(row) = stream.try_next().await? {
-        if let Some(rows) = full(&row)? {
-            return Ok(Within::Cut { rows });
+        if is_full(&row)? {
+            return Ok(None);
         }
         rows.push(row);
     }
-    Ok(Within::Rows(rows))
+    Ok(Some(rows))
 }
 
 /// Cannot happen: what ends a session consumes it.

@@ -8,7 +8,7 @@ use crate::session::{BY_INDEX, Param};
 
 const FENCES: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
 
-/// What a claim binds, and after the node a fetch.
+/// What a claim binds.
 fn claim<'a>(node: &'a &str, above: &'a i64, exclude: &'a Vec<i64>, limit: &'a i64, share: &'a i64) -> [Param<'a>; 6] {
     let number = |value: &'a i64| (value as &(dyn ToSql + Sync), Type::INT8);
     let exclude: Param<'a> = (exclude, Type::INT8_ARRAY);
@@ -23,7 +23,9 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let exclude: Vec<i64> = (ENDED + 1..ENDED + 501).collect();
     for above in [i64::MIN, ENDED + 2000] {
         let params = claim(&node, &above, &exclude, &limit, &share);
-        for (statement, params) in [(sql.fetch.of(None), &params[1..5]), (&sql.claim, &params[..])] {
+        // After the node a fetch begins with the same; it has two limits more.
+        let fetch = [&params[1..5], &[params[3].clone(), params[3].clone()]].concat();
+        for (statement, params) in [(sql.fetch.of(None), &fetch[..]), (&sql.claim, &params[..])] {
             let plan = Plan::of(store, "", statement, params).await;
             plan.enters_by(&["ready_idx", "due_idx"], 1500).sorts(sorts_allowed);
         }

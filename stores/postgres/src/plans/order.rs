@@ -76,8 +76,14 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             let lists = 1 + usize::from(!without.is_empty()) + 2 * usize::from(!only.is_empty());
             let scope = Scope { partitions: 0..=127, heads, without, only, node: None };
             let bounds = Bounds::of(&scope);
-            let mut params: Vec<Param<'_>> =
-                vec![(&above, Type::INT8), (&exclude, Type::INT8_ARRAY), (&limit, Type::INT8), (&share, Type::INT8)];
+            let mut params: Vec<Param<'_>> = vec![
+                (&above, Type::INT8),
+                (&exclude, Type::INT8_ARRAY),
+                (&limit, Type::INT8),
+                (&share, Type::INT8),
+                (&limit, Type::INT8),
+                (&limit, Type::INT8),
+            ];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
             plan.enters_by(&["ready_idx", "due_idx"], most).sorts(0);
