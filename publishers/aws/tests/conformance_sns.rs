@@ -57,10 +57,6 @@ impl PublisherHarness for Sns {
         arn(&self.0.name())
     }
 
-    fn commands(&self) -> &'static [&'static str] {
-        &["AWS.TraceHeader", "Amazon.x", "Content-Type", "Content-Encoding", "Event-Headers"]
-    }
-
     fn oversize(&self) -> Option<usize> {
         Some(300_000)
     }

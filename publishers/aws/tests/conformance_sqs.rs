@@ -52,10 +52,6 @@ impl PublisherHarness for Sqs {
         format!("{}.fifo", self.0.name())
     }
 
-    fn commands(&self) -> &'static [&'static str] {
-        &["AWS.TraceHeader", "Amazon.x", "Content-Type", "Content-Encoding", "Event-Headers"]
-    }
-
     fn oversize(&self) -> Option<usize> {
         Some(300_000)
     }
