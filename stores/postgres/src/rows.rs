@@ -100,3 +100,27 @@ pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, 
     };
     found.iter().map(row).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_alike_with_ids_of_one_length_and_one_handler() {
+        let row = |seq, event: &str, handler: Option<&str>| RowId {
+            seq,
+            event_id: EventId::from_stored(event),
+            handler: handler.map(Box::from),
+        };
+        let both = [row(8, "e-2", Some("mailer")), row(7, "e-1", Some("mailer"))];
+        let rows = Rows::ascending(&both);
+        let alike = rows.alike().expect("alike");
+        assert_eq!((&**alike.seqs, &*alike.events), (&[7, 8][..], &b"e-1e-2"[..]));
+        assert_eq!((alike.length, alike.handler), (3, Some("mailer")));
+        for other in [row(9, "e-10", Some("mailer")), row(9, "\u{e9}-3", Some("mailer")), row(9, "e-3", None)] {
+            let rows = [both[1].clone(), other.clone()];
+            assert!(Rows::ascending(&rows).alike().is_none(), "{other:?}");
+        }
+        assert!(Rows::ascending([]).alike().is_none());
+    }
+}

@@ -132,7 +132,7 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// How long after its insert it may be delivered at the earliest, by the database's clock; above zero, at most 1,000 years.
+    /// The least delay between insert and delivery, by the database's clock; above zero, at most 1,000 years.
     /// Excludes [`available_at`](Self::available_at).
     pub fn deliver_after(mut self, delay: Duration) -> Self {
         self.deliver_after = Some(delay);

@@ -140,7 +140,7 @@ impl Envelope {
         }
     }
 
-    /// How long after its insert it may be delivered at the earliest, if that was set.
+    /// The least delay between insert and delivery, if one was set.
     #[must_use]
     pub fn deliver_after(&self) -> Option<Duration> {
         match self.due {
@@ -149,7 +149,7 @@ impl Envelope {
         }
     }
 
-    /// Whether delivery waits for a time. A delayed event never takes the hot path.
+    /// True if delivery waits for a time. A delayed event never takes the hot path.
     #[must_use]
     pub fn is_delayed(&self) -> bool {
         self.due != Due::AtOnce

@@ -19,7 +19,7 @@ pub trait BatchHandler: Send + Sync + 'static {
         0
     }
 
-    /// How many lanes there are. With more than one, none takes more than half of the workers and of the memory, so that there is
+    /// The number of lanes. With more than one, none takes more than half of the workers and of the memory, so that there is
     /// always some left for the others.
     fn lanes(&self) -> usize {
         1

@@ -158,7 +158,7 @@ impl Registration {
         self
     }
 
-    /// How long a call of it may take, 1 ms to 100 years, in place of the outbox's
+    /// The time limit of a call, 1 ms to 100 years, in place of the outbox's
     /// [`handler_timeout`](crate::run::OutboxBuilder::handler_timeout); `None`: for ever. Then the call is dropped, and the
     /// attempt has failed. A [`blocking`](super::blocking) handler cannot be dropped: its thread goes on. The same limit
     /// holds for each interceptor phase, the fallback and the observer.

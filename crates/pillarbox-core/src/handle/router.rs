@@ -126,7 +126,7 @@ pub(crate) struct Registered {
     pub(crate) target: Target,
     pub(crate) retry: Retry,
     accepts: Option<Accepts>,
-    /// How long a call of it may take, if it says so; `Some(None)`: for ever.
+    /// The time limit of a call, if the handler has its own; `Some(None)`: no limit.
     pub(crate) timeout: Option<Option<Duration>>,
     fallback: Option<Arc<dyn Fallback>>,
     on_dead: Option<Arc<dyn OnDead>>,
@@ -173,9 +173,9 @@ pub(crate) struct Router {
     catch_all: Option<Registered>,
     /// Whether that takes rows for named handlers, too.
     takes_any: bool,
-    /// How many handlers there are.
+    /// The number of handlers.
     handlers: usize,
-    /// How many lanes they have.
+    /// The number of their lanes.
     lanes: usize,
     /// Which errors are tried again, for handlers that do not say.
     errors: ErrorFilter,
@@ -302,7 +302,7 @@ impl Router {
         if known { Homeless::OtherAggregate } else { Homeless::Unknown }
     }
 
-    /// How many places there are that take events: handlers, and the lanes of batch handlers.
+    /// The number of places that take events: handlers, and the lanes of batch handlers.
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
     }

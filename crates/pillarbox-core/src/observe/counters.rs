@@ -100,7 +100,7 @@ pub struct Stats {
     pub cold: u64,
     /// Recorded as DONE.
     pub done: u64,
-    /// Those of them that a fallback made DONE, after their handler had failed for good.
+    /// The DONE events whose handler had failed for good and that a fallback made DONE.
     pub rescued: u64,
     /// Failed and recorded to be tried again.
     pub retried: u64,

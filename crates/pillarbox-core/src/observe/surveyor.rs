@@ -75,7 +75,7 @@ impl Surveyor {
         }
     }
 
-    /// What this process knows without asking.
+    /// Sets the gauges that need no question to the database.
     fn process(&self) {
         let Intake { meters, registry, calls, .. } = &*self.intake;
         meters.memory(self.intake.depths(), registry.held());

@@ -32,7 +32,7 @@ impl Epochs {
         self.0.keys().copied().collect()
     }
 
-    /// Those of `partitions`.
+    /// The epochs of `partitions` alone.
     #[must_use]
     pub fn of(&self, partitions: Partitions) -> Self {
         self.iter().filter(|(partition, _)| partitions.contains(*partition)).collect()

@@ -114,7 +114,7 @@ impl NewRow {
         self.envelope.deliver_after()
     }
 
-    /// Whether delivery waits for a time.
+    /// True if delivery waits for a time.
     pub(crate) fn is_delayed(&self) -> bool {
         self.envelope.is_delayed()
     }
