@@ -454,6 +454,11 @@ pub struct Writers {
     pub prepared: Vec<String>,
 }
 
+/// The highest `seq` that is visible; the highest there can be if the database does not tell.
+pub(crate) async fn written(store: &dyn Store) -> i64 {
+    store.writers().await.map_or(i64::MAX, |writers| writers.highest)
+}
+
 /// What a fetch found.
 #[derive(Debug, Default)]
 pub struct Fetched {

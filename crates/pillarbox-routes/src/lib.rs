@@ -12,6 +12,7 @@
 mod forward;
 mod guard;
 mod observe;
+mod plants;
 mod route;
 mod select;
 mod shape;

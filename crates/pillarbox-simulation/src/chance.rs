@@ -16,7 +16,7 @@ impl Chance {
     /// The sequence of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(mix(seed ^ 0x5117_0b0c))))
+        Self(Arc::new(AtomicU64::new(mix(seed ^ 0x2b7e_1516_28ae_d2a6))))
     }
 
     /// The next 64 bits.

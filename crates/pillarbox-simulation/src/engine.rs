@@ -31,9 +31,14 @@ pub struct RowView<'a> {
 
 #[cfg(simulated)]
 mod hooked {
+    use pillarbox_core::handle::{HandlerError, Outcome};
     use pillarbox_core::stores::memory::MemoryStore;
 
     use super::RowView;
+
+    use pillarbox_core::simulated::Blame;
+
+    use crate::check::Ending;
 
     pub use pillarbox_core::simulated::plants::plant;
     pub use pillarbox_core::simulated::{Process, panics};
@@ -54,6 +59,20 @@ mod hooked {
         });
     }
 
+    /// How a call ended, by its answer.
+    #[must_use]
+    pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
+        match answer {
+            Ok(Outcome::Done) => Ending::Done,
+            Ok(_) => Ending::Deferred,
+            Err(error) => match Blame::of(error) {
+                Blame::Attempt => Ending::Failed,
+                Blame::Nobody => Ending::Deferred,
+                Blame::Event => Ending::Hopeless,
+            },
+        }
+    }
+
     /// A runtime of one thread with a virtual clock, whose choices follow from the seed.
     ///
     /// # Errors
@@ -71,9 +90,11 @@ mod hooked {
 
 #[cfg(not(simulated))]
 mod unhooked {
+    use pillarbox_core::handle::{HandlerError, Outcome};
     use pillarbox_core::stores::memory::MemoryStore;
 
     use super::RowView;
+    use crate::check::Ending;
 
     /// Does nothing: there are no plants without the hooks.
     pub fn plant(_name: Option<&'static str>) {}
@@ -126,6 +147,12 @@ mod unhooked {
         pub fn is_stopped(&self) -> bool {
             false
         }
+    }
+
+    /// Well, or not: nothing else is known without the hooks.
+    #[must_use]
+    pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
+        if answer.is_ok() { Ending::Done } else { Ending::Failed }
     }
 
     /// Shows every committed row.

@@ -1,6 +1,6 @@
 //! A deterministic simulation of the engine.
 //!
-//! Each seed is a small world: nodes of one mode, writers, operators and handlers on one database, in one thread on a virtual
+//! Each seed is a small world: nodes, brokers, writers, operators and handlers on one database, in one thread on a virtual
 //! clock. The engine is the real one, on the in-memory store; around it everything fails. Whatever happens is chosen by the seed, so
 //! a seed that violates an invariant violates it again.
 

@@ -27,10 +27,18 @@ pub const PLANTS: &[Plant] = &[
     ("failover_goes_unnoticed", "A node goes on with what it knows when the database has failed over."),
     ("fetch_ignores_heads", "A fetch returns rows of a key of which an earlier one waits for another attempt."),
     ("fetch_revives_what_was_settled", "A fetch brings back a row that was settled while it was under way."),
+    (
+        "gate_reopens_unnoticed",
+        "The reader does not go back to rows that were left in the table while their route was paused.",
+    ),
     ("give_without_epoch", "A share that arrives late gives away what the node has come to own anew."),
     (
         "given_back_row_is_forgotten_first",
         "A row is forgotten before it is given back, and given back after it was claimed again.",
+    ),
+    (
+        "held_rows_are_overtaken",
+        "An event is sent before an earlier one of its key that was left in the table during a pause.",
     ),
     ("interventions_ignored", "The reader does not begin anew when an operator has replayed an event below its mark."),
     (
@@ -41,7 +49,9 @@ pub const PLANTS: &[Plant] = &[
     ("lease_counted_from_the_answer", "A node counts its lease from after the answer to the renewal."),
     ("lease_held_until_refused", "A node that cannot renew its lease goes on until the database says that it is lost."),
     ("mark_moves_unproven", "The mark of the reader moves above rows below which a transaction may still commit."),
+    ("modes_run_beside_each_other", "A node joins while nodes of another mode deliver from the table."),
     ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),
+    ("receipts_out_of_step", "The receipts of a batch are taken for those of other events."),
     ("refill_skips_what_was_refused", "A row of a key behind that found no place is taken for read."),
     ("release_before_the_record", "A row is forgotten before its verdict is recorded."),
     ("retry_keeps_the_attempts", "The table does not count the attempt that failed."),
@@ -51,6 +61,7 @@ pub const PLANTS: &[Plant] = &[
     ("savepoint_ignored", "A rollback to a savepoint keeps the rows."),
     ("settle_by_number_only", "A verdict changes the row at its number, whichever event that is."),
     ("settle_without_fence", "A verdict is recorded whoever owns the row."),
+    ("unconfirmed_is_done", "An event is DONE though its broker has not confirmed it."),
     ("wake_up_without_fallback", "Nobody is woken, and no interval makes up for it."),
 ];
 

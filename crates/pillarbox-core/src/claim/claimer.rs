@@ -19,7 +19,7 @@ use crate::queue::{Class, Intake, Lanes, Limits};
 use crate::retry::{Pause, jittered};
 use crate::run::ClaimConfig;
 use crate::settle::{Change, Verdict, clean_error};
-use crate::store::{BrokenRow, Fetch, Fetched, FetchedRow, Heads, History, Row, Scope, Store};
+use crate::store::{BrokenRow, Fetch, Fetched, FetchedRow, Heads, History, Row, Scope, Store, written};
 
 /// Reads pending rows into the cold lane, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Claimer {
     pub(crate) read_passed: bool,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
+    /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
+    pub(crate) suspects_up_to: i64,
     /// Where rows that make no event get their verdict.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
@@ -55,6 +57,9 @@ impl Claimer {
 
     async fn claim_for_ever(&mut self) {
         // A term begins with a look: whatever the owner before left behind is due now.
+        if self.suspects > 0 {
+            self.suspects_up_to = written(&*self.store).await;
+        }
         let mut sweep = if self.tenure.mode == Mode::Ordered { Sweep::in_order() } else { Sweep::new() };
         sweep.begin(None, true, Instant::now());
         let mut interval = self.config.min_interval;
@@ -135,7 +140,8 @@ impl Claimer {
                         self.passed.start_over();
                     }
                 }
-                () = shares.freed(false) => {}
+                // When it is time for a look, nothing else counts.
+                () = shares.freed(false), if !is_late => {}
             }
         }
     }
@@ -211,7 +217,11 @@ impl Claimer {
                 let seen = if full { read.map(|(_, highest)| highest) } else { Some(i64::MAX) };
                 let reached = sweep.cursor().unwrap_or(i64::MAX);
                 match (left.get(&wanted.class), seen) {
-                    (Some(lowest), _) => self.passed.read(wanted.class, lowest.saturating_sub(1)),
+                    // One with a due time may have been left that stands far above what was read.
+                    (Some(lowest), seen) => {
+                        let read = seen.unwrap_or(wanted.above).max(wanted.above);
+                        self.passed.read(wanted.class, lowest.saturating_sub(1).min(read));
+                    }
                     (None, Some(seen)) if seen < reached && seen > wanted.above => {
                         self.passed.read(wanted.class, seen);
                     }
@@ -323,10 +333,11 @@ impl Claimer {
         true
     }
 
-    /// After an owner died, the first rows read are suspected of having killed it: as many as it can have had in memory.
+    /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
+    /// have had in memory.
     fn past(&mut self, row: &Row) -> Past {
         let past = Past::read(row.locked_by.as_deref(), &self.tenure.node);
-        if self.suspects == 0 {
+        if self.suspects == 0 || row.seq > self.suspects_up_to {
             return past;
         }
         self.suspects -= 1;

@@ -38,12 +38,13 @@ impl Horizon {
 
     /// Asks the store, unless it was asked just now.
     pub(crate) async fn advance(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let now = Instant::now();
-        if self.asked.is_some_and(|asked| now < asked + ASK_EVERY) {
+        if self.asked.is_some_and(|asked| Instant::now() < asked + ASK_EVERY) {
             return Ok(());
         }
         let writers = store.writers().await?;
-        self.asked = Some(Instant::now());
+        // The time of the answer: a transaction may begin while it is on its way, and has a minute from then on.
+        let now = Instant::now();
+        self.asked = Some(now);
         self.learn(writers, now);
         Ok(())
     }

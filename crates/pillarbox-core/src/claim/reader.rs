@@ -367,7 +367,8 @@ impl Reader {
             drop(sight);
             return std::future::pending().await;
         }
-        if self.has_lost_its_place() {
+        if self.has_lost_its_place() || !self.gate.holds_all(&fetch.without_types) {
+            // What was left in the table is to be read again, and may belong before what was read.
             return Ok(Some(true));
         }
         debug_assert!(rows.len() <= limit, "I7: a fetch returns at most its limit");
@@ -450,7 +451,8 @@ impl Reader {
     fn has_read(&mut self, index: usize, wanted: Wanted, left: Option<i64>, seen: i64, complete: i64) {
         let Some(run) = self.place.runs.get_mut(index) else { return };
         match left {
-            Some(left) => run.passed.read(wanted.class, left.saturating_sub(1)),
+            // One with a due time may have been left that stands far above what was read.
+            Some(left) => run.passed.read(wanted.class, left.saturating_sub(1).min(seen.max(wanted.above))),
             None if seen < run.reached && seen > wanted.above => {
                 run.passed.read(wanted.class, seen.min(complete).max(wanted.above));
             }

@@ -372,7 +372,7 @@ impl Worker {
     }
 
     fn delivery(&self, item: &Item) -> Delivery {
-        Delivery::new(Arc::clone(&item.row), item.path, Arc::clone(self.deliverer(item)))
+        Delivery::new(Arc::clone(&item.row), item.path, Arc::clone(self.deliverer(item))).with_queued_at(item.since)
     }
 
     fn deliverer<'a>(&'a self, item: &'a Item) -> &'a Arc<Deliverer> {

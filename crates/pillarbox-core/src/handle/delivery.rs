@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::HandlerError;
@@ -37,6 +38,7 @@ pub struct Delivery {
     row: Arc<Row>,
     path: Path,
     deliverer: Arc<Deliverer>,
+    queued_at: Option<Instant>,
 }
 
 /// The node that delivers, for as long as it may.
@@ -66,7 +68,19 @@ impl Delivery {
     }
 
     pub(crate) fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
-        Self { row, path, deliverer }
+        Self { row, path, deliverer, queued_at: None }
+    }
+
+    /// The same delivery with the time at which the event came into memory.
+    pub(crate) fn with_queued_at(self, queued_at: Instant) -> Self {
+        Self { queued_at: Some(queued_at), ..self }
+    }
+
+    /// The time at which the event came into memory; `None` for a [detached](Self::detached) delivery. Events that a
+    /// [`Gate`](crate::run::Gate) has held back since then may belong before it.
+    #[must_use]
+    pub fn queued_at(&self) -> Option<Instant> {
+        self.queued_at
     }
 
     /// The calls that the node counts.

@@ -124,7 +124,8 @@
 //! | a clock loses more than the margin, a suspended host's for instance | Two nodes may deliver at once. One of them has its verdicts refused. |
 //! | a node is told to stop | What it owns is free before it returns, or by the end of its lease if the database cannot be reached. |
 //!
-//! The partitions' protocol, these failures included, is explored by a model checker in `tests/model`.
+//! The partitions' protocol, these failures included, is explored by a model checker in `tests/model/partitions`. What happens to
+//! the place of the reader is explored in `tests/model/safe_point`.
 //!
 //! [`evict`]: crate::store::Store::evict
 //! [`LeaseClock`]: crate::store::LeaseClock

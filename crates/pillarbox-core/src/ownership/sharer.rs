@@ -10,7 +10,7 @@ use crate::clock::Random;
 use crate::plants;
 use crate::queue::{Intake, KeyLanes};
 use crate::retry::{Pause, jittered};
-use crate::store::Store;
+use crate::store::{Store, written};
 
 /// How often to look who is there and what is free: a node that leaves is replaced within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
@@ -68,7 +68,7 @@ impl Sharer {
                         tracing::info!("partitions can be shared again");
                     }
                     let (before, _) = self.lanes.assignment();
-                    surplus.set(self.deliver_share(&holding), Instant::now());
+                    surplus.set(self.deliver_share(&holding).await, Instant::now());
                     let (after, _) = self.lanes.assignment();
                     soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
                     let every = match (work.is_recent(&self.intake), holding.next_expiry) {
@@ -93,11 +93,14 @@ impl Sharer {
     }
 
     /// Delivers what is this node's share and nothing else; returns the rest of what it owns.
-    fn deliver_share(&self, holding: &Holding) -> Partitions {
+    async fn deliver_share(&self, holding: &Holding) -> Partitions {
         let surplus = spread::surplus(holding.owned, holding.target.clone());
         let active = holding.owned.difference(surplus);
         let (_, before) = self.lanes.assignment();
-        let dropped = self.lanes.assign(active, holding.unclean);
+        if !holding.unclean.is_empty() {
+            self.lanes.suspect(holding.unclean, written(&*self.store).await);
+        }
+        let dropped = self.lanes.assign(active);
         self.intake.registry.release(dropped);
         if active != before {
             tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use behind::MOST_BEHIND;
 pub(crate) use behind::Refill;
-use state::{KeyHash, Ready, Running, State, Taken, Watched, hash, hash_of, partition_of};
+use state::{KeyHash, Ready, Running, State, Suspected, Taken, Watched, hash, hash_of, partition_of};
 
 use super::lanes::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
@@ -107,9 +107,17 @@ impl KeyLanes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this node delivers the events of `active` and of no other partition. Of those in `unclean` the last
-    /// owner died. Returns the events that were waiting and are not its own any more.
-    pub(crate) fn assign(&self, active: Partitions, unclean: Partitions) -> Vec<i64> {
+    /// Suspects rows of partitions whose last owner died: the first ones read up to `highest`, the end of the table when they
+    /// were taken over, and no more than that owner can have had in memory.
+    pub(crate) fn suspect(&self, unclean: Partitions, highest: i64) {
+        let mut state = self.lock();
+        let Suspected { partitions, left, up_to } = &mut state.suspected;
+        (*partitions, *left, *up_to) = (partitions.union(unclean), self.capacity, highest.max(*up_to));
+    }
+
+    /// From now on this node delivers the events of `active` and of no other partition. Returns the events that were waiting
+    /// and are not its own any more.
+    pub(crate) fn assign(&self, active: Partitions) -> Vec<i64> {
         let mut state = self.lock();
         let state = &mut *state;
         if state.active == active {
@@ -125,9 +133,6 @@ impl KeyLanes {
         });
         state.queued -= dropped.len();
         state.behind.retain(|_, behind| active.contains(behind.partition));
-        if !unclean.is_empty() {
-            state.suspected = (state.suspected.0.union(unclean), self.capacity);
-        }
         // What has been told to stop goes on as it was told; what begins from now on has not been.
         state.deliverers.retain(|partition, deliverer| !active.contains(*partition) || !deliverer.lost.is_cancelled());
         state.active = active;

@@ -249,7 +249,11 @@ impl Shares {
 
     /// Waits, for the table's only reader, until something has been freed for a class that is passed over; or, if it wants that, until a
     /// fetch of the others is worth it.
+    ///
+    /// Beside a timer it may be asked in a loop that has something else to do first: so it yields like one. Otherwise the loop
+    /// would go on for ever once its task has used up what the runtime grants it at a time, as no timer is due for such a task.
     pub(crate) async fn freed(&self, wants_room: bool) {
+        tokio::task::consume_budget().await;
         let rung = self.room.notified();
         let wants = if wants_room { WANTS_ROOM } else { WANTS_ROOM_FOR_PASSED };
         self.reader_wants.store(wants, Relaxed);
@@ -472,5 +476,28 @@ mod tests {
         assert_eq!(silent(8, 3), [4, 3, 1]);
         assert_eq!(silent(8, 4), [4, 2, 1, 1]);
         assert_eq!(silent(32, 10), [[16, 8].as_slice(), &[1; 8]].concat());
+    }
+
+    #[tokio::test]
+    async fn a_timer_beside_it_is_served_though_there_always_is_room() {
+        use futures_util::poll;
+        use std::pin::pin;
+        use tokio::time::{Instant, sleep_until};
+
+        let most = Limits { rows: 10, bytes: 1000 };
+        let shares = Shares::new(Classes::one(), 1, most);
+        shares.classes.several.store(true, Relaxed);
+        shares.pass(Class::FIRST);
+        assert!(shares.has_room_for_passed());
+        // The runtime grants this task nothing more before it yields.
+        while poll!(pin!(tokio::task::consume_budget())).is_ready() {}
+        let mut timer = pin!(sleep_until(Instant::now()));
+        for round in 0.. {
+            tokio::select! {
+                biased;
+                () = &mut timer => break,
+                () = shares.freed(false) => assert!(round < 1_000_000, "no timer is served any more"),
+            }
+        }
     }
 }

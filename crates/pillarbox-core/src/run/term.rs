@@ -129,6 +129,7 @@ impl Term {
             give_up: give_up.clone(),
             lost: lost.clone(),
             cooling: Cooling::default(),
+            history: shared.store.history(),
             complaints: Complaints::default(),
         };
         // Before any task runs: opening forgets what was known before this term.
@@ -160,6 +161,7 @@ impl Term {
                     passed: PassedOver::default(),
                     read_passed: false,
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
+                    suspects_up_to: i64::MAX,
                     tenure: tenure.clone(),
                     verdicts: sender,
                     stop: stop_claiming.clone(),

@@ -17,7 +17,7 @@ use crate::ownership::{Acquired, Fence, Mode, Tenure};
 use crate::plants;
 use crate::queue::{Feed, Intake};
 use crate::retry::Pause;
-use crate::store::{RowId, Store};
+use crate::store::{History, RowId, Store};
 
 /// Records verdicts in batches that form by themselves: while one is being written the next accumulates, so that no timer
 /// delays a lone event and a stream of them shares its transactions. A trickle that would make many small batches of a busy
@@ -41,6 +41,8 @@ pub(crate) struct Settler {
     /// Cancelled when this node turns out not to be the owner any more.
     pub(crate) lost: CancellationToken,
     pub(crate) cooling: Cooling,
+    /// The history of the database when verdicts were last recorded.
+    pub(crate) history: History,
     pub(crate) complaints: Complaints,
 }
 
@@ -248,6 +250,14 @@ impl Settler {
         let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
         let gone: Vec<i64> = ended.clone().map(|verdict| verdict.row.seq).filter(|seq| !rests(seq)).collect();
         self.intake.registry.release(gone);
+        let history = self.store.history();
+        if self.history != history {
+            // The database may have lost what it has just confirmed, and the reader have left these rows out while it started over.
+            self.history = history;
+            if let Some(lowest) = ended.clone().map(|verdict| verdict.row.seq).min() {
+                self.intake.lookout.wake_for(lowest);
+            }
+        }
         let recorded = ended.map(|verdict| (verdict.row.seq, !refused.contains(&verdict.row.seq)));
         if let Some(seq) = self.feed.recorded(recorded) {
             self.intake.lookout.wake_for(seq);

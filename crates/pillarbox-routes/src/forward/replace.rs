@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use tokio::time::Instant;
+
 use super::Forwarder;
 use super::forwarder::Table;
 use crate::route::{Line, RouteError, Routes};
@@ -35,8 +37,9 @@ impl Forwarder {
             // Which types are alone with a route has to be found anew; none is held for a route that is no more.
             let mut types = sending.types();
             types.generation = generation;
-            self.0.gate.release(types.known.iter().map(|held| &**held));
+            self.0.gate.release(types.known.keys().map(|held| &**held));
             types.known.clear();
+            types.release(Instant::now());
         }
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *table = Arc::new(Table::new(built, generation));

@@ -1,9 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, Publisher};
+use tokio::time::Instant;
 
 use super::rule::{Filter, Remake};
 use crate::guard::{Circuit, Limits, Part, Parts, Targets};
@@ -41,9 +42,36 @@ pub(crate) struct Sending {
 /// The types of the events that have come this way and of which none goes another: what can be held back.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    pub(crate) known: BTreeSet<Box<str>>,
+    /// Each with the time from which on it is held back with the others.
+    pub(crate) known: BTreeMap<Box<str>, Instant>,
     /// The generation of the routes among which that is so.
     pub(crate) generation: u64,
+    /// From when until when events of these types are left in the table, or were.
+    held: Option<(Instant, Instant)>,
+}
+
+impl Types {
+    /// Their events are left in the table until then; a later end takes the place of an earlier one.
+    pub(crate) fn hold(&mut self, now: Instant, until: Instant) {
+        if !self.known.is_empty() && until > now {
+            let from = self.held.filter(|(_, end)| *end > now).map_or(now, |(from, _)| from);
+            let end = self.held.map_or(until, |(_, end)| end.max(until));
+            self.held = Some((from, end));
+        }
+    }
+
+    /// Their events are read again from now on.
+    pub(crate) fn release(&mut self, now: Instant) {
+        self.held = self.held.map(|(from, end)| (from, end.min(now)));
+    }
+
+    /// The end of the hold during which an event came into memory, at `since`, though its type was not held; `None` if there was none.
+    /// Earlier events of its key may have been left in the table then.
+    pub(crate) fn end_before(&self, event_type: &str, since: Option<Instant>) -> Option<Instant> {
+        let (from, end) = self.held?;
+        let was_held = self.known.get(event_type).is_some_and(|known| *known < from);
+        (!was_held && since.is_none_or(|since| since <= end)).then_some(end)
+    }
 }
 
 impl Sending {

@@ -1,4 +1,5 @@
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::Status;
 
 use super::ledger::{event_number, handler_number};
@@ -47,11 +48,15 @@ impl Checker {
             return Err(Violation::new("I4", said(&format!("the row is {:?}", line.status))));
         }
         if self.members.is_registered(node)
-            && !self.members.owns(node, self.rules.mode.fence(), line, self.ledger.holder(line))
+            && !self.members.owns(node, self.rules(node).mode.fence(), line, self.ledger.holder(line))
         {
             return Err(Violation::new("I2", said("the row is not the node's")));
         }
-        self.check_order(delivery, line).map_err(|what| Violation::new("I3", said(&what)))
+        if self.events.get(event as usize).is_some_and(|event| event.place > 0) {
+            // A call puts it off while its route is paused: order is that of what is sent.
+            return Ok(());
+        }
+        self.check_order(node, line, &[]).map_err(|what| Violation::new("I3", said(&what)))
     }
 
     /// Whether a fault explains that a row is handled again, or while another call has it.
@@ -60,7 +65,7 @@ impl Checker {
         let Some(calls) = self.calls.get(event, handler) else { return Ok(()) };
         let line = self.ledger.line(delivery.seq()).filter(|line| (line.event, line.handler) == (event, handler));
         let holder = line.and_then(|line| self.ledger.holder(line));
-        let excused = |node| self.members.is_excused_for(node, self.rules.mode.fence(), line, holder);
+        let excused = |node| self.members.is_excused_for(node, self.rules(node).mode.fence(), line, holder);
         for call in calls.calls() {
             if call.ending == Some(Done) && (call.node == *delivery.node() || !excused(&call.node)) {
                 return Err((
@@ -77,25 +82,30 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether everything that comes before the row has been handled, where order counts.
-    fn check_order(&self, delivery: &Delivery, line: &Line) -> Result<(), String> {
-        if self.rules.order == Order::None {
+    /// Whether everything that comes before the row has been handled, or is sent `together` with it, where order counts.
+    pub(super) fn check_order(&self, node: &NodeId, line: &Line, together: &[u32]) -> Result<(), String> {
+        let rules = self.rules(node);
+        if rules.order == Order::None {
             return Ok(());
         }
         let Some(ours) = self.events.get(line.event as usize) else { return Ok(()) };
-        let in_all = matches!(self.rules.order, Order::Table { .. });
+        let in_all = matches!(rules.order, Order::Table { .. });
         if !in_all && ours.key.is_none() {
             return Ok(());
         }
         let same = |event: u32, handler: u8| {
             let other = self.events.get(event as usize);
-            in_all || (handler == line.handler && other.is_some_and(|other| other.key == ours.key))
+            in_all
+                || (handler == line.handler
+                    && other.is_some_and(|other| (&other.key, other.place) == (&ours.key, ours.place)))
         };
-        for call in self.calls.running() {
-            let (event, handler) = (call.event, call.handler);
+        let running = self.calls.running().iter().map(|call| (call.event, call.handler, &call.node));
+        let sent = self.sent.iter().flat_map(|sent| sent.events.iter().map(|event| (*event, 0, &sent.node)));
+        let under_way: Vec<_> = if ours.place > 0 { sent.collect() } else { running.collect() };
+        for (event, handler, other) in under_way {
             let another = (event, handler) != (line.event, line.handler) && same(event, handler);
-            if another && (call.node == *delivery.node() || !self.members.is_excused(&call.node)) {
-                return Err(format!("{} is at e{event} of the same order", call.node));
+            if another && (other == node || !self.members.is_excused(other)) {
+                return Err(format!("{other} is at e{event} of the same order"));
             }
         }
         for before in self.ledger.lines().iter().take_while(|before| before.seq < line.seq) {
@@ -103,7 +113,7 @@ impl Checker {
             if before.committed > line.committed || delayed || !same(before.event, before.handler) {
                 continue;
             }
-            if !self.is_over(before, delivery) {
+            if !together.contains(&before.event) && !self.is_over(before, node) {
                 let (event, seq, status) = (before.event, before.seq, before.status);
                 return Err(format!("e{event} (seq {seq}, {status:?}, committed before) comes before it"));
             }
@@ -112,15 +122,16 @@ impl Checker {
     }
 
     /// Whether an earlier row lets those behind it go on.
-    fn is_over(&self, before: &Line, delivery: &Delivery) -> bool {
-        let (node, max) = (delivery.node(), self.rules.max_attempts);
+    fn is_over(&self, before: &Line, node: &NodeId) -> bool {
+        let rules = self.rules(node);
+        let max = rules.max_attempts;
         let calls = self.calls.get(before.event, before.handler);
         let handled = calls.is_some_and(|calls| calls.is_handled_by(node));
         let crashed =
             before.attempts + 1 >= max && self.ledger.holder(before).is_some_and(|holder| holder.ends_with('!'));
         let given_up = || crashed || calls.is_some_and(|calls| calls.is_given_up_by(node, max));
         let replayed = calls.is_some_and(|calls| calls.replays > 0);
-        match (self.rules.order, before.status) {
+        match (rules.order, before.status) {
             (_, Status::Done) | (Order::None, _) => true,
             (Order::Key { dead_blocks }, Status::Dead) => !dead_blocks,
             (Order::Table { .. }, Status::Dead) => true,

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Fence, NodeId, Partitions};
+use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions};
 use pillarbox_core::stores::memory::MemoryStore;
 use tokio::time::Instant;
 
@@ -37,6 +37,7 @@ struct Member {
 /// A node from joining to leaving.
 #[derive(Debug, Clone, Copy)]
 struct Incarnation {
+    mode: Option<Mode>,
     history: u64,
     /// A fault has met it.
     troubled: bool,
@@ -51,8 +52,8 @@ struct Incarnation {
 }
 
 impl Incarnation {
-    fn new(history: u64) -> Self {
-        Self { history, troubled: false, surprised: false, met: Instant::now(), gone: None, renewals: 0 }
+    fn new(mode: Option<Mode>, history: u64) -> Self {
+        Self { mode, history, troubled: false, surprised: false, met: Instant::now(), gone: None, renewals: 0 }
     }
 
     fn surprise(&mut self) {
@@ -74,6 +75,12 @@ impl Members {
     #[must_use]
     pub fn is_registered(&self, node: &NodeId) -> bool {
         self.registered.contains_key(node)
+    }
+
+    /// The mode in which the node joined.
+    #[must_use]
+    pub fn mode(&self, node: &NodeId) -> Option<Mode> {
+        self.incarnations.get(node)?.mode
     }
 
     /// The nodes in the table.
@@ -233,7 +240,7 @@ impl Members {
             if let Op::Join(joined) = op
                 && *joined == id
             {
-                self.incarnations.insert(id.clone(), Incarnation::new(self.history));
+                self.incarnations.insert(id.clone(), Incarnation::new(node.mode.parse().ok(), self.history));
             }
             self.registered.insert(id, member);
         }

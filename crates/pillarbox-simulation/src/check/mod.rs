@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `rows` | I1, I4, I5, I6, I9: what a statement may make of a row |
 //! | `members` | I2: who is registered, who owns what, who may be cleared away |
+//! | `brokers` | I3, I8, I9: what a broker may be sent, and what counts as sent |
 //! | `delivery` | I2, I3, I8, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
 
+mod brokers;
 mod calls;
 mod delivery;
 mod ledger;
@@ -13,17 +15,21 @@ mod members;
 mod op;
 mod rows;
 
+pub use brokers::Sent;
 pub use calls::{Call, Calls, Ending};
 pub use ledger::{Ledger, Line, event_number, handler_number};
 pub use members::Members;
 pub use op::Op;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::settle::Status;
 use pillarbox_core::stores::memory::MemoryStore;
+
+use crate::plan::Place;
 
 /// An invariant that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +73,10 @@ pub enum Order {
     },
 }
 
-/// What holds in a world.
+/// What nodes of one mode keep to.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// The mode of all nodes.
+    /// The mode.
     pub mode: Mode,
     /// What is in order.
     pub order: Order,
@@ -89,6 +95,8 @@ pub struct Written {
     pub payload: String,
     /// It was not to be delivered at once.
     pub delayed: bool,
+    /// Where it goes: order holds among events of one place.
+    pub place: Place,
 }
 
 impl Written {
@@ -101,11 +109,16 @@ impl Written {
 /// Watches a run from outside.
 #[derive(Debug)]
 pub struct Checker {
-    rules: Rules,
+    /// What nodes keep to, by their mode.
+    rules: Vec<Rules>,
     ledger: Ledger,
     members: Members,
     calls: Calls,
     events: Vec<Written>,
+    /// Events that a broker has confirmed.
+    confirmed: BTreeSet<u32>,
+    /// Calls of publishers that run.
+    sent: Vec<Sent>,
     call_number: u64,
     step: u64,
     /// The database's time, in microseconds.
@@ -116,13 +129,15 @@ pub struct Checker {
 impl Checker {
     /// Nothing has happened yet.
     #[must_use]
-    pub fn new(rules: Rules, lease: Duration) -> Self {
+    pub fn new(rules: Vec<Rules>, lease: Duration) -> Self {
         Self {
             rules,
             ledger: Ledger::default(),
             members: Members::new(lease),
             calls: Calls::default(),
             events: Vec::new(),
+            confirmed: BTreeSet::new(),
+            sent: Vec::new(),
             call_number: 0,
             step: 0,
             time: 0,
@@ -135,6 +150,13 @@ impl Checker {
         let number = self.events.len();
         self.events.push(make(number));
         u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The rules that a node keeps to.
+    fn rules(&self, node: &NodeId) -> Rules {
+        let mode = self.members.mode(node);
+        let found = self.rules.iter().find(|rules| Some(rules.mode) == mode).or_else(|| self.rules.first());
+        found.copied().unwrap_or(Rules { mode: Mode::MultiNode, order: Order::None, max_attempts: 1 })
     }
 
     /// Remembers the first violation.

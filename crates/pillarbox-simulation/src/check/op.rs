@@ -1,5 +1,5 @@
 use pillarbox_core::ownership::{Epochs, Fence, NodeId};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::settle::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, Purgeable, RowId};
 
 /// A statement that may change the database, as the checks see it.
@@ -56,6 +56,12 @@ impl Op {
                 | Self::Evict(_)
                 | Self::Reclaim(_)
         )
+    }
+
+    /// True if it puts off rows that a claim holds, without counting an attempt.
+    pub(crate) fn puts_off_claimed_rows(&self) -> bool {
+        let puts_off = |verdict: &Verdict| matches!(verdict.change, Change::Retry { attempts, .. } if attempts == verdict.expected_attempts);
+        matches!(self, Self::Settle(_, Fence::Row, verdicts) if verdicts.iter().any(puts_off))
     }
 
     /// True if it may change rows of events.

@@ -1,4 +1,5 @@
 use pillarbox_core::event::partition_of;
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::settle::{Change as Becomes, Status, Verdict};
 use pillarbox_core::store::{Purgeable, RowId};
 
@@ -19,7 +20,8 @@ impl Checker {
                 if !self.members.owns(node, *fence, &before, self.held_before(&before)) {
                     return bad("I6", "a settle of a node that is not the owner changed a row");
                 }
-                self.check_verdict(verdict, &before, after.as_ref()).or_else(|(invariant, why)| bad(invariant, &why))
+                self.check_verdict(node, verdict, &before, after.as_ref())
+                    .or_else(|(invariant, why)| bad(invariant, &why))
             }
             (Op::Begin(node, fence, attempt), (Some(before), Some(after))) => {
                 if !is(&attempt.row, &before) || !self.members.owns(node, *fence, &before, self.held_before(&before)) {
@@ -50,7 +52,7 @@ impl Checker {
             }
             (Op::Reclaim(_), (Some(before), Some(after))) => {
                 let holder = self.held_before(&before).unwrap_or_default();
-                let node = pillarbox_core::ownership::NodeId::from_stored(holder.strip_suffix('!').unwrap_or(holder));
+                let node = NodeId::from_stored(holder.strip_suffix('!').unwrap_or(holder));
                 let mark = if holder.ends_with('!') { "!" } else { "?" };
                 let fits = Line { holder: after.holder, ..before } == after
                     && self.ledger.holder(&after) == Some(mark)
@@ -113,6 +115,7 @@ impl Checker {
     /// Whether a verdict may have changed the row so.
     fn check_verdict(
         &mut self,
+        node: &NodeId,
         verdict: &Verdict,
         before: &Line,
         after: Option<&Line>,
@@ -123,7 +126,7 @@ impl Checker {
         if before.attempts != verdict.expected_attempts {
             return Err(("I5", "a verdict was recorded on other attempts than it expects".to_owned()));
         }
-        let max_attempts = self.rules.max_attempts;
+        let max_attempts = self.rules(node).max_attempts;
         let calls = self.calls.of(before.event, before.handler);
         let becomes = after.map(|after| after.status);
         match &verdict.change {

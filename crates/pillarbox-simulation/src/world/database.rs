@@ -83,7 +83,7 @@ impl Database {
         Self {
             store: MemoryStore::with_clock(Arc::clone(&clock) as Arc<_>),
             clock,
-            checker: Mutex::new(Checker::new(plan.rules(), plan.settings.lease)),
+            checker: Mutex::new(Checker::new(plan.modes().map(|mode| plan.rules(mode)).collect(), plan.settings.lease)),
             state: Mutex::new(state),
             chance,
             story,

@@ -1,10 +1,13 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use pillarbox_core::stores::memory::Snapshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
+use super::broker::State;
+use crate::check::Violation;
 
 #[derive(Debug, Clone, Copy)]
 enum Fault {
@@ -15,6 +18,7 @@ enum Fault {
     Restart,
     GoBack,
     Clock,
+    Broker,
 }
 
 impl World {
@@ -28,7 +32,14 @@ impl World {
             if Instant::now() >= end {
                 return;
             }
+            if self.plan.next_mode.is_some() && self.chance.one_in(4) && !self.switched.swap(true, Relaxed) {
+                self.database.story.tell("operator", format_args!("starts nodes in the mode {} now", self.mode()));
+            }
             self.revive(false);
+            if self.chance.permille(self.plan.routing.map_or(0, |routing| routing.replaces)) {
+                let replaced = self.replace_routes(self.chance.size(0, self.plan.nodes - 1));
+                self.database.checker().note(replaced.map_err(|error| Violation::new("routes", error.to_string())));
+            }
             if self.plan.operators && self.chance.one_in(2) {
                 self.operate(false).await;
             }
@@ -57,6 +68,7 @@ impl World {
             (Fault::Restart, faults.restart),
             (Fault::GoBack, faults.go_back),
             (Fault::Clock, faults.clock),
+            (Fault::Broker, faults.broker),
         ];
         let mut chosen = self.chance.below(weights.iter().map(|(_, weight)| weight).sum());
         for (fault, weight) in weights {
@@ -129,6 +141,18 @@ impl World {
             Fault::Clock => {
                 let by = i64::try_from(chance.between(10, 8000)).unwrap_or(0);
                 self.database.jump(if chance.one_in(2) { by } else { -by });
+            }
+            Fault::Broker => {
+                let state = chance.pick([State::Away, State::Silent, State::Silent, State::Misconfigured]);
+                let Some(broker) = self.brokers.get(chance.size(0, self.brokers.len() - 1)).cloned() else { return };
+                self.database.story.tell("broker", format_args!("{broker} is {state:?} for {long:?}"));
+                broker.turn(state);
+                let world = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    sleep(long).await;
+                    world.database.story.tell("broker", format_args!("{broker} is well again"));
+                    broker.turn(State::Well);
+                });
             }
         }
     }

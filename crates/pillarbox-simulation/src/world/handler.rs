@@ -16,12 +16,12 @@ pub(crate) struct Hands {
 }
 
 /// A call under way. If it is dropped before it is told how the call ended, the call was dropped.
-struct UnderWay<'a> {
+pub(super) struct UnderWay<'a> {
     hands: &'a Hands,
-    event: u32,
+    pub(super) event: u32,
     handler: u8,
     number: u64,
-    ending: Ending,
+    pub(super) ending: Ending,
 }
 
 impl Drop for UnderWay<'_> {
@@ -36,7 +36,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Hands {
-    fn begin(&self, delivery: &Delivery) -> UnderWay<'_> {
+    pub(super) fn begin(&self, delivery: &Delivery) -> UnderWay<'_> {
         let database = &self.world.database;
         let number = database.checker().begin_call(delivery);
         let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
@@ -56,7 +56,7 @@ impl Hands {
     }
 
     /// Takes some time, or for ever.
-    async fn take_time(&self, delivery: &Delivery) {
+    pub(super) async fn take_time(&self, delivery: &Delivery) {
         let (world, chance) = (&self.world, &self.world.chance);
         let ways = world.plan.handlers;
         if chance.permille(ways.takes) {

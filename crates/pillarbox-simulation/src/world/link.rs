@@ -162,9 +162,10 @@ impl Link {
             return Err(StoreError::new(StoreErrorKind::Contention, name, "the lock is taken"));
         }
         let connections = self.connect();
-        // A release that arrives late frees a row that its node has claimed anew: nothing in the row tells the two claims apart.
+        // What gives a row back and arrives late frees one that its node has claimed anew: nothing in the row tells the two claims apart.
+        let frees = name == operation::RELEASE || op.as_ref().is_some_and(Op::puts_off_claimed_rows);
         let gives = matches!(&op, Some(Op::Share(_, give)) if !give.is_empty());
-        if name != operation::RELEASE && chance.permille(weather.detaches * if gives { 10 } else { 1 }) {
+        if !frees && chance.permille(weather.detaches * if gives { 10 } else { 1 }) {
             return self.send_off(name, op, effect, connections).await;
         }
         self.travel().await;

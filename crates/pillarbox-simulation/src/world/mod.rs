@@ -1,9 +1,11 @@
 //! A world: nodes, writers, operators and handlers on one database, and what happens to them.
 
 mod answers;
+mod broker;
 mod clock;
 mod database;
 mod faults;
+mod forwarding;
 mod handler;
 mod link;
 mod node;
@@ -13,13 +15,16 @@ mod transaction;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
+use pillarbox_core::ownership::Mode;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
+use broker::{Broker, State};
 use clock::JumpingClock;
 use database::Database;
 use link::Link;
@@ -40,6 +45,7 @@ pub struct World {
     chance: Chance,
     database: Arc<Database>,
     hosts: Vec<Host>,
+    brokers: Vec<Arc<Broker>>,
     stamp: Stamp,
     tasks: TaskTracker,
     requests: TaskTracker,
@@ -48,6 +54,8 @@ pub struct World {
     /// Writes under way.
     writing: AtomicUsize,
     healed: AtomicBool,
+    /// The operators have changed the mode.
+    switched: AtomicBool,
 }
 
 /// What a world has come to.
@@ -70,8 +78,9 @@ impl World {
             Host::new(format!("n{number}"), ahead)
         });
         let hosts = hosts.collect();
-        Arc::new(Self {
+        Arc::new_cyclic(|world: &Weak<Self>| Self {
             hosts,
+            brokers: broker::brokers(world),
             stamp: Stamp::new(Arc::new(JumpingClock::ahead(0)), Arc::new(chance.clone())),
             database: Arc::new(Database::new(&plan, chance.clone(), story)),
             tasks: TaskTracker::new(),
@@ -79,6 +88,7 @@ impl World {
             to_write: AtomicUsize::new(plan.events),
             writing: AtomicUsize::new(0),
             healed: AtomicBool::new(false),
+            switched: AtomicBool::new(false),
             plan,
             chance,
         })
@@ -87,6 +97,11 @@ impl World {
     /// True once there are no more faults.
     pub(super) fn is_healed(&self) -> bool {
         self.healed.load(Relaxed)
+    }
+
+    /// The mode of the nodes that start now.
+    pub(super) fn mode(&self) -> Mode {
+        self.plan.next_mode.filter(|_| self.switched.load(Relaxed)).unwrap_or(self.plan.mode)
     }
 
     /// Runs until everything is delivered, or something is violated.
@@ -124,8 +139,13 @@ impl World {
         self.database.story.tell("world", format_args!("all faults end"));
         self.healed.store(true, Relaxed);
         self.database.calm_down();
-        for host in &self.hosts {
+        self.brokers.iter().for_each(|broker| broker.turn(State::Well));
+        for (node, host) in self.hosts.iter().enumerate() {
             host.wire.cut(false);
+            if host.mode().is_some_and(|mode| mode != self.mode()) {
+                self.database.story.tell(&host.name, format_args!("is killed, since its mode is an old one"));
+                self.kill(node);
+            }
             if let Some(process) = host.process() {
                 self.database.checker().members().surprise(&host.name);
                 process.resume();
@@ -173,12 +193,15 @@ impl World {
 
     /// I7: memory is bounded by the capacities.
     fn check_memory(&self, node: usize) {
-        let Some(stats) = self.hosts.get(node).and_then(Host::outbox).map(|outbox| outbox.stats()) else { return };
-        let config = self.plan.config();
+        let Some(host) = self.hosts.get(node) else { return };
+        let (Some(stats), Some(mode)) = (host.outbox().map(|outbox| outbox.stats()), host.mode()) else { return };
+        let config = self.plan.config(mode);
         let (dispatch, settle, claim) = (&config.dispatch, &config.settle, &config.claim);
         let most =
             dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
-        let fits = stats.held <= most
+        // Rows that a route puts off are remembered by their number until they have been given back; they take no memory else.
+        let counts = self.plan.routing.is_none();
+        let fits = (stats.held <= most || !counts)
             && stats.hot_depth <= dispatch.hot_capacity
             && stats.cold_depth <= dispatch.cold_capacity;
         if !fits {

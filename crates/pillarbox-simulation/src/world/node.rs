@@ -1,15 +1,17 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pillarbox_core::handle::{on_batch, on_type};
+use pillarbox_core::handle::{on_any_batch, on_batch, on_type};
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::run::kind::Deliverer;
 use pillarbox_core::run::{Outbox, OutboxBuilder};
+use pillarbox_routes::Forwarder;
 use tokio::time::{sleep, timeout};
 
 use super::World;
 use super::clock::JumpingClock;
+use super::forwarding::Passing;
 use super::handler::Hands;
 use super::link::{Link, Wire};
 use crate::check::Violation;
@@ -30,7 +32,9 @@ pub(crate) struct Host {
 #[derive(Debug, Default)]
 struct State {
     process: Option<Process>,
+    mode: Option<Mode>,
     outbox: Option<Outbox>,
+    forwarder: Option<Forwarder>,
     /// It is told to stop.
     stops: bool,
 }
@@ -52,6 +56,18 @@ impl Host {
         self.state().process.clone().filter(Process::is_alive)
     }
 
+    /// The mode of the process that runs.
+    #[must_use]
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        self.process().and(self.state().mode)
+    }
+
+    /// The routes of the process that runs.
+    #[must_use]
+    pub(crate) fn forwarder(&self) -> Option<Forwarder> {
+        self.state().forwarder.clone()
+    }
+
     /// The outbox that runs.
     #[must_use]
     pub(crate) fn outbox(&self) -> Option<Outbox> {
@@ -66,8 +82,8 @@ impl Host {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        let State { process, outbox, .. } = std::mem::take(&mut *self.state());
-        drop(outbox);
+        let State { process, outbox, forwarder, .. } = std::mem::take(&mut *self.state());
+        drop((outbox, forwarder));
         if let Some(process) = process {
             process.kill();
         }
@@ -81,7 +97,7 @@ impl World {
         let process = Process::new(host.name.clone(), self.chance.bits(), self.plan.yields);
         {
             let mut state = host.state();
-            *state = State { process: Some(process.clone()), outbox: None, stops: false };
+            *state = State { process: Some(process.clone()), mode: Some(self.mode()), ..State::default() };
         }
         self.database.story.tell(&host.name, format_args!("a process starts"));
         let (world, owner) = (Arc::clone(self), process.clone());
@@ -113,11 +129,18 @@ impl World {
         link: &Arc<Link>,
     ) -> Result<Outbox, Box<dyn std::error::Error + Send + Sync>> {
         let store = Arc::clone(link);
-        Ok(match self.plan.mode {
-            Mode::SingleNode => self.configure(Outbox::single_node(store), node, process)?.start().await?,
-            Mode::MultiNode => self.configure(Outbox::multi_node(store), node, process)?.start().await?,
-            Mode::Ordered => self.configure(Outbox::ordered(store), node, process)?.start().await?,
-            _ => self.configure(Outbox::partitioned(store), node, process)?.start().await?,
+        let routes = self.plan.routing.map(|routing| self.routes(&routing, process.name()).build()).transpose()?;
+        let gate = routes.as_ref().map(Forwarder::gate).unwrap_or_default();
+        let mode = self.hosts.get(node).and_then(Host::mode).unwrap_or(self.plan.mode);
+        Ok(match mode {
+            Mode::SingleNode => {
+                self.configure(Outbox::single_node(store).gate(gate), node, process, routes)?.start().await?
+            }
+            Mode::MultiNode => {
+                self.configure(Outbox::multi_node(store).gate(gate), node, process, routes)?.start().await?
+            }
+            Mode::Ordered => self.configure(Outbox::ordered(store), node, process, routes)?.start().await?,
+            _ => self.configure(Outbox::partitioned(store).gate(gate), node, process, routes)?.start().await?,
         })
     }
 
@@ -126,16 +149,23 @@ impl World {
         builder: OutboxBuilder<K>,
         node: usize,
         process: &Process,
+        routes: Option<Forwarder>,
     ) -> Result<OutboxBuilder<K>, Box<dyn std::error::Error + Send + Sync>> {
         let plan = &self.plan;
         let host = self.hosts.get(node).ok_or("there is no such host")?;
         let hands = || Hands { world: Arc::clone(self), node, process: process.clone() };
-        let mut config = plan.config();
+        let mut config = plan.config(host.mode().unwrap_or(plan.mode));
         config.ownership.node_name = NodeName::new(&host.name)?;
         let (base, cap) = plan.settings.backoff;
         let clock = JumpingClock::ahead(host.ahead);
         let mut builder = builder.config(config).retry_policy(ExponentialBackoff::new(base, cap)?);
-        builder = builder.clock(clock).random(self.chance.clone()).handle_all(hands());
+        builder = builder.clock(clock).random(self.chance.clone());
+        if let (Some(routing), Some(forwarder)) = (&plan.routing, routes) {
+            host.state().forwarder = Some(forwarder.clone());
+            builder = builder.handler(on_any_batch(routing.batch, Passing { hands: hands(), forwarder }));
+        } else {
+            builder = builder.handle_all(hands());
+        }
         if plan.named {
             builder =
                 builder.handler(on_type("split", hands()).named("a")).handler(on_type("split", hands()).named("b"));
@@ -158,7 +188,7 @@ impl World {
         let Some(host) = self.hosts.get(node) else { return };
         let (outbox, process) = {
             let mut state = host.state();
-            let State { outbox: Some(outbox), process: Some(process), stops } = &mut *state else { return };
+            let State { outbox: Some(outbox), process: Some(process), stops, .. } = &mut *state else { return };
             *stops = true;
             (outbox.clone(), process.clone())
         };

@@ -137,7 +137,10 @@ impl World {
     /// The next event.
     pub(super) fn envelope(&self, named: bool) -> Option<Envelope> {
         let (chance, plan) = (&self.chance, &self.plan);
+        let lane = chance.permille(plan.routing.map_or(0, |routing| routing.lane));
         let event_type = match chance.below(4) {
+            0 if plan.routing.is_some() => "split",
+            1 if plan.routing.is_some() => "batch",
             0 if plan.named && named => "split",
             1 if plan.batch.is_some() => "batch",
             _ => "plain",
@@ -147,12 +150,16 @@ impl World {
         let (mut id, mut payload) = (String::new(), String::new());
         self.database.checker().event(|number| {
             (id, payload) = (format!("e{number}"), format!("{{\"number\":{number}}}"));
-            Written { key: key.clone(), id: id.clone(), payload: payload.clone(), delayed: delay.is_some() }
+            let place = plan.routing.map_or(0, |routing| routing.place(event_type, lane));
+            Written { key: key.clone(), id: id.clone(), payload: payload.clone(), delayed: delay.is_some(), place }
         });
         self.database.story.tell("writer", format_args!("{id} is {event_type} of {key:?}, due in {delay:?}"));
         let mut builder = Envelope::builder(event_type).id(id).payload_json(payload);
         if let Some(key) = key {
             builder = builder.key(key);
+        }
+        if lane {
+            builder = builder.header("lane", "x");
         }
         if let Some(delay) = delay {
             builder = builder.deliver_after(delay);
@@ -169,7 +176,9 @@ impl World {
         let mut id = String::new();
         let event = self.database.checker().event(|number| {
             id = format!("e{number}");
-            Written { key: key.clone(), id: id.clone(), payload: "{}".to_owned(), delayed: false }
+            let event_type = if key.is_some() { "test.foreign" } else { "plain" };
+            let place = self.plan.routing.map_or(0, |routing| routing.place(event_type, false));
+            Written { key: key.clone(), id: id.clone(), payload: "{}".to_owned(), delayed: false, place }
         });
         let inspector = self.database.store.inspect();
         let inserted = match &key {

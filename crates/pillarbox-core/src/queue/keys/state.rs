@@ -22,6 +22,17 @@ static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 /// A key by its hash. Two keys of the same hash are delivered one at a time as well, which is slower and not wrong.
 pub(super) type KeyHash = u64;
 
+/// The rows that are suspected of having killed their last owner.
+#[derive(Debug, Default)]
+pub(super) struct Suspected {
+    /// Partitions whose last owner died.
+    pub(super) partitions: Partitions,
+    /// The number of rows still to be suspected.
+    pub(super) left: usize,
+    /// The highest `seq` when they were taken over: what has been written since, no dead node can have had.
+    pub(super) up_to: i64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) keys: HashMap<KeyHash, Key>,
@@ -45,9 +56,9 @@ pub(super) struct State {
     pub(super) assignment: u64,
     /// The fetch that was under way, or over, when partitions last came or went.
     pub(super) assigned_during: u64,
-    /// Partitions whose last owner died, and how many of their events are still suspected of being the cause.
-    pub(super) suspected: (Partitions, usize),
-    /// The lowest event that has ended of those that others waited behind, since the last fetch began.
+    pub(super) suspected: Suspected,
+    /// The lowest `seq` from which on the table has to be read again, for the sake of keys whose events failed or ended since the
+    /// last fetch began.
     pub(super) freed: Option<i64>,
     /// The last fetch that was found to have seen no failed event in the table.
     pub(super) headless: u64,
@@ -272,7 +283,13 @@ impl State {
 
     /// What waits in memory above an event of its key is left to the table.
     pub(super) fn drop_above(&mut self, hash: KeyHash, seq: i64) -> Vec<i64> {
-        self.behind.remove(&hash);
+        if let Some(behind) = self.behind.remove(&hash)
+            && behind.floor < seq
+        {
+            // What was to be read of it apart from the others, below this event as well, is read with them now.
+            let lowest = behind.floor.saturating_add(1);
+            self.freed = Some(self.freed.map_or(lowest, |other| other.min(lowest)));
+        }
         let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
         let above = key.waiting.partition_point(|item| item.row.seq < seq);
         let dropped: Vec<i64> = key.waiting.drain(above..).map(|item| item.row.seq).collect();
@@ -302,18 +319,18 @@ impl State {
         self.keys.get(&hash).is_some_and(|key| key.is_blocked_at(seq))
     }
 
-    /// After an owner died, the first rows read of its partitions are suspected of having killed it: as many as it can
-    /// have had in memory.
+    /// Marks a row that was read if it is among those that the last owner of its partition may have died of.
     fn suspect(&mut self, item: &mut Item, partition: u8) {
-        let (partitions, left) = &mut self.suspected;
-        if *left > 0 && partitions.contains(partition) {
-            *left -= 1;
-            if item.past == Past::Clean {
-                item.past = Past::Suspect;
-            }
-            if *left == 0 {
-                *partitions = Partitions::NONE;
-            }
+        let Suspected { partitions, left, up_to } = &mut self.suspected;
+        if *left == 0 || item.row.seq > *up_to || !partitions.contains(partition) {
+            return;
+        }
+        *left -= 1;
+        if item.past == Past::Clean {
+            item.past = Past::Suspect;
+        }
+        if *left == 0 {
+            self.suspected = Suspected::default();
         }
     }
 

@@ -21,7 +21,7 @@ fn key_lanes(capacity: usize, workers: usize, failing: FailingKey) -> KeyLanes {
 
 fn lanes(failing: FailingKey) -> KeyLanes {
     let lanes = key_lanes(CAPACITY, 2, failing);
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     lanes
 }
 
@@ -140,7 +140,7 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
     let after = begin();
     lanes.saw_heads(after.number, false);
     assert!(!begin().heads);
-    lanes.assign(Partitions::from(0..=127), Partitions::NONE);
+    lanes.assign(Partitions::from(0..=127));
     assert!(begin().heads, "others may have failed before");
 }
 
@@ -174,7 +174,7 @@ fn a_failure_that_is_not_recorded_makes_the_table_be_read_from_there() {
 #[test]
 fn a_small_memory_is_shared_as_well() {
     let lanes = key_lanes(20, 8, FailingKey::Wait);
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     let refused = read(&lanes, &[(1, "slow"), (2, "slow"), (3, "slow"), (4, "other")]);
     assert_eq!(refused, [2, 3]);
     assert_eq!(running(&lanes), [1, 4]);
@@ -255,7 +255,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
     let table = [(1000 * LASTS, 6), (LASTS / 2, 4 + 4 + 1 + 1), (LASTS / 1000, 4 * ((200 - 2) / 4))];
     for (elapsed, wanted) in table {
         let lanes = key_lanes(400, 100, FailingKey::Wait);
-        lanes.assign(Partitions::ALL, Partitions::NONE);
+        lanes.assign(Partitions::ALL);
         let keys = ["a", "b", "c", "d"];
         behind(&lanes, &keys, 2);
         let slowly = Instant::now() + 1000 * LASTS;
@@ -281,7 +281,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
 #[test]
 fn a_refill_names_no_more_keys_than_it_has_rows_for() {
     let lanes = key_lanes(400, 100, FailingKey::Wait);
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     behind(&lanes, &["a", "b", "c", "d", "e"], 2);
     let refill = lanes.refill(5, Instant::now() + 1000 * LASTS).expect("all are hungry");
     assert_eq!((refill.keys.len(), refill.wanted), (3, 5));
@@ -295,7 +295,7 @@ fn a_refill_reads_one_run_of_partitions() {
     let mut active = Partitions::from(a..=a);
     active.insert(b);
     assert_eq!(active.runs().len(), 2, "{a} and {b} are apart");
-    lanes.assign(active, Partitions::NONE);
+    lanes.assign(active);
     behind(&lanes, &["a", "b"], 16);
     let refill = lanes.refill(1000, Instant::now()).expect("both are hungry");
     let expected = if *refill.keys == [key("a")] { a..=a } else { b..=b };
@@ -305,7 +305,7 @@ fn a_refill_reads_one_run_of_partitions() {
 #[test]
 fn a_key_is_read_from_where_it_is_known_and_complete() {
     let lanes = key_lanes(400, 100, FailingKey::Wait);
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     behind(&lanes, &["a", "b"], 2);
     let refill = || lanes.refill(1000, Instant::now() + 1000 * LASTS).expect("both are hungry");
     let fetched = |rows: &[(i64, &str)], seen, complete| {
@@ -327,7 +327,7 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
     assert_eq!(refill().floor, 0);
     assert_eq!(fetched(&[(31, "a"), (32, "a"), (33, "a")], i64::MAX, 100), [33]);
     assert_eq!(lanes.behind(), [key("a")], "the other has no more");
-    lanes.assign(Partitions::from(row(1, "a").partition.expect("stamped")..=255), Partitions::NONE);
+    lanes.assign(Partitions::from(row(1, "a").partition.expect("stamped")..=255));
     assert_eq!(refill().floor, 32);
 }
 
@@ -357,7 +357,7 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
     let fetch = lanes.begin_fetch().number;
     let mut fewer = Partitions::ALL;
     fewer.remove(row(1, "a").partition.map_or(0, |of_a| of_a.wrapping_add(1)));
-    lanes.assign(fewer, Partitions::NONE);
+    lanes.assign(fewer);
     assert_eq!(
         push(&lanes, [(row(100, "a"), Past::Clean)], Source { fetch, floor: 0, refill: true, class: None }),
         [100]
@@ -386,7 +386,7 @@ fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
 #[test]
 fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
     let lanes = key_lanes(2 * MOST_BEHIND, MOST_BEHIND, FailingKey::Wait);
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     let keys: Vec<String> = (0..MOST_BEHIND).map(|number| number.to_string()).collect();
     let of_each = |seq: i64| keys.iter().map(move |key| (row(seq, key), Past::Clean));
     let source = || Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
@@ -408,8 +408,8 @@ fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
     let mut rest = Partitions::ALL;
     rest.remove(of_a);
     let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
-    assert_eq!(lanes.assign(rest, Partitions::NONE), [2]);
-    assert_eq!(lanes.assign(Partitions::ALL, Partitions::NONE), [0; 0]);
+    assert_eq!(lanes.assign(rest), [2]);
+    assert_eq!(lanes.assign(Partitions::ALL), [0; 0]);
     assert_eq!(push(&lanes, [(row(3, "a"), Past::Clean)], under_way), [3], "what was read before it was given away");
     assert!(read(&lanes, &[(2, "a")]).is_empty());
     assert!(running(&lanes).is_empty(), "row 1 still runs");
@@ -426,13 +426,13 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
     let items = lanes.pop_more(Class::FIRST, 3, |_| true);
     let told = |item: &Item| item.deliverer.as_ref().expect("of its partition").lost.is_cancelled();
     assert!(!items.iter().any(told));
-    lanes.assign(Partitions::ALL.difference(surplus), Partitions::NONE);
+    lanes.assign(Partitions::ALL.difference(surplus));
     assert_eq!(lanes.tell(surplus), 2);
     assert_eq!(items.iter().map(told).collect::<Vec<_>>(), [true, true, false], "nobody else is");
     assert!(!lanes.ended(1, Some(&Change::Done)).left, "it was in time");
 
     // The partitions stay after all, and the second handler fails for having been told.
-    lanes.assign(Partitions::ALL, Partitions::NONE);
+    lanes.assign(Partitions::ALL);
     let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
     assert!(lanes.ended(2, Some(&dead())).left);
     assert_eq!(push(&lanes, [(row(4, "b"), Past::Clean)], under_way), [4], "it would overtake what was left");
@@ -448,10 +448,40 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
 fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
     let lanes = key_lanes(CAPACITY, 2, FailingKey::Wait);
     let of_a = row(1, "a").partition.expect("stamped");
-    lanes.assign(Partitions::ALL, Partitions::from(of_a..=of_a));
+    lanes.suspect(Partitions::from(of_a..=of_a), 10);
+    lanes.assign(Partitions::ALL);
     read(&lanes, &[(1, "a"), (2, "b")]);
     let items = lanes.pop_more(Class::FIRST, 2, |_| true);
     assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [Past::Suspect, Past::Clean]);
+}
+
+#[test]
+fn a_key_that_was_to_be_read_again_from_below_is_so_after_its_event_failed() {
+    for fails in [true, false] {
+        let lanes = lanes(FailingKey::Wait);
+        let hot: Vec<(i64, &str)> = (11..=50).map(|seq| (seq, "hot")).collect();
+        read(&lanes, &hot);
+        assert_eq!((lanes.behind().len(), running(&lanes)), (1, vec![11]));
+        // A type whose rows were passed over is read again: there may be some of the key anywhere.
+        lanes.look_from(0);
+        if fails {
+            lanes.ended(11, Some(&dead()));
+        } else {
+            lanes.left(11);
+        }
+        assert_eq!(lanes.behind(), []);
+        assert_eq!(lanes.begin_fetch().freed, Some(1), "from the bottom, and not only from what failed");
+    }
+}
+
+#[test]
+fn what_was_written_after_a_takeover_is_not_suspected() {
+    let lanes = key_lanes(CAPACITY, 3, FailingKey::Wait);
+    lanes.suspect(Partitions::ALL, 2);
+    lanes.assign(Partitions::ALL);
+    read(&lanes, &[(1, "a"), (2, "b"), (3, "c")]);
+    let items = lanes.pop_more(Class::FIRST, 3, |_| true);
+    assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [Past::Suspect, Past::Suspect, Past::Clean]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(missing_docs, unused_qualifications, reason = "the macros of gungraun write what we would not")]
 
+#[path = "../../pillarbox-core/benches/path/mod.rs"]
 mod path;
 
 use std::hint::black_box;

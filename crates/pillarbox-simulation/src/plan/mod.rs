@@ -1,5 +1,9 @@
 //! The plan of a world: all that is chosen before it begins.
 
+mod routes;
+
+pub use routes::{Brokers, Place, Routing};
+
 use std::time::Duration;
 
 use pillarbox_core::ownership::Mode;
@@ -11,8 +15,10 @@ use crate::check::{Order, Rules};
 /// All that is chosen before a world begins.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The mode of all nodes.
+    /// The mode of all nodes at first.
     pub mode: Mode,
+    /// The mode of all nodes that start after the operators have changed it.
+    pub next_mode: Option<Mode>,
     /// How many nodes there are.
     pub nodes: usize,
     /// The settings of every node.
@@ -29,6 +35,8 @@ pub struct Plan {
     pub batch: Option<usize>,
     /// Handlers have a fallback.
     pub fallback: bool,
+    /// Events are passed on to brokers by routes, in the place of other handlers.
+    pub routing: Option<Routing>,
     /// Operators work on DEAD events and purge old ones while there are faults.
     pub operators: bool,
     /// For how long there are faults.
@@ -80,6 +88,7 @@ pub struct Faults {
     pub restart: u64,
     pub go_back: u64,
     pub clock: u64,
+    pub broker: u64,
 }
 
 /// The ways of the links to the database; in permille of the calls.
@@ -164,7 +173,7 @@ impl Plan {
         let deep = !calm && chance.one_in(12);
         let deep_backlog = deep || chance.one_in(25);
         let nodes = match mode {
-            Mode::Partitioned | Mode::MultiNode => chance.size(1, if deep_backlog { 2 } else { 4 }),
+            Mode::Partitioned | Mode::MultiNode => chance.size(1, if deep_backlog { 2 } else { 5 }),
             _ => chance.size(1, 3),
         };
         let odds = |of: u64, most: u64| if chance.one_in(of) { chance.between(1, most) } else { 0 };
@@ -176,6 +185,7 @@ impl Plan {
         let faults_for = if calm { chance.millis(200, 2000) } else { chance.millis(500, 9000) };
         let mut plan = Self {
             mode,
+            next_mode: None,
             nodes,
             settings: Settings::choose(chance, deep_backlog),
             events: chance.size(3, 24),
@@ -184,6 +194,7 @@ impl Plan {
             named: chance.one_in(3),
             batch: chance.one_in(4).then(|| chance.size(2, 5)),
             fallback: chance.one_in(5),
+            routing: None,
             operators: chance.one_in(2),
             faults_for,
             fault_every: if churns { chance.between(60, 500) } else { chance.between(150, 2500) },
@@ -244,6 +255,12 @@ impl Plan {
         if !(calm || churns || prepares) {
             plan.turn(chance);
         }
+        if chance.one_in(4) {
+            plan.route(chance, calm);
+        }
+        if !calm && plan.mode != Mode::Ordered && chance.one_in(8) {
+            plan.next_mode = Some(chance.pick([Mode::Partitioned, Mode::MultiNode, Mode::SingleNode]));
+        }
         plan
     }
 
@@ -267,45 +284,62 @@ impl Plan {
         }
     }
 
-    /// What holds in this world.
+    /// Has events passed on to brokers. Whether a call ends well is up to them then.
+    fn route(&mut self, chance: &Chance, calm: bool) {
+        self.routing = Some(Routing::choose(chance, calm));
+        (self.named, self.batch) = (false, None);
+        // Longer than a publisher and the wait for a route's turn may take: what is cut off before counts as failed.
+        self.settings.handler_timeout = Duration::from_secs(5);
+        self.handlers = Handlers { hangs: 0, fails: 0, defers: 0, hopeless: 0, ..self.handlers };
+        if !calm {
+            self.faults.broker = chance.between(1, 4);
+        }
+    }
+
+    /// The modes of nodes in this world.
+    pub fn modes(&self) -> impl Iterator<Item = Mode> {
+        std::iter::once(self.mode).chain(self.next_mode)
+    }
+
+    /// What nodes of this mode keep to.
     #[must_use]
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self, mode: Mode) -> Rules {
         let settings = &self.settings;
-        let at_once = self.gives_up_at_once();
-        let order = match (self.mode, settings.failing_key) {
+        let at_once = self.gives_up_at_once(mode);
+        let order = match (mode, settings.failing_key) {
             (Mode::Ordered, _) => Order::Table { retries: !at_once },
             (Mode::Partitioned, FailingKey::Wait) => Order::Key { dead_blocks: true },
             (Mode::Partitioned, FailingKey::SkipDead) => Order::Key { dead_blocks: false },
             (Mode::Partitioned, FailingKey::Continue) => Order::First,
             _ => Order::None,
         };
-        Rules { mode: self.mode, order, max_attempts: if at_once { 1 } else { settings.max_attempts } }
+        Rules { mode, order, max_attempts: if at_once { 1 } else { settings.max_attempts } }
     }
 
     /// Whether an event is given up at its first failure, so that nothing else can be said about its attempts.
-    fn gives_up_at_once(&self) -> bool {
-        self.mode == Mode::Ordered && self.settings.failing_head == FailingHead::DeadAndContinue
+    fn gives_up_at_once(&self, mode: Mode) -> bool {
+        mode == Mode::Ordered && self.settings.failing_head == FailingHead::DeadAndContinue
     }
 
-    /// The engine's settings of a node.
+    /// The engine's settings of a node of this mode.
     #[must_use]
-    pub fn config(&self) -> Config {
+    pub fn config(&self, mode: Mode) -> Config {
         let settings = &self.settings;
         let mut config = Config::default();
         config.claim.batch = settings.claim_batch;
         (config.claim.min_interval, config.claim.max_interval) = settings.poll;
         config.dispatch.cold_capacity = settings.cold_capacity;
-        if self.mode != Mode::Ordered {
+        if mode != Mode::Ordered {
             config.dispatch.workers = settings.workers;
         }
-        if matches!(self.mode, Mode::SingleNode | Mode::MultiNode) {
+        if matches!(mode, Mode::SingleNode | Mode::MultiNode) {
             config.dispatch.hot_capacity = settings.hot_capacity;
         }
         config.dispatch.handler_timeout = Some(settings.handler_timeout);
-        if !self.gives_up_at_once() {
+        if !self.gives_up_at_once(mode) {
             config.retry.max_attempts = settings.max_attempts;
         }
-        match self.mode {
+        match mode {
             Mode::Partitioned => config.retry.failing_key = settings.failing_key,
             Mode::Ordered => config.retry.failing_head = settings.failing_head,
             _ => {}
@@ -363,6 +397,7 @@ impl Faults {
             restart: weight(3),
             go_back: weight(3),
             clock: weight(5),
+            broker: 0,
         }
     }
 }
