@@ -1,7 +1,7 @@
 //! The steps of the protocol, and what may go wrong between them.
 
-use crate::node::{Node, Work};
-use crate::table::{Given, Id, Shared, Table};
+use super::node::{Node, Work};
+use super::table::{Given, Id, NEVER, Shared, Table};
 
 /// Length of a lease in ticks.
 pub(crate) const LEASE: u8 = 3;
@@ -26,12 +26,25 @@ pub(crate) struct Protocol {
     pub(crate) slow_answers: bool,
     /// How many ticks the processes' clocks miss, all in all.
     pub(crate) drift: u8,
+    /// The jump of the database's clock, once, when all processes have joined.
+    pub(crate) jump: Option<Jump>,
+    /// True if a process may join after that.
+    pub(crate) joins_later: bool,
     /// How many answers are lost, requests delayed, and handlers told to stop, all in all.
     pub(crate) faults: u8,
     /// Whether every state is asked for where it leads to once nothing fails any more, which takes its time.
     pub(crate) heals: bool,
     /// The rule that is broken, for a negative control.
     pub(crate) flaw: Option<Flaw>,
+}
+
+/// A jump of the database's clock. Whoever renews has a lease of the usual length again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Jump {
+    /// All leases have ended by it.
+    Forward,
+    /// No lease ends by it any more.
+    Back,
 }
 
 /// A rule of the protocol that is left out, to see that it is needed and that the model would tell.
@@ -46,11 +59,15 @@ pub(crate) enum Flaw {
     /// What is given is named by its partition alone.
     GivesWithoutEpoch,
     /// What was read is delivered under any ownership of its partition, not only the one under which it was read.
-    DeliversStaleReads,
+    KeepsWhatItHasRead,
     /// A verdict is recorded whoever brings it.
     SettlesUnfenced,
     /// A node keeps what it owns, whoever else should.
     KeepsSurplus,
+    /// A lease has ended when the database's clock says so.
+    BelievesTheClock,
+    /// Nobody watches whether others renew.
+    WatchesNobody,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -62,6 +79,7 @@ pub(crate) struct State {
     pub(crate) late: Option<Late>,
     pub(crate) history: History,
     pub(crate) joined: u8,
+    pub(crate) jumped: bool,
     pub(crate) drift: u8,
     pub(crate) faults: u8,
 }
@@ -104,6 +122,10 @@ pub(crate) enum Action {
     Settle(usize, usize, Fate),
     /// The handler is told that another node waits for the partition, and has ended without a verdict.
     EndTold(usize, usize),
+    /// A node looks whether others renew, and has the first that does not cleared away.
+    Watch(usize),
+    /// The database's clock jumps.
+    Jump,
     /// The late request reaches the database.
     Arrive,
     /// The late request is lost.
@@ -128,6 +150,7 @@ impl Protocol {
             late: None,
             history: History { begun: vec![None; self.places.len()], twice: false, behind_the_owner: false },
             joined: 0,
+            jumped: false,
             drift: self.drift,
             faults: self.faults,
         }
@@ -138,8 +161,12 @@ impl Protocol {
         if self.time_passes {
             actions.push(Action::Tick { missed_by: None });
         }
-        if state.joined < self.joins && state.processes.len() < self.processes {
+        let joins = self.joins_later || !state.jumped;
+        if joins && state.joined < self.joins && state.processes.len() < self.processes {
             actions.push(Action::Join);
+        }
+        if self.jump.is_some() && !state.jumped && (self.joins_later || state.joined == self.joins) {
+            actions.push(Action::Jump);
         }
         if state.late.is_some() {
             actions.extend([Action::Arrive, Action::Vanish]);
@@ -152,6 +179,9 @@ impl Protocol {
                     actions.extend(FATES.map(|fate| Action::Renew(process, fate)));
                 }
                 actions.extend(FATES.map(|fate| Action::Share(process, fate)));
+                if self.watches() {
+                    actions.push(Action::Watch(process));
+                }
             }
             for (partition, holding) in node.holdings.iter().enumerate() {
                 match &holding.work {
@@ -195,6 +225,8 @@ impl Protocol {
             Action::Begin(process, partition) => self.begin(state, process, partition),
             Action::Settle(process, partition, fate) => self.settle(state, process, partition, fate),
             Action::EndTold(process, partition) => self.end_told(state, process, partition),
+            Action::Watch(process) => self.watch(state, process),
+            Action::Jump => self.jump(state),
             Action::Arrive => self.arrive(state),
             Action::Vanish => state.late.take().map(drop),
         }
@@ -204,13 +236,37 @@ impl Protocol {
         if missed_by.is_some() {
             state.drift = state.drift.checked_sub(1)?;
         }
-        for member in &mut state.table.members {
-            member.left = member.left.saturating_sub(1);
-        }
+        let ahead = if self.jump == Some(Jump::Forward) { LEASE } else { 0 };
+        state.table.tick(ahead.cast_signed());
         for (process, node) in state.processes.iter_mut().enumerate() {
+            // Whoever's clock is slow believes less of the database's, and takes over later: what it may do is the harder case.
             if missed_by != Some(process) {
                 node.tick(self.flaw);
             }
+        }
+        Some(())
+    }
+
+    /// True if nodes watch each other. Where the database's clock is not set back, all that allows is among what that clock allows.
+    pub(crate) fn watches(&self) -> bool {
+        self.jump == Some(Jump::Back) && self.flaw != Some(Flaw::WatchesNobody)
+    }
+
+    fn jump(&self, state: &mut State) -> Option<()> {
+        let jump = self.jump?;
+        let ahead = if jump == Jump::Forward { LEASE.cast_signed() } else { -LEASE.cast_signed() };
+        for member in &mut state.table.members {
+            member.left = if jump == Jump::Forward { member.left - ahead } else { NEVER };
+        }
+        state.processes.iter_mut().for_each(|node| node.clock.shift(ahead));
+        state.jumped = true;
+        Some(())
+    }
+
+    fn watch(&self, state: &mut State, process: usize) -> Option<()> {
+        let members = state.table.members.clone();
+        if let Some(silent) = self.live(state, process)?.watch(&members) {
+            state.evict(silent);
         }
         Some(())
     }
@@ -235,6 +291,10 @@ impl Protocol {
         let id = node.id;
         if !state.table.renew(id) {
             state.end(id);
+            return Some(());
+        }
+        for other in &mut state.processes {
+            other.watched.remove(&id);
         }
         Some(())
     }
@@ -249,7 +309,7 @@ impl Protocol {
         let shared = self.shared(state, id, &given);
         if fate == Fate::Answered {
             match shared {
-                Some(shared) => state.processes[process].learn(shared),
+                Some(shared) => state.processes[process].learn(shared, &self.places, self.flaw),
                 None => state.end(id),
             }
         }
@@ -258,8 +318,11 @@ impl Protocol {
 
     /// The transaction, and what it means for the deliveries of those it clears away.
     fn shared(&self, state: &mut State, id: Id, given: &Given) -> Option<Shared> {
-        for dead in state.table.expired() {
-            state.cut_off(dead);
+        // A transaction whose process is gone judges nobody any more.
+        let State { processes, table, .. } = &mut *state;
+        let sharing = processes.iter_mut().find(|node| node.id == id);
+        for dead in sharing.map(|node| table.ended(&mut node.clock, self.flaw)).unwrap_or_default() {
+            state.evict(dead);
         }
         state.table.share(id, given, &self.places, self.flaw)
     }
@@ -270,8 +333,7 @@ impl Protocol {
         if event == self.events || !node.takes(partition, self.places[partition]) || node.runs(partition) {
             return None;
         }
-        let epoch = node.holdings[partition].owned?;
-        node.holdings[partition].work = Some(Work { event, epoch, running: false });
+        node.holdings[partition].work = Some(Work { event, running: false });
         Some(())
     }
 
@@ -280,11 +342,7 @@ impl Protocol {
         if !node.takes(partition, self.places[partition]) {
             return None;
         }
-        let owned = node.holdings[partition].owned?;
         let work = node.holdings[partition].work.as_mut().filter(|work| !work.running)?;
-        if work.epoch != owned && self.flaw != Some(Flaw::DeliversStaleReads) {
-            return None;
-        }
         work.running = true;
         let event = work.event;
         state.history.begin(partition, event);
@@ -353,6 +411,12 @@ impl State {
     fn end(&mut self, id: Id) {
         self.cut_off(id);
         self.processes.retain(|node| node.id != id);
+    }
+
+    /// A node is cleared away.
+    fn evict(&mut self, id: Id) {
+        self.cut_off(id);
+        self.table.leave(id);
     }
 
     /// What a node is delivering may be delivered again: it has died, or its lease has ended.

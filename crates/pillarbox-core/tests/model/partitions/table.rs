@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use pillarbox_core::ownership::{NodeId, spread};
 
-use crate::protocol::{Flaw, LEASE};
+use super::clock::Clock;
+use super::protocol::{Flaw, LEASE};
 
 /// A node's number: ids are given in the order of joining, so their order is that of `(started_at, node_id)`.
 pub(crate) type Id = u8;
@@ -20,8 +21,8 @@ pub(crate) struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Member {
     pub(crate) id: Id,
-    /// Ticks until its lease ends by the database's clock.
-    pub(crate) left: u8,
+    /// Ticks until its lease ends by the database's clock, or since it ended; [`NEVER`] if that clock was set back.
+    pub(crate) left: i8,
 }
 
 /// A row of `outbox_partition`, and the events of that partition.
@@ -36,6 +37,9 @@ pub(crate) struct Partition {
 /// What a node gives: of each partition the epoch by which it owned it.
 pub(crate) type Given = Vec<Option<u8>>;
 
+/// A lease lasts longer than anybody looks.
+pub(crate) const NEVER: i8 = i8::MAX;
+
 pub(crate) struct Shared {
     /// Of each partition the epoch by which the node owns it.
     pub(crate) owned: Vec<Option<u8>>,
@@ -48,7 +52,7 @@ impl Table {
     }
 
     pub(crate) fn join(&mut self, id: Id) {
-        self.members.push(Member { id, left: LEASE });
+        self.members.push(Member { id, left: LEASE.cast_signed() });
     }
 
     pub(crate) fn leave(&mut self, id: Id) {
@@ -58,27 +62,29 @@ impl Table {
         }
     }
 
-    /// Whether the lease runs anew; otherwise it had ended.
+    /// True if the lease runs anew, be it that it had ended; otherwise the node was cleared away.
     pub(crate) fn renew(&mut self, id: Id) -> bool {
-        match self.members.iter_mut().find(|member| member.id == id && member.left > 0) {
-            Some(member) => {
-                member.left = LEASE;
-                true
-            }
-            None => false,
+        let member = self.members.iter_mut().find(|member| member.id == id);
+        member.map(|member| member.left = LEASE.cast_signed()).is_some()
+    }
+
+    /// A tick of the database's clock, which can be `ahead` of what a process expects: for so long it matters when a lease ended.
+    pub(crate) fn tick(&mut self, ahead: i8) {
+        for member in self.members.iter_mut().filter(|member| member.left != NEVER) {
+            member.left = (member.left - 1).max(-ahead);
         }
     }
 
-    /// The nodes whose lease has ended.
-    pub(crate) fn expired(&self) -> Vec<Id> {
-        self.members.iter().filter(|member| member.left == 0).map(|member| member.id).collect()
+    /// The nodes whose lease has ended, as a process judges them by its clock.
+    pub(crate) fn ended(&self, clock: &mut Clock, flaw: Option<Flaw>) -> Vec<Id> {
+        let bound = clock.look();
+        let is_over = |left: i8| left <= 0 && (bound.is_past(left) || flaw == Some(Flaw::BelievesTheClock));
+        self.members.iter().filter(|member| is_over(member.left)).map(|member| member.id).collect()
     }
 
-    /// Steps 1 to 6 of sharing; `None` if the node is not registered. `places` are the numbers of the partitions.
+    /// What sharing does once those are cleared away whose lease has ended; `None` if the node is not registered. `places` are
+    /// the numbers of the partitions.
     pub(crate) fn share(&mut self, id: Id, given: &Given, places: &[u8], flaw: Option<Flaw>) -> Option<Shared> {
-        for dead in self.expired() {
-            self.leave(dead);
-        }
         if !self.is_registered(id) {
             return None;
         }

@@ -1,11 +1,13 @@
-//! What a process knows and does by itself.
+//! The knowledge and the own steps of a process.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use pillarbox_core::ownership::{Partitions, spread};
 
-use crate::protocol::{Flaw, LEASE, MARGIN};
-use crate::table::{Given, Id, Shared};
+use super::clock::Clock;
+use super::protocol::{Flaw, LEASE, MARGIN};
+use super::table::{Given, Id, Member, Shared};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
@@ -14,6 +16,10 @@ pub(crate) struct Node {
     pub(crate) age: u8,
     /// Ticks of its own clock since it sent a renewal that is not answered yet.
     pub(crate) renewal: Option<u8>,
+    /// Its belief in the database's clock.
+    pub(crate) clock: Clock,
+    /// The nodes that it watches: ticks of its own clock since it first saw their last renewal.
+    pub(crate) watched: BTreeMap<Id, u8>,
     pub(crate) target: Option<RangeInclusive<u8>>,
     pub(crate) holdings: Vec<Holding>,
 }
@@ -30,21 +36,29 @@ pub(crate) struct Holding {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Work {
     pub(crate) event: u8,
-    /// By which epoch the partition was owned when the event was read.
-    pub(crate) epoch: u8,
     /// Its handler runs, or its verdict is not recorded yet. Before, it is on its way from the table or queued.
     pub(crate) running: bool,
 }
 
 impl Node {
     pub(crate) fn new(id: Id, partitions: usize) -> Self {
-        Self { id, age: 0, renewal: None, target: None, holdings: vec![Holding::default(); partitions] }
+        Self {
+            id,
+            age: 0,
+            renewal: None,
+            clock: Clock::default(),
+            watched: BTreeMap::new(),
+            target: None,
+            holdings: vec![Holding::default(); partitions],
+        }
     }
 
     /// A tick of its own clock. How long ago something was does not matter any more once it is too long ago.
     pub(crate) fn tick(&mut self, flaw: Option<Flaw>) {
         self.age = (self.age + 1).min(reliable(flaw));
         self.renewal = self.renewal.map(|age| (age + 1).min(reliable(flaw)));
+        self.clock.tick();
+        self.watched.values_mut().for_each(|age| *age = (*age + 1).min(LEASE));
     }
 
     /// Whether it relies on its lease: the safety inequality, seen from the node.
@@ -79,12 +93,27 @@ impl Node {
         self.holdings.iter().zip(places).filter(|(holding, _)| holding.owned.is_some()).map(|(_, place)| *place)
     }
 
-    /// Takes the answer of a share for what is.
-    pub(crate) fn learn(&mut self, shared: Shared) {
+    /// Takes the answer of a share for what is. Of a partition that is not to be delivered from, what waits in memory is dropped, and
+    /// what a fetch under way brings is not taken.
+    pub(crate) fn learn(&mut self, shared: Shared, places: &[u8], flaw: Option<Flaw>) {
         self.target = shared.target;
         for (holding, owned) in self.holdings.iter_mut().zip(shared.owned) {
             holding.owned = owned;
         }
+        for (partition, place) in places.iter().enumerate() {
+            if !self.takes(partition, *place) && flaw != Some(Flaw::KeepsWhatItHasRead) {
+                self.holdings[partition].work.take_if(|work| !work.running);
+            }
+        }
+    }
+
+    /// Looks at the other nodes; returns one that has not renewed its lease for as long as a lease is.
+    pub(crate) fn watch(&mut self, members: &[Member]) -> Option<Id> {
+        self.watched.retain(|id, _| members.iter().any(|member| member.id == *id));
+        for member in members.iter().filter(|member| member.id != self.id) {
+            self.watched.entry(member.id).or_insert(0);
+        }
+        self.watched.iter().find(|(_, age)| **age >= LEASE).map(|(id, _)| *id)
     }
 }
 

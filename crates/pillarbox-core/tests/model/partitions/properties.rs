@@ -2,7 +2,7 @@
 
 use stateright::{Model, Property};
 
-use crate::protocol::{Action, Fate, LEASE, Protocol, State};
+use super::protocol::{Action, Fate, LEASE, Protocol, State};
 
 pub(crate) const ONE_OWNER: &str = "a partition has at most one node that relies on owning it";
 pub(crate) const ONE_DELIVERY: &str = "of a partition at most one delivery runs at a node that relies on its lease";
@@ -78,7 +78,7 @@ impl Protocol {
     /// Lets every process do in turn what it should, beginning those that do not run, and looks at where that leads to.
     fn heals(&self, state: &State) -> bool {
         let mut state = State { late: None, ..state.clone() };
-        (0..LEASE + 3).any(|_| {
+        (0..2 * LEASE + 2).any(|_| {
             // From the last to the first, since a process that ends makes those behind it move up.
             for process in (0..state.processes.len()).rev() {
                 self.work(&mut state, process);
@@ -111,7 +111,11 @@ impl Protocol {
         if !state.processes[process].is_live(self.flaw) {
             self.step(state, Action::Crash(process));
         }
-        let mut round = vec![Action::Renew(process, Fate::Answered), Action::Share(process, Fate::Answered)];
+        let mut round = vec![Action::Renew(process, Fate::Answered)];
+        if self.watches() {
+            round.push(Action::Watch(process));
+        }
+        round.push(Action::Share(process, Fate::Answered));
         for partition in 0..self.places.len() {
             let deliver = [Action::Read(process, partition), Action::Begin(process, partition)];
             round.extend(deliver);
