@@ -5,22 +5,24 @@ import json
 import signal
 import sys
 
-from chaos import course, report, self_test
+from chaos import course, jobs, report, self_test
 from chaos.cells import all_cells, matching
 from chaos.processes import ChaosError
-from chaos.relay import program
-from chaos.servers.tools import remove_copies
+from chaos.relay import build, program
+from chaos.servers.tools import postgres18, remove_copies
 
 USAGE = """A chaos matrix: faults of nodes, databases, networks and brokers under load, with a checker outside of the relay.
 
   scripts/chaos --list                         the cells
-  scripts/chaos CELL… [--runs N] [--json]      runs cells, such as kill-node/postgres15/partitioned or 'kill-*/sqlite/*'
+  scripts/chaos CELL… [--runs N] [--json]      runs cells, such as kill-node/postgres15/partitioned or 'kill-*/sqlite/*': all of
+                                               them once, then all again; --jobs J runs J at a time, but those that measure alone
   scripts/chaos --report PATH [CELL…]          runs cells (all without names), and writes the table to a Markdown file, or to
-                                               chaos.md in a folder; what stands there from earlier runs of other cells stays
+                                               chaos.md in a folder; runs that stand there count, if they are of the same commit, and
+                                               cells with the fewest runs come first
   scripts/chaos --self-test                    shows that the checker finds what it looks for
 
 PILLARBOX=PROGRAM tests another program than target/release/pillarbox, OLD=PROGRAM is the release before it, for the cells
-that run two. Servers are private, and gone afterwards. Exit code 1: a run failed; 2: the command line is wrong."""
+that run two. Runs are recorded under the commit of the tree, or what CHAOS_BUILD says. Servers are private, and gone afterwards. Exit code 1: a run failed; 2: the command line is wrong."""
 
 
 def arguments():
@@ -29,6 +31,7 @@ def arguments():
     parser.add_argument("cells", nargs="*", metavar="CELL")
     parser.add_argument("--list", action="store_true", help="print the cells")
     parser.add_argument("--runs", type=int, default=1, help="runs of each cell; 1")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; 1")
     parser.add_argument("--rate", type=int, default=500, help="events a second; 500")
     parser.add_argument("--json", action="store_true", help="print an object for each run")
     parser.add_argument("--report", metavar="PATH", help="write the table there")
@@ -44,22 +47,33 @@ def line(result):
 
 
 def run_all(cells, options):
-    """Runs each cell so many times; true if all of them passed."""
-    passed = True
-    for cell in cells:
-        why = cell.fault().unavailable()
-        if why:
-            print(f"{cell}: not run: {why}", file=sys.stderr, flush=True)
-            if options.report:
-                report.add_skipped(options.report, cell, why)
-            continue
-        for _ in range(options.runs):
-            result = course.run(cell, options.rate)
-            passed = passed and result.passed
-            print(json.dumps(result.as_dict()) if options.json else line(result), flush=True)
-            if options.report:
-                report.add(options.report, result)
-    return passed
+    """Runs each cell as often as it has to; true if all of them passed."""
+    this, failed = build(), []
+
+    def take(result):
+        result.build = this
+        print(json.dumps(result.as_dict()) if options.json else line(result), flush=True)
+        if options.report:
+            report.add(options.report, result)
+        if not result.passed:
+            failed.append(result.cell)
+
+    cells = [cell for cell in cells if is_available(cell, options)]
+    if any(cell.store == "postgres18" for cell in cells):
+        # Made once, for all runs.
+        postgres18()
+    for some in report.rounds(cells, options.runs, options.report, this):
+        jobs.run_all(some, options.jobs, take, lambda cell: course.run(cell, options.rate))
+    return not failed
+
+
+def is_available(cell, options):
+    why = cell.fault().unavailable()
+    if why:
+        print(f"{cell}: not run: {why}", file=sys.stderr, flush=True)
+        if options.report:
+            report.add_skipped(options.report, cell, why)
+    return not why
 
 
 def main():

@@ -35,6 +35,9 @@ class Result:
     backlog_gone: float | None = None
     longest_gap: float | None = None
     seconds: float = 0.0
+    #: The commit of the program, and how many runs there were at a time.
+    build: str = ""
+    beside: int = 1
     figures: dict = field(default_factory=dict)
     #: What failed, in words.
     problems: list = field(default_factory=list)
@@ -134,10 +137,14 @@ def safely(ask):
 
 
 def keep_evidence(world, result):
-    """Copies logs of a failed run to where they can be read afterwards."""
-    folder = os.path.join(os.environ.get("CHAOS_EVIDENCE", "target/chaos-evidence"), result.cell.replace("/", "."))
+    """Copies logs of a failed run to where they can be read afterwards, in a folder with the name of the run's own."""
+    name = f"{result.cell.replace('/', '.')}.{world.folder.rpartition('.')[2]}"
+    folder = os.path.join(os.environ.get("CHAOS_EVIDENCE", "target/chaos-evidence"), name)
     try:
         os.makedirs(folder, exist_ok=True)
+        for node in world.nodes:
+            if node.port and node.is_alive():
+                world.save(f"{node.name}.status.log", (node.page(path)[1] for path in ("/status", "/metrics")))
         for name in os.listdir(world.folder):
             if name.endswith((".log", ".toml", ".jsonl", ".ids")):
                 shutil.copy(world.path(name), folder)

@@ -18,16 +18,24 @@ def is_root():
     return os.geteuid() == 0
 
 
+#: Names of ports, which other runs see taken until this process ends, also while a server is down.
+_reserved = []
+
+
 def free_port():
-    """A port that was free a moment ago, below the range that the kernel hands out by itself."""
+    """A port that nobody has, below the range that the kernel hands out by itself."""
     while True:
         port = random.randrange(20000, 32000)
+        name = socket.socket(socket.AF_UNIX)
         with socket.socket() as probe:
             try:
+                name.bind(f"\0pillarbox-chaos-{port}")
                 probe.bind(("127.0.0.1", port))
-                return port
             except OSError:
+                name.close()
                 continue
+        _reserved.append(name)
+        return port
 
 
 def wait_until(what, check, seconds=30.0, pause=0.05):

@@ -20,6 +20,13 @@ def program(variable="PILLARBOX", default=ROOT / "target" / "release" / "pillarb
     return str(path)
 
 
+def build():
+    """The commit of the program under test: what CHAOS_BUILD says, or that of this tree."""
+    told = os.environ.get("CHAOS_BUILD")
+    return told or subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True,
+                                  check=True).stdout.strip()
+
+
 def migrate(binary, url):
     done = subprocess.run([binary, "migrate", "--store", url], capture_output=True, text=True, timeout=180,
                           stdin=subprocess.DEVNULL)

@@ -2,11 +2,14 @@
 
 import copy
 import doctest
+import os
+from types import SimpleNamespace
 
-from chaos import checker, report
+from chaos import checker, course, jobs, report
 from chaos.checker import check
 from chaos.load import Written
 from chaos.servers.database import Row
+from chaos.soak import self_test as soak
 
 EVENTS, KEYS = 1000, 10
 
@@ -105,6 +108,36 @@ def exceptions(sound):
     yield "but without a failover it is", failover.verdict(), {"lost": ["e-77"], "invented": ["e-77"]}, 0
 
 
+def beside():
+    """Runs at a time: two of them meet, one that ends without a result has failed, and one that measures is the last."""
+    meeting, results = jobs.processes.Barrier(2), []
+
+    def trial(name):
+        if name == "dies":
+            os._exit(9)
+        if name != "alone":
+            meeting.wait(30)
+        return course.Result(name, passed=True)
+
+    cells = [Trial(name) for name in ("alone", "dies", "first", "second")]
+    jobs.run_all(cells, 3, results.append, lambda cell: trial(cell.name))
+    found = sorted((result.cell, result.passed, result.beside) for result in results[:-1])
+    good = (found == [("dies", False, 3), ("first", True, 3), ("second", True, 3)]
+            and (results[-1].cell, results[-1].beside) == ("alone", 1))
+    print(f"runs at a time: {'as told' if good else f'MISSED: {results}'}")
+    return good
+
+
+class Trial:
+    """A cell, as far as it matters to who runs it."""
+
+    def __init__(self, name):
+        self.name, self.fault = name, SimpleNamespace(alone=name == "alone")
+
+    def __str__(self):
+        return self.name
+
+
 def run():
     """The exit code: 0 if everything was found."""
     sound = Records()
@@ -115,8 +148,10 @@ def run():
         good &= expect(plant.__name__.replace("_", " "), records.verdict(), wanted, duplicates)
     for what, verdict, wanted, duplicates in exceptions(sound):
         good &= expect(what, verdict, wanted, duplicates)
+    good &= beside()
     for module in (checker, report):
         failed, tried = doctest.testmod(module)
         print(f"{module.__name__}: {tried} examples, {failed} failed")
         good &= failed == 0 and tried > 0
+    good &= soak.run()
     return 0 if good else 1

@@ -102,8 +102,8 @@ class World:
         self.stack.callback(self.arrivals.stop)
 
     def begin_load(self, **options):
-        writers = 1 if self.cell.mode == "ordered" else None
-        self.load = Load(self.database, **{"rate": self.rate, "writers": writers, **options})
+        rate, writers = (self.fault.ordered_rate, 1) if self.cell.mode == "ordered" else (self.rate, None)
+        self.load = Load(self.database, **{"rate": rate, "writers": writers, **options})
         self.stack.callback(self.end_load)
         self.load.start()
 

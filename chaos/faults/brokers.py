@@ -26,6 +26,8 @@ class Broker(Fault):
     broker = None
     duplicates = RESENT
     nodes = 1
+    #: RabbitMQ confirms an event after some 10 ms, and the next one is sent only then.
+    ordered_rate = 50
 
     def arrange(self, world):
         super().arrange(world)

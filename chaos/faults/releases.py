@@ -55,10 +55,11 @@ class MigrationUnderLoad(Fault):
 
 
 class TwoReleases(Fault):
-    """Nodes of the last release and of this one, which are killed and replaced by each other."""
+    """A rolling upgrade and its rollback: nodes of the release before and of this one replace each other."""
 
     name = "two-releases"
-    summary = "nodes of the release OLD and of this one side by side, killed and replaced by each other"
+    summary = ("nodes of the release OLD and of this one on one table: migrated beside the old node, which is killed, restarted and "
+               "delivers alone once more; then the new one takes over")
     stores = ALL_STORES
     duplicates = "lines that were written and not recorded when the node was killed"
     nodes = 0
@@ -69,24 +70,44 @@ class TwoReleases(Fault):
     def arrange(self, world):
         world.create_database()
         relay.migrate(relay.program("OLD"), world.database.url())
+        self.tables_before = tables_version(world)
 
     def wait_until_steady(self, world):
-        self.start(world, "OLD")
+        self.old = self.start(world, "OLD")
         super().wait_until_steady(world)
+
+    def strike(self, world):
         world.migrate()
+        self.wait_until_delivered(world, "the old node delivers on migrated tables")
+        new = self.start(world, "PILLARBOX")
+        self.wait_until_delivered(world, "both nodes deliver")
+        self.old.kill()
+        self.wait_until_delivered(world, "the new node delivers alone")
+        self.old = self.start(world, "OLD")
+        self.wait_until_delivered(world, "both nodes deliver after a restart of the old one")
+        new.kill()
+        self.wait_until_delivered(world, "the old node delivers alone after the rollback")
         self.start(world, "PILLARBOX")
-        world.wait_for_arrivals()
+        self.old.stop()
+        self.wait_until_delivered(world, "the new node delivers alone after the upgrade")
 
     def start(self, world, variable):
         name = f"{'old' if variable == 'OLD' else 'new'}-{len(world.nodes) + 1}"
         return world.start_node(relay.lines_node(world, name, binary=relay.program(variable)))
 
-    def strike(self, world):
-        for variable in ("OLD", "PILLARBOX", "OLD"):
-            world.active_node().kill()
-            self.start(world, variable)
-            world.pause(self.lease + 1)
-            world.wait_for_arrivals()
+    def wait_until_delivered(self, world, what):
+        """Waits until all that is written now is delivered, and some of what is written later."""
+        highest = world.database.highest()
+        wait_until(what, lambda: world.check_nodes() or world.database.pending(highest) == 0, self.recovery, 0.1)
+        world.wait_for_arrivals(50)
+        world.say(what)
+
+    def figures(self, world):
+        return {"tables": f"{self.tables_before} to {tables_version(world)}"}
+
+
+def tables_version(world):
+    return int(world.database.query("select max(version) from outbox_migration")[0][0])
 
 
 FAULTS = [MigrationUnderLoad, TwoReleases]

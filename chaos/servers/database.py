@@ -30,6 +30,9 @@ class Database:
     kind = ""
     #: How many connections the load writes on.
     concurrent_writers = 2
+    #: Statements: the time in seconds since 1970; and rows of a name and a number, of which those in BYTES are sizes.
+    WALL_CLOCK = STATISTICS = None
+    BYTES = ("table", "indexes", "database", "written")
 
     def __init__(self, folder):
         self.folder = folder

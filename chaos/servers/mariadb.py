@@ -23,6 +23,16 @@ class MariaDb(Database):
     """One server, with row-based binary logs so that a replica may follow."""
 
     kind = "mariadb"
+    WALL_CLOCK = "select unix_timestamp(sysdate(6))"
+    STATISTICS = " ".join("""
+        select 'table', data_length from information_schema.tables where table_name = 'outbox_event'
+        union all select 'indexes', index_length from information_schema.tables where table_name = 'outbox_event'
+        union all select 'live', table_rows from information_schema.tables where table_name = 'outbox_event'
+        union all select 'pending', count(*) from outbox_event where status in (0, 2)
+        union all select 'database', sum(data_length + index_length + data_free) from information_schema.tables
+            where table_schema = database()
+        union all select 'connections', count(*) from information_schema.processlist;
+        """.split())
 
     def __init__(self, folder, number=1, *, settings=(), env=None, preload=None):
         super().__init__(folder)
@@ -34,13 +44,17 @@ class MariaDb(Database):
         self.process = None
 
     def create(self):
+        # A server that starts removes the temporary tables of all others from a folder that they share.
+        self.temporary = os.path.join(self.folder, "tmp")
+        os.makedirs(self.temporary, exist_ok=True)
         give_to_owner(self.folder)
         run_as_owner([program("mariadb-install-db"), "--no-defaults", f"--datadir={self.data}",
-                      "--auth-root-authentication-method=normal", "--skip-test-db"])
+                      f"--tmpdir={self.temporary}", "--auth-root-authentication-method=normal", "--skip-test-db"])
         return self
 
     def start(self):
         command = [program("mariadbd"), "--no-defaults", f"--datadir={self.data}", f"--socket={self.folder}/socket",
+                   f"--tmpdir={self.temporary}",
                    "--bind-address=127.0.0.1", f"--port={self.port}", f"--pid-file={self.folder}/pid",
                    "--skip-name-resolve", f"--server-id={self.number}", f"--log-bin={self.folder}/binlog",
                    "--binlog-format=ROW", "--log-slave-updates", "--max-allowed-packet=64M", *self.settings]

@@ -34,6 +34,18 @@ def programs(version):
 class Postgres(Database):
     """One server. Its URL may name a replica as a second host."""
 
+    WALL_CLOCK = "select extract(epoch from clock_timestamp())"
+    STATISTICS = " ".join("""
+        select 'table', pg_table_size('outbox_event') union all select 'indexes', pg_indexes_size('outbox_event')
+        union all select 'live', n_live_tup from pg_stat_user_tables where relname = 'outbox_event'
+        union all select 'dead', n_dead_tup from pg_stat_user_tables where relname = 'outbox_event'
+        union all select 'vacuums', autovacuum_count from pg_stat_user_tables where relname = 'outbox_event'
+        union all select 'pending', count(*) from outbox_event where status in (0, 2)
+        union all select 'database', pg_database_size(current_database())
+        union all select 'written', pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')
+        union all select 'connections', count(*) from pg_stat_activity where application_name = 'pillarbox';
+        """.split())
+
     def __init__(self, folder, version="15", *, settings="", env=None, preload=None):
         super().__init__(folder)
         self.kind, self.version = f"postgres{version}", version
@@ -137,7 +149,7 @@ class Postgres(Database):
                        capture_output=True)
 
     def session(self):
-        return CliSession(["psql", "-qAtX", "-v", "ON_ERROR_STOP=1", self.url()], r"\echo {}")
+        return CliSession(["psql", "-qAtX", "-F", "\t", "-v", "ON_ERROR_STOP=1", self.url()], r"\echo {}")
 
     def hold_snapshot(self):
         session = self.session()

@@ -8,6 +8,8 @@ from chaos.processes import ChaosError, Process, free_port, wait_until
 
 PROGRAMS = "/usr/lib/rabbitmq/bin"
 FRAME_END = b"\xce"
+#: How many messages are asked for at once.
+AT_ONCE = 100
 
 
 class RabbitMq:
@@ -123,15 +125,23 @@ class Amqp:
         """The ids of all messages of a queue, in its order."""
         ids = []
         while True:
-            self.send(1, 60, 70, b"\0\0" + short(queue) + b"\x01")
-            method, _ = self.expect(60, 71, 72)
-            if method == 72:
+            for _ in range(AT_ONCE):
+                self.send(1, 60, 70, b"\0\0" + short(queue) + b"\x01")
+            answers = [self.got() for _ in range(AT_ONCE)]
+            ids += filter(None, answers)
+            if None in answers:
                 return ids
-            kind, header = self.frame()
-            ids.append(message_id(header))
-            left = struct.unpack("!Q", header[4:12])[0]
-            while left > 0:
-                left -= len(self.frame()[1])
+
+    def got(self):
+        """The id of the message that a request brings, or None if the queue is empty."""
+        method, _ = self.expect(60, 71, 72)
+        if method == 72:
+            return None
+        kind, header = self.frame()
+        left = struct.unpack("!Q", header[4:12])[0]
+        while left > 0:
+            left -= len(self.frame()[1])
+        return message_id(header)
 
 
 def short(text):

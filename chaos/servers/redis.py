@@ -1,4 +1,4 @@
-"""Private Redis servers, which write each entry to their file before they answer."""
+"""Private Redis servers, which write each entry to their file before they answer, unless they are told to keep none."""
 
 import socket
 
@@ -9,11 +9,11 @@ class Redis:
     kind = "redis"
     target = "events"
 
-    def __init__(self, folder, name="redis"):
+    def __init__(self, folder, name="redis", *, keeps=True):
         self.name, self.port = name, free_port()
         self.process = Process(
-            ["redis-server", "--bind", "127.0.0.1", "--port", self.port, "--dir", folder, "--appendonly", "yes",
-             "--appendfsync", "always", "--save", "", "--daemonize", "no"], f"{folder}/{name}.log")
+            ["redis-server", "--bind", "127.0.0.1", "--port", self.port, "--dir", folder, "--appendonly",
+             "yes" if keeps else "no", "--appendfsync", "always", "--save", "", "--daemonize", "no"], f"{folder}/{name}.log")
 
     def create(self):
         return self.start()
@@ -42,12 +42,16 @@ class Redis:
 
     def ask(self, *words):
         """Sends a command and returns its answer."""
-        parts = [str(word).encode() for word in words]
-        command = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
-            connection.sendall(command)
+            connection.sendall(command(*words))
             with connection.makefile("rb") as file:
                 return answer(file)
+
+
+def command(*words):
+    """A command as the protocol wants it."""
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def answer(file):
