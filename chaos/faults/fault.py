@@ -27,7 +27,7 @@ class Fault:
     nodes_may_end = False
     #: Whether a primary may lose what its replica had not received.
     database_may_lose = False
-    #: Whether nothing may run beside it, since it measures time or memory.
+    #: Whether nothing may run beside it, since it measures time.
     alone = False
     load = {}
     #: Events a second in mode `ordered`: where each waits for the one before, a busy machine must still be able to catch up.

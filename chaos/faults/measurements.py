@@ -150,7 +150,6 @@ class LargePayloads(Fault):
     name = "large-payloads"
     summary = "3,000 events of 500 kB to a webhook endpoint that takes 200 ms each: at most 256 MiB of memory"
     modes = SHARED_MODES
-    alone = True
     EVENTS = 3000
     SIZE = 500_000
     LIMIT = 256

@@ -85,7 +85,6 @@ class SlowLinkUnderLoad(Network):
 
     name = "slow-link-1-mib"
     summary = "events of 1 MiB over a link of 80 Mbit/s, for 10 s"
-    alone = True
     load = {"rate": 12, "rows": 2, "payload": (1 << 20) - 64, "keys": 10}
 
     def wait_until_steady(self, world):

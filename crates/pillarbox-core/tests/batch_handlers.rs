@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome, on_any_batch};
+use pillarbox_core::handle::{
+    BatchHandler, BoxFuture, Delivery, Failure, HandlerError, Outcome, on_any_batch, on_batch,
+};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::run::{Outbox, SingleNode};
 use pillarbox_core::store::Upkeep as _;
@@ -93,6 +95,32 @@ async fn each_delivery_has_its_own_verdict() {
     // The panic of 3 comes before 4 is seen, and fails both.
     assert_eq!([0, 1, 2, 3, 4].map(|number| calls[&number]), [1, 2, 1, 2, 1]);
     assert_eq!(outbox.stats().retried, 3);
+}
+
+/// A fallback takes its time, and the end of the outbox cuts it short: what was handled in the same batch is recorded all the same.
+#[tokio::test]
+async fn what_was_handled_is_recorded_though_the_fallback_of_another_never_ends() {
+    let store = backlog(2).await;
+    let called = Arc::new(tokio::sync::Notify::new());
+    let begun = Arc::clone(&called);
+    let first_is_hopeless = |deliveries: Vec<Delivery>| async move {
+        let answer = |delivery: Delivery| match delivery.parse::<u32>() {
+            Ok(0) => Outcome::Dead("hopeless".to_owned()),
+            _ => Outcome::Done,
+        };
+        deliveries.into_iter().map(answer).map(Answer::Ok).collect::<Vec<_>>()
+    };
+    let never_ends = move |_: Delivery, _: Failure| {
+        begun.notify_one();
+        std::future::pending::<Outcome>()
+    };
+    let outbox = outbox(&store).drain_timeout(Duration::from_millis(100));
+    let handler = on_batch("counted", 10, first_is_hopeless).fallback(never_ends);
+    let outbox = outbox.handler(handler).start().await.expect("starts");
+    called.notified().await;
+    outbox.shutdown().await;
+    let counts = store.counts().await.expect("counts");
+    assert_eq!((counts.pending(), counts.done, counts.dead), (1, 1, 0));
 }
 
 #[tokio::test]

@@ -149,6 +149,35 @@ async fn a_handler_that_never_answers_does_not_stop_the_others() {
     }
 }
 
+/// While a transaction that has written an event stays open, nothing above that event is proven to be complete, so that the table is
+/// read from there each time. What waits there for the handler that does not answer is passed over nevertheless.
+#[tokio::test(start_paused = true)]
+async fn an_open_transaction_and_a_handler_that_never_answers_do_not_stop_the_others() {
+    for keys in [EVENTS, 20] {
+        let store = MemoryStore::new();
+        let mut open = store.begin();
+        let event = Envelope::builder("quick").key("open").payload_json("100000").build().expect("valid");
+        insert(&store, &mut open, vec![event]).await.expect("inserts");
+        write(&store, 2 * EVENTS, |number| {
+            let event_type = if number % 2 == 1 { "quick" } else { "silent" };
+            (event_type, format!("{event_type}-{}", number / 2 % keys))
+        })
+        .await;
+        let (delivered, freed) = (Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+        let outbox = outbox(Mode::Partitioned, &store, &delivered, &freed).await;
+        delivered.wait_for(EVENTS, Duration::from_secs(2)).await;
+        write(&store, 1000, |_| ("quick", "late".to_owned())).await;
+        delivered.wait_for(EVENTS + 1000, Duration::from_secs(6)).await;
+        open.commit();
+        delivered.wait_for(EVENTS + 1001, Duration::from_secs(6)).await;
+        freed.close();
+        delivered.wait_for(2 * EVENTS + 1001, Duration::from_secs(60)).await;
+        outbox.shutdown().await;
+        delivered.by_key.lock().expect("not poisoned").remove("late");
+        delivered.assert_in_order(2 * EVENTS + 1, true);
+    }
+}
+
 /// Three handlers that do not answer, each with more events than all that the defaults hold, leave a worker for the fourth.
 #[tokio::test(start_paused = true)]
 async fn three_handlers_that_never_answer_do_not_stop_a_fourth() {

@@ -11,6 +11,16 @@ pub(crate) struct PassedOver {
     from: BTreeMap<Class, i64>,
     /// Event types of which all are of one of these classes: the table need not be read to pass them over.
     types: BTreeMap<Box<str>, Class>,
+    /// Rows that were read and left for one of these classes: they need not be read again to pass them over.
+    rows: BTreeMap<i64, Left>,
+}
+
+/// A row that was left in the table.
+#[derive(Debug)]
+struct Left {
+    class: Class,
+    /// Whether it has a due time, by which a fetch finds it wherever it begins.
+    is_timed: bool,
 }
 
 /// A class of which more is to be read.
@@ -42,6 +52,40 @@ impl PassedOver {
         self.types.iter().filter(move |(_, class)| Some(**class) != wanted).map(|(event_type, _)| &**event_type)
     }
 
+    /// Of the rows `read`, each with whether it has a due time, those in `left` were left in the table for their class. At most `room` of
+    /// them are remembered, the lowest: the next fetch would meet them first.
+    pub(crate) fn has_read_rows(&mut self, read: &[(i64, bool)], left: &BTreeMap<Class, Vec<i64>>, mut room: usize) {
+        if self.rows.is_empty() && left.is_empty() {
+            return;
+        }
+        let left: BTreeMap<i64, Class> =
+            left.iter().flat_map(|(class, rows)| rows.iter().map(|seq| (*seq, *class))).collect();
+        for (seq, is_timed) in read {
+            self.rows.remove(seq);
+            if let Some(class) = left.get(seq).filter(|_| room > 0) {
+                self.rows.insert(*seq, Left { class: *class, is_timed: *is_timed });
+                room -= 1;
+            }
+        }
+    }
+
+    /// The rows to leave out of a fetch that begins above `seq` and may be for a class that is passed over.
+    pub(crate) fn rows(&self, seq: i64, wanted: Option<Class>) -> impl Iterator<Item = i64> {
+        let would_be_found = move |(row, left): &(&i64, &Left)| left.is_timed || **row > seq;
+        let rows = self.rows.iter().filter(would_be_found);
+        rows.filter(move |(_, left)| Some(left.class) != wanted).map(|(row, _)| *row)
+    }
+
+    /// How many rows are remembered.
+    pub(crate) fn rows_remembered(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// No fetch begins below `seq` any more.
+    pub(crate) fn forget_rows_up_to(&mut self, seq: i64) {
+        self.rows.retain(|row, left| left.is_timed || *row > seq);
+    }
+
     /// The class to read next of those that are passed over.
     pub(crate) fn wanted(&self, shares: &Shares) -> Option<Wanted> {
         let wanted = |(class, above): (&Class, &i64)| {
@@ -61,6 +105,7 @@ impl PassedOver {
     pub(crate) fn caught_up(&mut self, class: Class) {
         self.from.remove(&class);
         self.types.retain(|_, of| *of != class);
+        self.rows.retain(|_, left| left.class != class);
     }
 
     /// Rows above `seq` were given back to the table. A class is read from there again, or later rows of their keys would come first.
@@ -71,9 +116,47 @@ impl PassedOver {
     /// Rows may have appeared anywhere.
     pub(crate) fn start_over(&mut self) {
         self.from.values_mut().for_each(|from| *from = 0);
+        self.rows.clear();
     }
 
     pub(crate) fn has(&self, class: Class) -> bool {
         self.from.contains_key(&class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENT: Class = Class::FIRST;
+    const OTHER: Class = Class::NONE;
+
+    fn left_out(passed: &PassedOver, above: i64, wanted: Option<Class>) -> Vec<i64> {
+        passed.rows(above, wanted).collect()
+    }
+
+    #[test]
+    fn rows_that_were_left_are_left_out_until_their_class_is_read() {
+        let mut passed = PassedOver::default();
+        let left = BTreeMap::from([(SILENT, vec![2, 5]), (OTHER, vec![3])]);
+        passed.has_read_rows(&[(2, true), (3, false), (4, false), (5, false)], &left, 100);
+        assert_eq!(left_out(&passed, 0, None), [2, 3, 5], "4 found a place");
+        assert_eq!(left_out(&passed, 3, None), [2, 5], "a due row is found wherever a fetch begins");
+        assert_eq!(left_out(&passed, 0, Some(SILENT)), [3], "that class is read");
+        passed.has_read_rows(&[(5, false)], &BTreeMap::new(), 100);
+        assert_eq!(left_out(&passed, 0, None), [2, 3], "5 has found a place since");
+        passed.forget_rows_up_to(3);
+        assert_eq!(left_out(&passed, 0, None), [2]);
+        passed.caught_up(SILENT);
+        assert_eq!(left_out(&passed, 0, None), [0_i64; 0]);
+    }
+
+    #[test]
+    fn no_more_rows_are_remembered_than_there_is_room_for() {
+        let mut passed = PassedOver::default();
+        let read: Vec<(i64, bool)> = (1..=10).map(|seq| (seq, false)).collect();
+        passed.has_read_rows(&read, &BTreeMap::from([(SILENT, (1..=10).collect())]), 3);
+        assert_eq!(left_out(&passed, 0, None), [1, 2, 3]);
+        assert_eq!(passed.rows_remembered(), 3);
     }
 }

@@ -33,6 +33,9 @@ const OTHERS_SHARE: u32 = 10;
 /// Of so many rows, one would be without a due time if there is any. Of fewer, due rows of one class could hide for ever that there is
 /// nothing more of another one.
 const TELLING: usize = 3;
+/// As many rows as were left in the table for lack of room for their class are left out of a fetch at most. Where the mark stands still, it
+/// would read them again each time; what is beyond it does.
+const MOST_LEFT_OUT: usize = 40_000;
 
 /// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
 ///
@@ -354,6 +357,7 @@ impl Reader {
         }
         let (above, from_bottom, scope) = self.aim(&job, began, begun.heads);
         let mut exclude = sight.exclude(if above == 0 { i64::MIN } else { above });
+        exclude.extend(self.left_out(&job, above));
         exclude.sort_unstable();
         let asked_about_heads = scope.heads != Heads::None;
         let read = scope.partitions.clone();
@@ -401,12 +405,19 @@ impl Reader {
         let found = admitted.contains(&true);
         let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
         let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)), class };
+        let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
         let left = self.queue(rows, &admitted, source).await;
         drop(sight);
+        let room = MOST_LEFT_OUT.saturating_sub(self.place.runs.iter().map(|run| run.passed.rows_remembered()).sum());
         if let Job::Run(index) | Job::Passed(index, _) = job
             && let Some(run) = self.place.runs.get_mut(index)
         {
-            left.iter().for_each(|(class, lowest)| run.passed.left(*class, lowest.saturating_sub(1)));
+            for (class, rows) in &left {
+                let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
+                // An earlier row of one of their keys may still appear above what is complete.
+                run.passed.left(*class, below.min(complete.max(above)));
+            }
+            run.passed.has_read_rows(&brought, &left, room);
         }
 
         let took = began.elapsed();
@@ -416,7 +427,8 @@ impl Reader {
             Job::Passed(index, wanted) if !called_off && !starts_over => {
                 let is_known = ready.is_some() || !full || limit >= TELLING;
                 if is_known {
-                    self.has_read(index, wanted, left.get(&wanted.class).copied(), seen, complete);
+                    let left = left.get(&wanted.class).and_then(|rows| rows.first()).copied();
+                    self.has_read(index, wanted, left, seen, complete);
                 }
             }
             Job::Passed(..) => {}
@@ -435,6 +447,7 @@ impl Reader {
                             seen.min(complete)
                         };
                         run.mark = run.mark.max(proven);
+                        run.passed.forget_rows_up_to(run.mark);
                         run.reached = run.reached.max(ready.unwrap_or_default());
                     }
                 }
@@ -452,7 +465,9 @@ impl Reader {
         let Some(run) = self.place.runs.get_mut(index) else { return };
         match left {
             // One with a due time may have been left that stands far above what was read.
-            Some(left) => run.passed.read(wanted.class, left.saturating_sub(1).min(seen.max(wanted.above))),
+            Some(left) => {
+                run.passed.read(wanted.class, left.saturating_sub(1).min(seen.min(complete).max(wanted.above)));
+            }
             None if seen < run.reached && seen > wanted.above => {
                 run.passed.read(wanted.class, seen.min(complete).max(wanted.above));
             }
@@ -465,6 +480,17 @@ impl Reader {
         if !self.place.runs.iter().any(|run| run.passed.has(wanted.class)) {
             self.lanes.caught_up(wanted.class);
         }
+    }
+
+    /// The rows that this job passes over, beginning above `above`, since there is no room for their class.
+    fn left_out(&self, job: &Job, above: i64) -> Vec<i64> {
+        let (index, wanted) = match job {
+            Job::Run(index) => (*index, None),
+            Job::Passed(index, wanted) => (*index, Some(wanted.class)),
+            Job::Refill(_) => return Vec::new(),
+        };
+        let run = self.place.runs.get(index);
+        run.map(|run| run.passed.rows(above, wanted).collect()).unwrap_or_default()
     }
 
     /// Where a fetch begins, whether that is the bottom, and what it asks for.
@@ -538,8 +564,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Queues rows that were admitted. Returns, of each class that has its share, the lowest row that was left in the table for it.
-    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, i64> {
+    /// Queues rows that were admitted. Returns, of each class that has its share, the rows that were left in the table for it.
+    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, Vec<i64>> {
         let mut good = Vec::with_capacity(rows.len());
         self.intake.lookout.found(rows.iter().map(FetchedRow::seq));
         for (row, admitted) in rows.into_iter().zip(admitted) {

@@ -21,7 +21,7 @@ use crate::handle::{
 };
 use crate::observe::{Consequence, Failed, Meters, Slot};
 use crate::ownership::{Fence, Mode, Past, Tenure};
-use crate::queue::{Feed, Intake, Item};
+use crate::queue::{Charge, Feed, Intake, Item};
 use crate::retry::{ExponentialBackoff, Retry, RetryPolicy};
 use crate::settle::{Attempt, Change, Decision, Rules, Status, Verdict, clean_error, decide};
 use crate::store::{BegunAttempt, Row};
@@ -68,18 +68,33 @@ impl Worker {
                 Poll::Ready(delivered) => Some(delivered),
                 Poll::Pending => self.abandon.run_until_cancelled(delivering).await,
             };
-            let Some(Some(verdicts)) = delivered else { return };
-            // Settling holds back: with too many verdicts waiting to be recorded, no further event is begun.
+            let Some(Some(Delivered { verdicts, undecided, call })) = delivered else { return };
             for verdict in verdicts {
-                // Before the verdict is recorded: from then on the table tells what may follow.
-                if !self.ended(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
-                    continue;
-                }
-                if self.verdicts.send(verdict).await.is_err() {
+                if !self.hand_on(verdict).await {
                     return;
                 }
             }
+            for Undecided { item, registered, attempt } in undecided {
+                let deciding = self.verdict(&item, registered, attempt, &slot);
+                let Some(verdict) = self.abandon.run_until_cancelled(deciding).await else { return };
+                if let Some(verdict) = verdict
+                    && !self.hand_on(verdict).await
+                {
+                    return;
+                }
+            }
+            drop(call);
         }
+    }
+
+    /// Hands a verdict on to be recorded; false if nobody records any more. Settling holds back: with too many verdicts waiting to be
+    /// recorded, no further event is begun.
+    async fn hand_on(&self, verdict: Verdict) -> bool {
+        // Before the verdict is recorded: from then on the table tells what may follow.
+        if !self.ended(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
+            return true;
+        }
+        self.verdicts.send(verdict).await.is_ok()
     }
 
     /// An event has been decided about; false if the verdict does not count, since its handler was told to stop. What was
@@ -108,9 +123,9 @@ impl Worker {
     /// Handles an event, and where its handler takes batches, what waits right behind it for the same handler.
     ///
     /// Rare paths are boxed, so that the future of the common one stays small: it is copied for every event.
-    async fn deliver(&self, item: Item, slot: &Slot) -> Verdicts {
+    async fn deliver(&self, item: Item, slot: &Slot) -> Delivered<'_> {
         if item.past != Past::Clean {
-            return Box::pin(self.deliver_suspect(item, slot)).await;
+            return Box::pin(self.deliver_suspect(item, slot)).await.into();
         }
         // In order, each event is called alone: the next may begin only when this one's fate is known.
         let alone = self.tenure.mode == Mode::Ordered;
@@ -121,18 +136,18 @@ impl Worker {
             return Box::pin(self.deliver_batch(item, found.ok(), &**handler, *max, slot)).await;
         }
         let attempt = self.attempt(&item, found, slot).await;
-        Verdicts::One(self.verdict(&item, found.ok(), attempt, slot).await)
+        self.verdict(&item, found.ok(), attempt, slot).await.into()
     }
 
     /// Handles an event together with up to `max - 1` others that wait for the same handler.
-    async fn deliver_batch(
+    async fn deliver_batch<'a>(
         &self,
         item: Item,
-        registered: Option<&Registered>,
+        registered: Option<&'a Registered>,
         handler: &dyn BatchHandler,
         max: usize,
         slot: &Slot,
-    ) -> Verdicts {
+    ) -> Delivered<'a> {
         // Events of one class have one handler and lane, unless there are more of those than classes.
         let lane = item.class.is_shared().then(|| handler.lane(&self.delivery(&item)));
         let is_same = |other: &Item| {
@@ -145,16 +160,22 @@ impl Worker {
         let mut items = vec![item];
         items.extend(self.feed.pop_more(class, max - 1, same));
         let attempts = self.attempt_batch(handler, &items, registered, slot).await;
-        let mut verdicts = Vec::with_capacity(items.len());
-        for (item, attempt) in items.iter().zip(attempts) {
-            verdicts.extend(self.verdict(item, registered, attempt, slot).await);
+        let call = items.first_mut().and_then(|item| item.charge.take());
+        let (mut done, mut undecided) = (Vec::with_capacity(items.len()), Vec::new());
+        for (item, attempt) in items.into_iter().zip(attempts) {
+            if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
+                done.push(is_done(&item));
+            } else {
+                undecided.push(Undecided { item, registered, attempt });
+            }
         }
-        Verdicts::Many(verdicts.into_iter())
+        let call = call.filter(|_| !undecided.is_empty());
+        Delivered { verdicts: Verdicts::Many(done.into_iter()), undecided, call }
     }
 
     /// Handles an event that its last node may have died of. The attempt is announced in the table first; if an announced
     /// one never ended, it counts.
-    async fn deliver_suspect(&self, item: Item, slot: &Slot) -> Verdicts {
+    async fn deliver_suspect(&self, item: Item, slot: &Slot) -> Option<Verdict> {
         let crashed = item.past == Past::Crashed;
         let attempts = item.row.attempts.saturating_add(u32::from(crashed));
         let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
@@ -167,7 +188,7 @@ impl Worker {
             self.intake.failures.report(Consequence::Dead, failed);
             let change = Change::Dead { attempts, error };
             let verdict = Verdict { row: item.row.id(), expected_attempts: item.row.attempts, change };
-            return Verdicts::One(Some(verdict));
+            return Some(verdict);
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
         let _alone = if attempts > 0 { Some(self.suspects.alone.lock().await) } else { None };
@@ -178,7 +199,7 @@ impl Worker {
         let announced = BegunAttempt { row: item.row.id(), expected_attempts: item.row.attempts, attempts, error };
         if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
             self.ended(item.row.seq, None).await;
-            return Verdicts::One(None);
+            return None;
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
         let item = Item { row, ..item };
@@ -186,21 +207,21 @@ impl Worker {
             // The right to deliver ended during the announcement, and another node may have the event by now. As if the handler had
             // stopped when it was told to: nothing is recorded.
             let change = Change::Retry { attempts, delay: Duration::ZERO, error: None };
-            return Verdicts::One(Some(Verdict { row: item.row.id(), expected_attempts: attempts, change }));
+            return Some(Verdict { row: item.row.id(), expected_attempts: attempts, change });
         }
         let attempt = self.attempt(&item, found, slot).await;
-        Verdicts::One(self.verdict(&item, found.ok(), attempt, slot).await)
+        self.verdict(&item, found.ok(), attempt, slot).await
     }
 
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
     /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
-    async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Verdicts> {
+    async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Delivered<'_>> {
         loop {
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
-            let mut verdicts = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
-            let Some(verdict) = verdicts.next() else { return Some(verdicts) };
+            let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
+            let Some(verdict) = delivered.verdicts.next() else { return Some(delivered) };
             let Change::Retry { attempts, delay, error } = verdict.change else {
-                return Some(Verdicts::One(Some(verdict)));
+                return Some(Some(verdict).into());
             };
             if let Some(error) = error.filter(|_| attempts > verdict.expected_attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
@@ -388,7 +409,7 @@ impl Worker {
         slot: &Slot,
     ) -> Option<Verdict> {
         if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-            return Some(Verdict { row: item.row.id(), expected_attempts: item.row.attempts, change: Change::Done });
+            return Some(is_done(item));
         }
         if self.leaves(item, &attempt) {
             self.leave(item);
@@ -528,6 +549,33 @@ fn is_unroutable(attempt: &Attempt) -> bool {
         Attempt::Ended(Err(error)) => error.is_unroutable(),
         Attempt::Ended(Ok(_)) | Attempt::Panicked(_) => false,
     }
+}
+
+/// What became of the events of one turn.
+struct Delivered<'a> {
+    verdicts: Verdicts,
+    /// Those of a batch that have not been handled. They are decided about once the verdicts on the others are on their way: fallbacks take
+    /// their time, and the end of a term may cut it short.
+    undecided: Vec<Undecided<'a>>,
+    /// What the call takes up until all of them are decided about: a worker.
+    call: Option<Charge>,
+}
+
+impl From<Option<Verdict>> for Delivered<'_> {
+    fn from(verdict: Option<Verdict>) -> Self {
+        Self { verdicts: Verdicts::One(verdict), undecided: Vec::new(), call: None }
+    }
+}
+
+/// An event after an attempt that has not handled it.
+struct Undecided<'a> {
+    item: Item,
+    registered: Option<&'a Registered>,
+    attempt: Attempt,
+}
+
+fn is_done(item: &Item) -> Verdict {
+    Verdict { row: item.row.id(), expected_attempts: item.row.attempts, change: Change::Done }
 }
 
 /// The verdicts of one turn; of a single event without an allocation.

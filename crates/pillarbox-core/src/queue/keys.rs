@@ -229,15 +229,16 @@ impl KeyLanes {
     }
 
     /// Queues rows in ascending order of `seq`. Returns those that it has no place for, which are in the table still; and of each class
-    /// that has its share, the lowest row which waits for it there.
+    /// that has its share, the rows which wait for it there, in ascending order as well.
     pub(crate) fn push(
         &self,
         rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
         source: Source,
-    ) -> (Vec<i64>, BTreeMap<Class, i64>) {
+    ) -> (Vec<i64>, BTreeMap<Class, Vec<i64>>) {
         let mut state = self.lock();
         let since = Instant::now();
-        let (mut refused, mut left, mut left_keys) = (Vec::new(), BTreeMap::new(), HashMap::default());
+        let (mut refused, mut left, mut left_keys) =
+            (Vec::new(), BTreeMap::<Class, Vec<i64>>::new(), HashMap::default());
         for (row, past) in rows {
             let seq = row.seq;
             let class = self.shares.class(&row, Path::Cold);
@@ -246,7 +247,7 @@ impl KeyLanes {
                 Taken::Queued => continue,
                 Taken::Refused => {}
                 Taken::WaitsFor(class) => {
-                    left.entry(class).or_insert(seq);
+                    left.entry(class).or_default().push(seq);
                 }
             }
             refused.push(seq);
