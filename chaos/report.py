@@ -10,7 +10,7 @@ from pathlib import Path
 from chaos.cells import all_cells
 from chaos.faults import FAULTS
 
-#: How many runs a cell should have, and the build of runs that do not tell it.
+#: How many runs a cell should have, of which the tables show the last, and the build of runs that do not tell it.
 RUNS, UNKNOWN = 3, "older"
 COLUMNS = ("Fault", "Store", "Mode", "Commit", "Runs", "Failed", "Events", "Lost", "Invented", "Stuck", "Out of order",
            "Duplicates", "Longest gap, s", "Backlog gone, s", "Measured")
@@ -89,7 +89,7 @@ def faults():
 
 
 def read(lines):
-    """The runs by their cells, in the order of the matrix. Of a cell that another build has run since, only those of the last."""
+    """The last runs of each cell, in the order of the matrix."""
     order, cells = {str(cell): number for number, cell in enumerate(all_cells())}, {}
     for row in recorded(lines):
         cells.setdefault(row["cell"], []).append(row)
@@ -99,11 +99,10 @@ def read(lines):
 
 def latest(rows):
     """
-    >>> latest([{"build": "a"}, {"build": "b"}, {"build": "b"}, {"skipped": "no disk"}])
-    [{'build': 'b'}, {'build': 'b'}]
+    >>> latest([{"build": number} for number in range(4)] + [{"skipped": "no disk"}])
+    [{'build': 1}, {'build': 2}, {'build': 3}]
     """
-    runs = [row for row in rows if "skipped" not in row]
-    return [row for row in runs if row.get("build") == runs[-1].get("build")] or rows
+    return [row for row in rows if "skipped" not in row][-RUNS:] or rows
 
 
 def recorded(lines):
@@ -122,10 +121,17 @@ def summary(cells):
     runs = [row for rows in cells.values() for row in rows if "skipped" not in row]
     passed = sum(row["passed"] for row in runs)
     few = sum(len([row for row in rows if "skipped" not in row]) < RUNS for rows in cells.values())
-    builds = sorted({row.get("build", UNKNOWN) for row in runs})
     return (f"{some(len(runs), 'run')} of {some(len(cells), 'cell')}: {passed:,} passed, {len(runs) - passed:,} failed. "
-            f"Commit {' and '.join(builds)}; up to {max((row.get('beside', 1) for row in runs), default=1)} runs at a time."
+            f"Commit {commits(runs)}; up to {max((row.get('beside', 1) for row in runs), default=1)} runs at a time."
             + (f" {some(few, 'cell')} {'has' if few == 1 else 'have'} fewer than {RUNS} runs." if few else "") + "\n")
+
+
+def commits(runs):
+    """
+    >>> commits([{"build": "bc48f81"}, {"build": "de7a562"}, {"build": "de7a562"}])
+    'bc48f81, de7a562'
+    """
+    return ", ".join(dict.fromkeys(row.get("build", UNKNOWN) for row in runs))
 
 
 def some(count, noun):
@@ -157,5 +163,5 @@ def line(cell, rows):
                         for name in rows[0]["figures"])
     failed = sum(not row["passed"] for row in rows)
     counts = [total(name) for name in ("events", "lost", "invented", "stuck", "out_of_order", "duplicates")]
-    values = [fault, store, mode, rows[0].get("build", UNKNOWN), len(rows), failed, *counts, most("longest_gap"), most("backlog_gone"), figures]
+    values = [fault, store, mode, commits(rows), len(rows), failed, *counts, most("longest_gap"), most("backlog_gone"), figures]
     return "| " + " | ".join(map(str, values)) + " |\n"
