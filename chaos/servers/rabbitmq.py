@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import subprocess
 
 from chaos.processes import ChaosError, Process, free_port, wait_until
 
@@ -34,6 +35,7 @@ class RabbitMq:
         os.rename(f"{home}/conf", f"{home}/rabbitmq.conf")
         env["RABBITMQ_CONFIG_FILE"] = f"{home}/rabbitmq.conf"
         env.pop("RABBITMQ_CONF_FILE")
+        self.env = {**os.environ, **env}
         self.names = Process(["epmd", "-address", "127.0.0.1"], f"{folder}/{name}.epmd.log", env=env)
         self.process = Process([f"{PROGRAMS}/rabbitmq-server"], f"{folder}/{name}.log", env=env)
 
@@ -42,7 +44,15 @@ class RabbitMq:
         self.start()
         with Amqp(self.port) as client:
             client.declare(self.queue)
+        self.keep_the_queue()
         return self
+
+    def keep_the_queue(self):
+        """Has it written to disk now that there is a queue: killed in the first seconds, RabbitMQ forgets it, with all it has confirmed."""
+        command = [f"{PROGRAMS}/rabbitmqctl", "--node", self.env["RABBITMQ_NODENAME"], "eval", "mnesia:dump_log()."]
+        ended = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=120, check=False)
+        if ended.returncode or "dumped" not in ended.stdout:
+            raise ChaosError(f"RabbitMQ did not write its tables to disk: {ended.stdout}{ended.stderr}")
 
     def start(self):
         self.process.start()

@@ -129,6 +129,7 @@ scenarios! {
         a_full_hot_queue_leaves_the_rest_to_others,
         what_two_guards_hold_for_the_same_room_is_left_to_others needs concurrent_writers,
         a_lost_lease_is_no_crash,
+        an_outage_is_no_crash,
     }
     in_order {
         events_are_delivered_in_the_order_of_the_table,

@@ -336,7 +336,7 @@ impl Claimer {
     /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
     /// have had in memory.
     fn past(&mut self, row: &Row) -> Past {
-        let past = Past::read(row.locked_by.as_deref(), &self.tenure.node);
+        let past = self.tenure.past(row.locked_by.as_deref());
         if self.suspects == 0 || row.seq > self.suspects_up_to {
             return past;
         }

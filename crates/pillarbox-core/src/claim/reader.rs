@@ -15,7 +15,7 @@ use crate::clock::Random;
 use crate::error::StoreError;
 use crate::event::partition_of;
 use crate::observe::Counters;
-use crate::ownership::{Past, Tenure};
+use crate::ownership::Tenure;
 use crate::plants;
 use crate::queue::{Class, Intake, KeyLanes, Limits, Refill, Source};
 use crate::retry::{Pause, jittered};
@@ -572,7 +572,7 @@ impl Reader {
             match row {
                 _ if !admitted => {}
                 FetchedRow::Row(row) => {
-                    let past = Past::read(row.locked_by.as_deref(), &self.tenure.node);
+                    let past = self.tenure.past(row.locked_by.as_deref());
                     good.push((Arc::new(row), past));
                 }
                 FetchedRow::Broken(broken) => {

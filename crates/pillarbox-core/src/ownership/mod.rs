@@ -205,6 +205,8 @@ pub(crate) struct Tenure {
     pub(crate) mode: Mode,
     /// Whether the owner before died: the rows that are pending now may include one that killed it.
     pub(crate) unclean: bool,
+    /// Whether this process has lost a lease before.
+    pub(crate) again: bool,
     /// Whether the database is still the one that the node has joined.
     pub(crate) standing: Arc<Standing>,
 }
@@ -212,6 +214,16 @@ pub(crate) struct Tenure {
 impl Tenure {
     pub(crate) fn fence(&self) -> Fence {
         self.mode.fence()
+    }
+
+    /// Reads the column `locked_by` of a row that is about to be delivered. Who has lost a lease itself cannot tell an attempt that
+    /// crashed from one whose node was cut off by the same outage and could not take its announcement back. So it counts none, and
+    /// announces its own: should that crash, the next process counts it.
+    pub(crate) fn past(&self, locked_by: Option<&str>) -> Past {
+        match Past::read(locked_by, &self.node) {
+            Past::Crashed if self.again => Past::Suspect,
+            past => past,
+        }
     }
 }
 

@@ -336,7 +336,7 @@ impl KeyLanes {
                 if !plants::is("failed_head_drops_nothing") {
                     ended.dropped = state.drop_above(hash, seq);
                 }
-                state.watched.insert(seq, Watched::Blocks(hash));
+                state.watched.insert(seq, Watched::blocks(hash, change));
                 state.failed_during = state.fetch;
             } else if head {
                 // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
@@ -396,7 +396,7 @@ impl KeyLanes {
         let hash = hash(key);
         state.failed_during = state.fetch;
         state.block(hash, seq).unrecorded += 1;
-        state.watched.insert(seq, Watched::Blocks(hash));
+        state.watched.insert(seq, Watched::blocks(hash, change));
         state.drop_above(hash, seq)
     }
 
@@ -414,12 +414,16 @@ impl KeyLanes {
                 None => {}
                 Some(watched) => {
                     let hash = match watched {
-                        Watched::Blocks(hash) if recorded => {
+                        Watched::Blocks { key, is_dead } if recorded => {
                             state.failed_during = state.fetch;
-                            hash
+                            if is_dead {
+                                // An operator may have replayed it before the answer was here, while fetches left it out.
+                                state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+                            }
+                            key
                         }
                         // What was to keep the key waiting does not: what was dropped behind it has to be read again.
-                        Watched::Blocks(hash) | Watched::Frees(hash) => {
+                        Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
                             freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
                             state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
                             hash

@@ -54,6 +54,8 @@ pub(super) struct Membership {
     pub(super) sent: Instant,
     /// The history of the database that it was got from.
     pub(super) history: History,
+    /// Whether this process has lost a lease before.
+    pub(super) again: bool,
 }
 
 impl Supervisor {
@@ -114,7 +116,7 @@ impl Supervisor {
         let node = NodeId::incarnate(&ownership.node_name, &self.shared.stamp);
         self.shared.store.join(&node, self.mode, ownership.lease).await?;
         // Known after the answer: a connection that joining made may have been the first to another server.
-        Ok(Membership { node, sent, history: self.shared.store.history() })
+        Ok(Membership { node, sent, history: self.shared.store.history(), again: false })
     }
 
     /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
@@ -139,7 +141,8 @@ impl Supervisor {
             self.live(&member, acquired).await;
             self.leave(&member.node).await;
             self.role.send_replace(Role::Joining);
-            membership = self.stop.run_until_cancelled(self.rejoin()).await.map(|member| (member, None));
+            let rejoined = self.stop.run_until_cancelled(self.rejoin()).await;
+            membership = rejoined.map(|member| (Membership { again: true, ..member }, None));
         }
         self.role.send_replace(Role::Stopped);
     }
@@ -219,7 +222,7 @@ impl Supervisor {
                 Ok(Acquired::Owner { epoch, unclean }) => {
                     tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
                     let (node, standing) = (member.node.clone(), Arc::clone(standing));
-                    return Some(Tenure { node, mode: self.mode, unclean, standing });
+                    return Some(Tenure { node, mode: self.mode, unclean, again: member.again, standing });
                 }
                 Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, expires_in }) => {

@@ -388,6 +388,17 @@ impl Inner {
                     "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
                 );
             }
+            Turn::StillPaused { pause } => {
+                let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
+                tracing::warn!(
+                    route = &*line.name,
+                    publisher = info.kind,
+                    address = info.address,
+                    ?pause,
+                    problem,
+                    "a route is still paused, for another reason than before"
+                );
+            }
             Turn::Resumed => {
                 let mut types = sending.types();
                 types.release(now);
@@ -431,14 +442,12 @@ impl Inner {
 /// end of the time in which earlier events than these may have been left in the table, if there was one.
 fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> (bool, Option<Instant>) {
     let mut types = sending.types();
-    if types.generation != table.generation {
-        // The routes were replaced meanwhile: other types may be alone with this one now.
-        return (false, None);
-    }
+    // If the routes were replaced meanwhile, other types may be alone with this one now.
+    let is_current = types.generation == table.generation;
     let (mut is_new, mut last, mut held_until) = (false, "", None);
     for event in events {
         let event_type = event.event_type();
-        if event_type != last && types.known.len() < MAX_TYPES && !types.known.contains_key(event_type) {
+        if is_current && event_type != last && types.known.len() < MAX_TYPES && !types.known.contains_key(event_type) {
             let is_alone = table.is_alone_with(index, event_type);
             is_new |= is_alone && types.known.insert(event_type.into(), Instant::now()).is_none();
         }
@@ -452,7 +461,8 @@ fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Deliver
 fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, problem: &str) {
     let (route, publisher, target) = (&*line.name, sending.publisher.info().kind, sending.shown(part));
     match turn {
-        Turn::None => {}
+        // There may be many targets, each with its own words at every try.
+        Turn::None | Turn::StillPaused { .. } => {}
         Turn::Paused { pause } => tracing::warn!(
             route,
             publisher,

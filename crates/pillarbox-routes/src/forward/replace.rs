@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::Forwarder;
 use super::forwarder::Table;
-use crate::route::{Line, RouteError, Routes};
+use crate::route::{Line, RouteError, Routes, union};
 
 impl Forwarder {
     /// Puts other routes in the place of these while events are passed on. A call that is on its way ends with the routes it
@@ -32,14 +32,17 @@ impl Forwarder {
         for line in table.lines.iter().filter(|line| !is_kept(line) && !is_named(line)) {
             line.meters.rest();
         }
-        for line in table.lines.iter().chain(&built.lines) {
-            let Some(sending) = &line.sending else { continue };
-            // Which types are alone with a route has to be found anew; none is held for a route that is no more.
+        let (now, mut held) = (Instant::now(), None);
+        for sending in table.lines.iter().filter_map(|line| line.sending.as_ref()) {
+            let mut types = sending.types();
+            // None is held for a route that is no more.
+            self.0.gate.release(types.known.keys().map(|held| &**held));
+            held = union(held, types.begin_anew(now, generation));
+        }
+        for sending in built.lines.iter().filter_map(|line| line.sending.as_ref()) {
             let mut types = sending.types();
             types.generation = generation;
-            self.0.gate.release(types.known.keys().map(|held| &**held));
-            types.known.clear();
-            types.release(Instant::now());
+            types.were_held(held);
         }
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *table = Arc::new(Table::new(built, generation));

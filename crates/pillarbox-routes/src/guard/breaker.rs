@@ -73,7 +73,13 @@ pub(crate) enum Called {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Turn {
     None,
-    Paused { pause: Duration },
+    Paused {
+        pause: Duration,
+    },
+    /// It was tried out in vain, for another reason than the last time.
+    StillPaused {
+        pause: Duration,
+    },
     Resumed,
 }
 
@@ -159,9 +165,12 @@ impl Circuit {
         let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
         // What the destination asks for holds, within an hour.
         let asked = after.unwrap_or_default().min(Duration::from_secs(3600));
-        let begins = matches!(self.state, State::Closed { .. });
         let length = pause.max(asked);
-        let turn = if begins { Turn::Paused { pause: length } } else { Turn::None };
+        let turn = match &self.state {
+            State::Closed { .. } => Turn::Paused { pause: length },
+            State::Open { problem: before, .. } if *before != problem => Turn::StillPaused { pause: length },
+            State::Open { .. } => Turn::None,
+        };
         let until = now + length;
         let unasked = until + length / 10 + TURN_OF_EVENTS;
         self.state = State::Open { until, unasked, pause, problem, probing: false };
@@ -211,6 +220,22 @@ mod tests {
         assert_eq!(circuit.ended(now, Called::Well), Turn::Resumed);
         assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
         assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(1) }, "pauses begin anew");
+    }
+
+    #[test]
+    fn another_problem_is_told_once() {
+        let now = Instant::now();
+        let because = |problem: &str| Called::Refused { problem: problem.into(), after: None };
+        let mut circuit = Circuit::new(BREAKER);
+        circuit.ended(now, because("connection refused"));
+        for (seconds_later, problem, turn) in [
+            (1, "connection refused", Turn::None),
+            (4, "no such queue", Turn::StillPaused { pause: seconds(4) }),
+            (9, "no such queue", Turn::None),
+        ] {
+            assert_eq!(circuit.admit(now + seconds(seconds_later)), Admission::Probe);
+            assert_eq!(circuit.ended(now + seconds(seconds_later), because(problem)), turn);
+        }
     }
 
     #[test]

@@ -46,9 +46,11 @@ pub(crate) struct Types {
     pub(crate) known: BTreeMap<Box<str>, Instant>,
     /// The generation of the routes among which that is so.
     pub(crate) generation: u64,
-    /// From when until when events of these types are left in the table, or were.
-    held: Option<(Instant, Instant)>,
+    held: Held,
 }
+
+/// From when until when events of some types are left in the table, or were, if they are or were.
+pub(crate) type Held = Option<(Instant, Instant)>;
 
 impl Types {
     /// Their events are left in the table until then; a later end takes the place of an earlier one.
@@ -65,12 +67,34 @@ impl Types {
         self.held = self.held.map(|(from, end)| (from, end.min(now)));
     }
 
+    /// Other routes have the place of these: which types are alone with one has to be found anew. Returns when events were left in the
+    /// table.
+    pub(crate) fn begin_anew(&mut self, now: Instant, generation: u64) -> Held {
+        self.release(now);
+        self.known.clear();
+        self.generation = generation;
+        self.held
+    }
+
+    /// Events that come this way now were left in the table then, perhaps for another route.
+    pub(crate) fn were_held(&mut self, held: Held) {
+        self.held = union(self.held, held);
+    }
+
     /// The end of the hold during which an event came into memory, at `since`, though its type was not held; `None` if there was none.
     /// Earlier events of its key may have been left in the table then.
     pub(crate) fn end_before(&self, event_type: &str, since: Option<Instant>) -> Option<Instant> {
         let (from, end) = self.held?;
         let was_held = self.known.get(event_type).is_some_and(|known| *known < from);
         (!was_held && since.is_none_or(|since| since <= end)).then_some(end)
+    }
+}
+
+/// The time in which either was held.
+pub(crate) fn union(one: Held, other: Held) -> Held {
+    match (one, other) {
+        (Some((from, end)), Some((other_from, other_end))) => Some((from.min(other_from), end.max(other_end))),
+        (one, other) => one.or(other),
     }
 }
 
@@ -129,5 +153,41 @@ impl fmt::Debug for Sending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The target may hold a secret, as some URLs do.
         f.debug_struct("Sending").field("publisher", self.publisher.info()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_came_into_memory_before_routes_were_replaced_is_put_off_where_events_were_held_then() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (mut old, mut new) = (Types::default(), Types::default());
+        old.known.insert("held".into(), start);
+        old.hold(at(1), at(9));
+        new.were_held(old.begin_anew(at(3), 1));
+        for types in [&old, &new] {
+            assert_eq!(
+                types.end_before("held", Some(at(2))),
+                Some(at(3)),
+                "which types are alone is not known any more"
+            );
+            assert_eq!(types.end_before("other", Some(at(2))), Some(at(3)));
+            assert_eq!(types.end_before("other", Some(at(4))), None);
+        }
+    }
+
+    #[test]
+    fn the_holds_of_all_routes_count() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(union(None, Some((at(1), at(2)))), Some((at(1), at(2))));
+        assert_eq!(union(Some((at(1), at(2))), None), Some((at(1), at(2))));
+        assert_eq!(union(Some((at(1), at(4))), Some((at(0), at(2)))), Some((at(0), at(4))));
+        assert_eq!(union(None, None), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::ownership::{Partitions, Past};
 use crate::plants;
 use crate::queue::class_queue::ClassQueue;
 use crate::queue::{Charge, Class, Item, Shares};
-use crate::settle::Status;
+use crate::settle::{Change, Status};
 use crate::store::{OrderKey, Row};
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
@@ -136,10 +136,17 @@ pub(super) struct Running {
 
 #[derive(Debug)]
 pub(super) enum Watched {
-    /// Once it is recorded, the table keeps the key waiting.
-    Blocks(KeyHash),
+    /// Once it is recorded, the table keeps the key waiting; if the event is DEAD, until an operator decides about it.
+    Blocks { key: KeyHash, is_dead: bool },
     /// Once it is recorded, the table has more of the key to deliver.
     Frees(KeyHash),
+}
+
+impl Watched {
+    /// The event has failed, and its key waits for it once `change` is recorded.
+    pub(super) fn blocks(key: KeyHash, change: &Change) -> Self {
+        Self::Blocks { key, is_dead: matches!(change, Change::Dead { .. }) }
+    }
 }
 
 impl State {
