@@ -69,11 +69,18 @@ impl PassedOver {
         }
     }
 
-    /// The rows to leave out of a fetch that begins above `seq` and may be for a class that is passed over.
-    pub(crate) fn rows(&self, seq: i64, wanted: Option<Class>) -> impl Iterator<Item = i64> {
+    /// The rows to leave out of a fetch that begins above `seq` and is for no class by itself: such a one reads all rows of a key, since
+    /// what a key waits for may have changed since they were left.
+    pub(crate) fn rows(&self, seq: i64) -> impl Iterator<Item = i64> {
         let would_be_found = move |(row, left): &(&i64, &Left)| left.is_timed || **row > seq;
-        let rows = self.rows.iter().filter(would_be_found);
-        rows.filter(move |(_, left)| Some(left.class) != wanted).map(|(row, _)| *row)
+        self.rows.iter().filter(would_be_found).map(|(row, _)| *row)
+    }
+
+    /// These rows were read with others of their keys.
+    pub(crate) fn forget_rows(&mut self, read: &[(i64, bool)]) {
+        for (seq, _) in read {
+            self.rows.remove(seq);
+        }
     }
 
     /// How many rows are remembered.
@@ -108,15 +115,22 @@ impl PassedOver {
         self.rows.retain(|_, left| left.class != class);
     }
 
-    /// Rows above `seq` were given back to the table. A class is read from there again, or later rows of their keys would come first.
+    /// Rows above `seq` were given back to the table. A class is read from there again, or later rows of their keys would come first; and
+    /// so is what was left, since its keys may wait for nothing any more.
     pub(super) fn look_from(&mut self, seq: i64) {
         self.from.values_mut().for_each(|from| *from = seq.min(*from));
+        self.rows.retain(|row, _| *row <= seq);
     }
 
     /// Rows may have appeared anywhere.
     pub(crate) fn start_over(&mut self) {
         self.from.values_mut().for_each(|from| *from = 0);
         self.rows.clear();
+    }
+
+    /// Above which row a class is read next, if it is passed over.
+    pub(crate) fn above(&self, class: Class) -> Option<i64> {
+        self.from.get(&class).copied()
     }
 
     pub(crate) fn has(&self, class: Class) -> bool {
@@ -131,8 +145,8 @@ mod tests {
     const SILENT: Class = Class::FIRST;
     const OTHER: Class = Class::NONE;
 
-    fn left_out(passed: &PassedOver, above: i64, wanted: Option<Class>) -> Vec<i64> {
-        passed.rows(above, wanted).collect()
+    fn left_out(passed: &PassedOver, above: i64) -> Vec<i64> {
+        passed.rows(above).collect()
     }
 
     #[test]
@@ -140,15 +154,22 @@ mod tests {
         let mut passed = PassedOver::default();
         let left = BTreeMap::from([(SILENT, vec![2, 5]), (OTHER, vec![3])]);
         passed.has_read_rows(&[(2, true), (3, false), (4, false), (5, false)], &left, 100);
-        assert_eq!(left_out(&passed, 0, None), [2, 3, 5], "4 found a place");
-        assert_eq!(left_out(&passed, 3, None), [2, 5], "a due row is found wherever a fetch begins");
-        assert_eq!(left_out(&passed, 0, Some(SILENT)), [3], "that class is read");
+        assert_eq!(left_out(&passed, 0), [2, 3, 5], "4 found a place");
+        assert_eq!(left_out(&passed, 3), [2, 5], "a due row is found wherever a fetch begins");
         passed.has_read_rows(&[(5, false)], &BTreeMap::new(), 100);
-        assert_eq!(left_out(&passed, 0, None), [2, 3], "5 has found a place since");
+        assert_eq!(left_out(&passed, 0), [2, 3], "5 has found a place since");
         passed.forget_rows_up_to(3);
-        assert_eq!(left_out(&passed, 0, None), [2]);
+        assert_eq!(left_out(&passed, 0), [2]);
         passed.caught_up(SILENT);
-        assert_eq!(left_out(&passed, 0, None), [0_i64; 0]);
+        assert_eq!(left_out(&passed, 0), [0_i64; 0]);
+    }
+
+    #[test]
+    fn rows_above_what_was_given_back_are_read_again() {
+        let mut passed = PassedOver::default();
+        passed.has_read_rows(&[(2, false), (5, false)], &BTreeMap::from([(SILENT, vec![2, 5])]), 100);
+        passed.look_from(3);
+        assert_eq!(left_out(&passed, 0), [2]);
     }
 
     #[test]
@@ -156,7 +177,7 @@ mod tests {
         let mut passed = PassedOver::default();
         let read: Vec<(i64, bool)> = (1..=10).map(|seq| (seq, false)).collect();
         passed.has_read_rows(&read, &BTreeMap::from([(SILENT, (1..=10).collect())]), 3);
-        assert_eq!(left_out(&passed, 0, None), [1, 2, 3]);
+        assert_eq!(left_out(&passed, 0), [1, 2, 3]);
         assert_eq!(passed.rows_remembered(), 3);
     }
 }

@@ -36,6 +36,8 @@ const TELLING: usize = 3;
 /// As many rows as were left in the table for lack of room for their class are left out of a fetch at most. Where the mark stands still, it
 /// would read them again each time; what is beyond it does.
 const MOST_LEFT_OUT: usize = 40_000;
+/// How long to wait at least after a read that brought nothing but what had been left.
+const IN_VAIN: Duration = Duration::from_millis(20);
 
 /// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
 ///
@@ -89,6 +91,8 @@ pub(crate) struct Place {
     read_passed: bool,
     /// Since when there is something to read and no room for it.
     full_since: Option<Instant>,
+    /// The last read brought only what was left in the table, and would bring it again; how long it took.
+    in_vain: Option<Duration>,
     /// What the gate held back when it was last asked.
     seen: Seen,
     held: Vec<Box<str>>,
@@ -108,6 +112,17 @@ struct Run {
     passed: PassedOver,
     /// The highest row that was read.
     reached: i64,
+}
+
+impl Place {
+    /// How far a run, or a class of it that is passed over, has been read, and how many rows need not be read again. It says nothing of keys
+    /// that are refilled.
+    fn position(&self, of: Option<(usize, Option<Class>)>) -> Option<(i64, usize)> {
+        let (index, class) = of?;
+        let run = self.runs.get(index)?;
+        let above = class.map_or(run.mark, |class| run.passed.above(class).unwrap_or(i64::MAX));
+        Some((above, run.passed.rows_remembered()))
+    }
 }
 
 impl Run {
@@ -137,6 +152,17 @@ enum Job {
     Refill(Refill),
     /// A class that is passed over, of the run with this index.
     Passed(usize, Wanted),
+}
+
+impl Job {
+    /// The run that is read, and the class if it is for one.
+    fn place(&self) -> Option<(usize, Option<Class>)> {
+        match self {
+            Self::Run(index) => Some((*index, None)),
+            Self::Passed(index, wanted) => Some((*index, Some(wanted.class))),
+            Self::Refill(_) => None,
+        }
+    }
 }
 
 impl Reader {
@@ -174,6 +200,10 @@ impl Reader {
                 Ok(found) => {
                     if found.is_some() && pause.is_over() {
                         tracing::info!("the outbox table can be read again");
+                    }
+                    if let Some(took) = self.place.in_vain.take() {
+                        // Where more was left than is remembered, at most half of the time is spent with it.
+                        self.intake.pulse.look.sleep(took.max(IN_VAIN)).await;
                     }
                     let found = found.unwrap_or(true);
                     if !refills {
@@ -306,6 +336,7 @@ impl Reader {
         let changed = std::mem::replace(&mut self.place.interventions, interventions) != interventions
             && !plants::is("interventions_ignored");
         if changed {
+            self.lanes.intervened();
             self.start_over();
         }
         changed
@@ -357,7 +388,11 @@ impl Reader {
         }
         let (above, from_bottom, scope) = self.aim(&job, began, begun.heads);
         let mut exclude = sight.exclude(if above == 0 { i64::MIN } else { above });
-        exclude.extend(self.left_out(&job, above));
+        if let Job::Run(index) = &job
+            && let Some(run) = self.place.runs.get(*index)
+        {
+            exclude.extend(run.passed.rows(above));
+        }
         exclude.sort_unstable();
         let asked_about_heads = scope.heads != Heads::None;
         let read = scope.partitions.clone();
@@ -408,16 +443,21 @@ impl Reader {
         let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
         let left = self.queue(rows, &admitted, source).await;
         drop(sight);
+        let is_all_left = left.values().map(Vec::len).sum::<usize>() == brought.len();
+        let asked_job = job.place();
+        let before = self.place.position(asked_job);
         let room = MOST_LEFT_OUT.saturating_sub(self.place.runs.iter().map(|run| run.passed.rows_remembered()).sum());
-        if let Job::Run(index) | Job::Passed(index, _) = job
-            && let Some(run) = self.place.runs.get_mut(index)
-        {
-            for (class, rows) in &left {
-                let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
-                // An earlier row of one of their keys may still appear above what is complete.
-                run.passed.left(*class, below.min(complete.max(above)));
+        if let Job::Run(index) | Job::Passed(index, _) = job {
+            if let Some(run) = self.place.runs.get_mut(index) {
+                for (class, rows) in &left {
+                    let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
+                    // An earlier row of one of their keys may still appear above what is complete.
+                    run.passed.left(*class, below.min(complete.max(above)));
+                }
+                run.passed.has_read_rows(&brought, &left, room);
             }
-            run.passed.has_read_rows(&brought, &left, room);
+        } else {
+            self.place.runs.iter_mut().for_each(|run| run.passed.forget_rows(&brought));
         }
 
         let took = began.elapsed();
@@ -453,6 +493,9 @@ impl Reader {
                 }
             }
         }
+        if full && is_all_left && self.place.position(asked_job) == before {
+            self.place.in_vain = Some(took);
+        }
         if full || took > SLOW {
             self.place.horizon.advance(&*self.store).await?;
         }
@@ -480,17 +523,6 @@ impl Reader {
         if !self.place.runs.iter().any(|run| run.passed.has(wanted.class)) {
             self.lanes.caught_up(wanted.class);
         }
-    }
-
-    /// The rows that this job passes over, beginning above `above`, since there is no room for their class.
-    fn left_out(&self, job: &Job, above: i64) -> Vec<i64> {
-        let (index, wanted) = match job {
-            Job::Run(index) => (*index, None),
-            Job::Passed(index, wanted) => (*index, Some(wanted.class)),
-            Job::Refill(_) => return Vec::new(),
-        };
-        let run = self.place.runs.get(index);
-        run.map(|run| run.passed.rows(above, wanted).collect()).unwrap_or_default()
     }
 
     /// Where a fetch begins, whether that is the bottom, and what it asks for.

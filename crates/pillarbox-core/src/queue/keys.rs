@@ -189,6 +189,12 @@ impl KeyLanes {
         Begun { number: state.fetch, freed: state.freed.take(), heads }
     }
 
+    /// A fetch has seen that operators have replayed or discarded events.
+    pub(crate) fn intervened(&self) {
+        let mut state = self.lock();
+        state.intervened_during = state.fetch;
+    }
+
     /// A fetch has seen whether any event in the table is RETRY or DEAD. Nobody but this node makes one so of those it owns.
     pub(crate) fn saw_heads(&self, fetch: u64, heads: bool) {
         let mut state = self.lock();
@@ -336,8 +342,9 @@ impl KeyLanes {
                 if !plants::is("failed_head_drops_nothing") {
                     ended.dropped = state.drop_above(hash, seq);
                 }
-                state.watched.insert(seq, Watched::blocks(hash, change));
-                state.failed_during = state.fetch;
+                let fetch = state.fetch;
+                state.watched.insert(seq, Watched::blocks(hash, change, fetch));
+                state.failed_during = fetch;
             } else if head {
                 // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
                 // it has come back, nothing of the key is taken.
@@ -396,7 +403,7 @@ impl KeyLanes {
         let hash = hash(key);
         state.failed_during = state.fetch;
         state.block(hash, seq).unrecorded += 1;
-        state.watched.insert(seq, Watched::blocks(hash, change));
+        state.watched.insert(seq, Watched::blocks(hash, change, state.fetch));
         state.drop_above(hash, seq)
     }
 
@@ -414,10 +421,10 @@ impl KeyLanes {
                 None => {}
                 Some(watched) => {
                     let hash = match watched {
-                        Watched::Blocks { key, is_dead } if recorded => {
+                        Watched::Blocks { key, dead } if recorded => {
                             state.failed_during = state.fetch;
-                            if is_dead {
-                                // An operator may have replayed it before the answer was here, while fetches left it out.
+                            if dead.is_some_and(|since| state.intervened_during >= since) {
+                                // It may have been replayed before the answer was here, while fetches left it out.
                                 state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
                             }
                             key

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::Forwarder;
 use super::forwarder::Table;
-use crate::route::{Line, RouteError, Routes, union};
+use crate::route::{Line, RouteError, Routes};
 
 impl Forwarder {
     /// Puts other routes in the place of these while events are passed on. A call that is on its way ends with the routes it
@@ -32,17 +32,17 @@ impl Forwarder {
         for line in table.lines.iter().filter(|line| !is_kept(line) && !is_named(line)) {
             line.meters.rest();
         }
-        let (now, mut held) = (Instant::now(), None);
+        let (now, mut held_until) = (Instant::now(), None);
         for sending in table.lines.iter().filter_map(|line| line.sending.as_ref()) {
             let mut types = sending.types();
             // None is held for a route that is no more.
             self.0.gate.release(types.known.keys().map(|held| &**held));
-            held = union(held, types.begin_anew(now, generation));
+            held_until = held_until.max(types.begin_anew(now, generation));
         }
         for sending in built.lines.iter().filter_map(|line| line.sending.as_ref()) {
             let mut types = sending.types();
             types.generation = generation;
-            types.were_held(held);
+            types.were_held(held_until);
         }
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *table = Arc::new(Table::new(built, generation));

@@ -46,55 +46,42 @@ pub(crate) struct Types {
     pub(crate) known: BTreeMap<Box<str>, Instant>,
     /// The generation of the routes among which that is so.
     pub(crate) generation: u64,
-    held: Held,
+    /// Until when events of these types are left in the table, or were last.
+    held_until: Option<Instant>,
 }
-
-/// From when until when events of some types are left in the table, or were, if they are or were.
-pub(crate) type Held = Option<(Instant, Instant)>;
 
 impl Types {
     /// Their events are left in the table until then; a later end takes the place of an earlier one.
     pub(crate) fn hold(&mut self, now: Instant, until: Instant) {
         if !self.known.is_empty() && until > now {
-            let from = self.held.filter(|(_, end)| *end > now).map_or(now, |(from, _)| from);
-            let end = self.held.map_or(until, |(_, end)| end.max(until));
-            self.held = Some((from, end));
+            self.held_until = self.held_until.max(Some(until));
         }
     }
 
     /// Their events are read again from now on.
     pub(crate) fn release(&mut self, now: Instant) {
-        self.held = self.held.map(|(from, end)| (from, end.min(now)));
+        self.held_until = self.held_until.map(|end| end.min(now));
     }
 
-    /// Other routes have the place of these: which types are alone with one has to be found anew. Returns when events were left in the
-    /// table.
-    pub(crate) fn begin_anew(&mut self, now: Instant, generation: u64) -> Held {
+    /// Other routes have the place of these: which types are alone with one has to be found anew. Returns until when events were left in
+    /// the table.
+    pub(crate) fn begin_anew(&mut self, now: Instant, generation: u64) -> Option<Instant> {
         self.release(now);
         self.known.clear();
         self.generation = generation;
-        self.held
+        self.held_until
     }
 
-    /// Events that come this way now were left in the table then, perhaps for another route.
-    pub(crate) fn were_held(&mut self, held: Held) {
-        self.held = union(self.held, held);
+    /// Events that come this way now were left in the table until then, perhaps for another route.
+    pub(crate) fn were_held(&mut self, until: Option<Instant>) {
+        self.held_until = self.held_until.max(until);
     }
 
-    /// The end of the hold during which an event came into memory, at `since`, though its type was not held; `None` if there was none.
-    /// Earlier events of its key may have been left in the table then.
+    /// The end of the hold during which an event may have come into memory, at `since`: its type was not one of those that are held. `None`
+    /// if there was none. Earlier events of its key may have been left in the table then.
     pub(crate) fn end_before(&self, event_type: &str, since: Option<Instant>) -> Option<Instant> {
-        let (from, end) = self.held?;
-        let was_held = self.known.get(event_type).is_some_and(|known| *known < from);
-        (!was_held && since.is_none_or(|since| since <= end)).then_some(end)
-    }
-}
-
-/// The time in which either was held.
-pub(crate) fn union(one: Held, other: Held) -> Held {
-    match (one, other) {
-        (Some((from, end)), Some((other_from, other_end))) => Some((from.min(other_from), end.max(other_end))),
-        (one, other) => one.or(other),
+        let could_be_held = since.is_some_and(|since| self.known.get(event_type).is_some_and(|known| *known <= since));
+        self.held_until.filter(|end| !could_be_held && since.is_none_or(|since| since <= *end))
     }
 }
 
@@ -182,12 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn the_holds_of_all_routes_count() {
+    fn an_event_that_came_in_before_its_type_could_be_held_is_put_off_after_a_later_hold_too() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(union(None, Some((at(1), at(2)))), Some((at(1), at(2))));
-        assert_eq!(union(Some((at(1), at(2))), None), Some((at(1), at(2))));
-        assert_eq!(union(Some((at(1), at(4))), Some((at(0), at(2)))), Some((at(0), at(4))));
-        assert_eq!(union(None, None), None);
+        let mut types = Types::default();
+        types.known.insert("held".into(), start);
+        types.hold(at(1), at(2));
+        types.known.insert("other".into(), at(4));
+        types.hold(at(5), at(6));
+        assert_eq!(types.end_before("other", Some(at(1))), Some(at(6)));
+        assert_eq!(types.end_before("other", Some(at(4))), None, "no type was held then, or it would not have come in");
+        assert_eq!(types.end_before("held", Some(at(3))), None);
+        assert_eq!(types.end_before("held", None), Some(at(6)));
     }
 }

@@ -70,7 +70,7 @@ impl Routing {
             },
             batch: chance.size(1, 8),
             by_type: chance.one_in(3),
-            lane: chance.pick([0, 0, 300]),
+            lane: chance.pick([0, 300, 300]),
             rate: chance.one_in(6).then(|| chance.pick([5, 50, 500])),
             concurrency: chance.one_in(5).then(|| chance.size(1, 2)),
             failures: chance.pick([1, 2, 5]),

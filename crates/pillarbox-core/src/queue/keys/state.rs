@@ -64,6 +64,8 @@ pub(super) struct State {
     pub(super) headless: u64,
     /// The last fetch that may not have seen a failure of this node.
     pub(super) failed_during: u64,
+    /// The last fetch that was known to have seen an operator intervene.
+    pub(super) intervened_during: u64,
     /// Fetches begun so far.
     pub(super) fetch: u64,
     pub(super) closed: bool,
@@ -136,16 +138,17 @@ pub(super) struct Running {
 
 #[derive(Debug)]
 pub(super) enum Watched {
-    /// Once it is recorded, the table keeps the key waiting; if the event is DEAD, until an operator decides about it.
-    Blocks { key: KeyHash, is_dead: bool },
+    /// Once it is recorded, the table keeps the key waiting. If the event is DEAD, an operator may replay it; `dead` is the fetch that was
+    /// under way, or over, when it was given up.
+    Blocks { key: KeyHash, dead: Option<u64> },
     /// Once it is recorded, the table has more of the key to deliver.
     Frees(KeyHash),
 }
 
 impl Watched {
     /// The event has failed, and its key waits for it once `change` is recorded.
-    pub(super) fn blocks(key: KeyHash, change: &Change) -> Self {
-        Self::Blocks { key, is_dead: matches!(change, Change::Dead { .. }) }
+    pub(super) fn blocks(key: KeyHash, change: &Change, fetch: u64) -> Self {
+        Self::Blocks { key, dead: matches!(change, Change::Dead { .. }).then_some(fetch) }
     }
 }
 

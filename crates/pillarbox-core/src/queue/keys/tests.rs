@@ -477,14 +477,20 @@ fn a_key_that_was_to_be_read_again_from_below_is_so_after_its_event_failed() {
 /// While the answer is on its way the row is left out of fetches, so that a replay in between is not seen; and then the key is not blocked
 /// any more.
 #[test]
-fn the_table_is_read_again_from_an_event_that_was_recorded_as_dead() {
-    let lanes = lanes(FailingKey::Wait);
-    read(&lanes, &[(3, "a"), (4, "a")]);
-    assert_eq!(running(&lanes), [3]);
-    assert_eq!(lanes.ended(3, Some(&dead())).dropped, [4]);
-    assert_eq!(lanes.begin_fetch().freed, None);
-    lanes.recorded([(3, true)]);
-    assert_eq!(lanes.begin_fetch().freed, Some(3));
+fn the_table_is_read_again_from_a_dead_event_that_may_have_been_replayed() {
+    for is_replayed in [true, false] {
+        let lanes = lanes(FailingKey::Wait);
+        lanes.intervened();
+        read(&lanes, &[(3, "a"), (4, "a")]);
+        assert_eq!(running(&lanes), [3]);
+        assert_eq!(lanes.ended(3, Some(&dead())).dropped, [4]);
+        assert_eq!(lanes.begin_fetch().freed, None);
+        if is_replayed {
+            lanes.intervened();
+        }
+        lanes.recorded([(3, true)]);
+        assert_eq!(lanes.begin_fetch().freed, is_replayed.then_some(3));
+    }
 }
 
 #[test]
