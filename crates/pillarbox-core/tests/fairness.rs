@@ -252,6 +252,64 @@ async fn events_of_other_keys_go_on_where_handlers_share_keys() {
     }
 }
 
+/// Where two handlers that do not answer share keys, what a key waits for changes from the one to the other while its events stand in the
+/// table: they come in their order, also where nothing is proven to be complete.
+#[tokio::test(start_paused = true)]
+async fn keys_that_wait_for_two_handlers_keep_their_order() {
+    const OTHER: [&str; 3] = ["first", "second", "second"];
+    for shared_keys in [50, EVENTS / 8] {
+        let store = MemoryStore::new();
+        let mut open = store.begin();
+        let event = Envelope::builder("quick").key("open").payload_json("100000").build().expect("valid");
+        insert(&store, &mut open, vec![event]).await.expect("inserts");
+        write(&store, 2 * EVENTS, |number| match OTHER.get(number % 4) {
+            Some(event_type) => (*event_type, format!("shared-{}", number / 4 % shared_keys)),
+            None => ("quick", format!("own-{}", number / 4 % 1000)),
+        })
+        .await;
+        let delivered = Arc::<Delivered>::default();
+        let gates: [Arc<tokio::sync::Semaphore>; 2] = std::array::from_fn(|_| Arc::new(tokio::sync::Semaphore::new(0)));
+        let gated = |event_type, gate: &Arc<tokio::sync::Semaphore>| {
+            let (delivered, gate) = (Arc::clone(&delivered), Arc::clone(gate));
+            on_type(event_type, move |delivery: Delivery| {
+                let (delivered, gate) = (Arc::clone(&delivered), Arc::clone(&gate));
+                async move {
+                    if let Ok(permit) = gate.acquire().await {
+                        permit.forget();
+                    }
+                    delivered.add(&delivery);
+                }
+            })
+        };
+        let quick = {
+            let delivered = Arc::clone(&delivered);
+            on_type("quick", move |delivery: Delivery| {
+                delivered.add(&delivery);
+                std::future::ready(())
+            })
+        };
+        let outbox = Outbox::partitioned(store.clone())
+            .handler(gated("first", &gates[0]))
+            .handler(gated("second", &gates[1]))
+            .handler(quick);
+        let outbox = outbox.start().await.expect("starts");
+        delivered.wait_for(EVENTS / 2, Duration::from_secs(4)).await;
+        // A few of either get through in turns, so that places in memory change hands.
+        for _ in 0..20 {
+            gates[0].add_permits(13);
+            tokio::time::sleep(Duration::from_millis(70)).await;
+            gates[1].add_permits(29);
+            tokio::time::sleep(Duration::from_millis(70)).await;
+        }
+        open.commit();
+        gates[0].close();
+        gates[1].close();
+        delivered.wait_for(2 * EVENTS + 1, Duration::from_secs(120)).await;
+        outbox.shutdown().await;
+        delivered.assert_in_order(2 * EVENTS + 1, true);
+    }
+}
+
 /// A batch handler with lanes that only the payload tells apart; lane 0 never answers.
 #[derive(Debug)]
 struct Lanes(Arc<Delivered>, Arc<tokio::sync::Semaphore>);
