@@ -420,9 +420,12 @@ impl KeyLanes {
             match state.watched.remove(&seq) {
                 None => {}
                 Some(watched) => {
+                    if matches!(watched, Watched::Blocks { .. }) {
+                        // Even if it was refused: a first try, whose answer was lost, may have been recorded.
+                        state.failed_during = state.fetch;
+                    }
                     let hash = match watched {
                         Watched::Blocks { key, dead } if recorded => {
-                            state.failed_during = state.fetch;
                             if dead.is_some_and(|since| state.intervened_during >= since) {
                                 // It may have been replayed before the answer was here, while fetches left it out.
                                 state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));

@@ -493,6 +493,20 @@ fn the_table_is_read_again_from_a_dead_event_that_may_have_been_replayed() {
     }
 }
 
+/// A try to record it, whose answer was lost, may have been recorded after a fetch saw no failed event, and the next try is refused then.
+#[test]
+fn a_fetch_asks_for_failed_events_after_a_refused_verdict_on_one() {
+    let lanes = lanes(FailingKey::Wait);
+    read(&lanes, &[(1, "a"), (2, "a")]);
+    assert_eq!(running(&lanes), [1]);
+    lanes.ended(1, Some(&dead()));
+    let begun = lanes.begin_fetch();
+    lanes.saw_heads(begun.number, false);
+    assert!(lanes.begin_fetch().heads, "it is to be recorded");
+    lanes.recorded([(1, false)]);
+    assert!(lanes.begin_fetch().heads);
+}
+
 #[test]
 fn what_was_written_after_a_takeover_is_not_suspected() {
     let lanes = key_lanes(CAPACITY, 3, FailingKey::Wait);
