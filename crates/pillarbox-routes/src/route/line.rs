@@ -80,7 +80,7 @@ impl Types {
     /// The end of the hold during which an event may have come into memory, at `since`: its type was not one of those that are held. `None`
     /// if there was none. Earlier events of its key may have been left in the table then.
     pub(crate) fn end_before(&self, event_type: &str, since: Option<Instant>) -> Option<Instant> {
-        let could_be_held = since.is_some_and(|since| self.known.get(event_type).is_some_and(|known| *known <= since));
+        let could_be_held = since.is_some_and(|since| self.known.get(event_type).is_some_and(|known| *known < since));
         self.held_until.filter(|end| !could_be_held && since.is_none_or(|since| since <= *end))
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         let mut types = Types::default();
         types.known.insert("held".into(), start);
         types.hold(at(1), at(2));
-        types.known.insert("other".into(), at(4));
+        types.known.insert("other".into(), at(3));
         types.hold(at(5), at(6));
         assert_eq!(types.end_before("other", Some(at(1))), Some(at(6)));
         assert_eq!(types.end_before("other", Some(at(4))), None, "no type was held then, or it would not have come in");
