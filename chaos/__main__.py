@@ -30,13 +30,20 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     parser.add_argument("cells", nargs="*", metavar="CELL")
     parser.add_argument("--list", action="store_true", help="print the cells")
-    parser.add_argument("--runs", type=int, default=1, help="runs of each cell; 1")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; 1")
-    parser.add_argument("--rate", type=int, default=500, help="events a second; 500")
+    parser.add_argument("--runs", type=positive, default=1, help="runs of each cell; 1")
+    parser.add_argument("--jobs", type=positive, default=1, help="runs at a time; 1")
+    parser.add_argument("--rate", type=positive, default=500, help="events a second; 500")
     parser.add_argument("--json", action="store_true", help="print an object for each run")
     parser.add_argument("--report", metavar="PATH", help="write the table there")
     parser.add_argument("--self-test", action="store_true", help="test the checker")
     return parser, parser.parse_args()
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
 
 
 def line(result):
@@ -59,6 +66,8 @@ def run_all(cells, options):
             failed.append(result.cell)
 
     cells = [cell for cell in cells if is_available(cell, options)]
+    if not cells:
+        raise ChaosError("none of these cells can be run here")
     if any(cell.store == "postgres18" for cell in cells):
         # Made once, for all runs.
         postgres18()

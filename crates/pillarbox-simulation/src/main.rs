@@ -40,6 +40,7 @@ struct Options {
     plant: Option<&'static str>,
     json: bool,
     ci: bool,
+    help: bool,
     jobs: usize,
 }
 
@@ -75,6 +76,7 @@ impl Options {
                 "--plants" => options.plants = true,
                 "--json" => options.json = true,
                 "--ci" => options.ci = true,
+                "--help" => options.help = true,
                 "--plant" => {
                     let name = arguments.next().unwrap_or_default();
                     let (known, _) = find(&name).ok_or_else(|| format!("there is no plant {name:?}; see --plants"))?;
@@ -83,11 +85,23 @@ impl Options {
                 other => return Err(format!("{other} is not known\n\n{USAGE}").into()),
             }
         }
-        if any { Ok(options) } else { Err(USAGE.into()) }
+        let nothing = options.seeds == Some(0) || options.jobs == 0;
+        let both = options.seed.is_some() && (options.seeds.is_some() || options.from.is_some());
+        match () {
+            () if !any => Err(USAGE.into()),
+            () if nothing => Err("--seeds and --jobs take at least 1".into()),
+            () if both => Err("--seed runs one seed, --seeds and --from run many: give either".into()),
+            () if options.trace && options.seed.is_none() => Err("--trace tells the story of one --seed".into()),
+            () => Ok(options),
+        }
     }
 
     /// Does what was asked for; false if an invariant was violated.
     fn run(&self) -> Result<bool, Failure> {
+        if self.help {
+            println!("{USAGE}");
+            return Ok(true);
+        }
         if self.plants {
             PLANTS.iter().for_each(|(name, what)| println!("{name:40} {what}"));
             return Ok(true);
