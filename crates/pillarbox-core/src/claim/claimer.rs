@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -9,7 +10,7 @@ use tracing::Instrument as _;
 use super::gate::{Gate, Seen};
 use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
-use super::{FetchSize, Horizon, Lookout, PATIENCE, SLOW, ripen};
+use super::{FetchSize, Horizon, IN_VAIN, Lookout, PATIENCE, SLOW, ripen};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::observe::{Consequence, Counters, Failed, FailureLog};
@@ -39,6 +40,8 @@ pub(crate) struct Claimer {
     pub(crate) passed: PassedOver,
     /// The last fetch was for a class that is passed over.
     pub(crate) read_passed: bool,
+    /// The last fetch brought only what was left in the table, and would bring it again; how long it took.
+    pub(crate) in_vain: Option<Duration>,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
     /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
@@ -81,6 +84,10 @@ impl Claimer {
                 Ok(found) => {
                     if pause.is_over() {
                         tracing::info!("the outbox table can be read again");
+                    }
+                    if let Some(took) = self.in_vain.take() {
+                        // There is room, and what it was read for has none: at most half of the time is spent so.
+                        self.intake.pulse.look.sleep(took.max(IN_VAIN)).await;
                     }
                     if matches!(job, Job::Sweep(_)) {
                         interval =
@@ -207,6 +214,7 @@ impl Claimer {
         }
         let admitted = sight.admit(rows.iter().map(|row| (row.id(), row.is_timed(), 0)));
         drop(sight);
+        let before = self.position(sweep, class);
         let (queued, left) = self.queue(rows, &admitted, class).await;
         match job {
             Job::Sweep(_) => {
@@ -236,11 +244,22 @@ impl Claimer {
                 }
             }
         }
+        if full && !queued && !left.is_empty() && self.position(sweep, class) == before {
+            self.in_vain = Some(took);
+        }
         if took > SLOW || !left.is_empty() {
             self.horizon.advance(&*self.store).await?;
         }
         // Rows that are in memory already are no reason to look again soon.
         Ok(queued)
+    }
+
+    /// How far a class that is passed over has been read, or else the sweep.
+    fn position(&self, sweep: &Sweep, class: Option<Class>) -> (Option<i64>, i64) {
+        match class {
+            Some(class) => (self.passed.above(class), 0),
+            None => (sweep.cursor(), sweep.above()),
+        }
     }
 
     /// Queues rows that were admitted. Returns whether there were any, and of each class the lowest that was left in the table.

@@ -25,6 +25,9 @@ pub(crate) use passed_over::PassedOver;
 pub(crate) use reader::{Place, Reader};
 use ripen::ripen;
 
+/// How long to wait at least after a read that brought nothing but what was left in the table, and would again.
+const IN_VAIN: Duration = Duration::from_millis(20);
+
 /// For so long, reading waits for a class that has its share of the memory. Then it passes its events over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// A fetch that takes longer than this has passed over much that it need not pass over again.

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 
 use super::gate::{Gate, Seen};
 use super::passed_over::{PassedOver, Wanted};
-use super::{FetchSize, Horizon, Lookout, PATIENCE, SLOW, condemn, ripen};
+use super::{FetchSize, Horizon, IN_VAIN, Lookout, PATIENCE, SLOW, condemn, ripen};
 use crate::clock::Random;
 use crate::error::StoreError;
 use crate::event::partition_of;
@@ -36,8 +36,6 @@ const TELLING: usize = 3;
 /// As many rows as were left in the table for lack of room for their class are left out of a fetch at most. Where the mark stands still, it
 /// would read them again each time; what is beyond it does.
 const MOST_LEFT_OUT: usize = 40_000;
-/// How long to wait at least after a read that brought nothing but what had been left.
-const IN_VAIN: Duration = Duration::from_millis(20);
 
 /// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
 ///

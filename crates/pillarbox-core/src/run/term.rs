@@ -160,6 +160,7 @@ impl Term {
                     size,
                     passed: PassedOver::default(),
                     read_passed: false,
+                    in_vain: None,
                     suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
                     suspects_up_to: i64::MAX,
                     tenure: tenure.clone(),
