@@ -13,6 +13,8 @@ pub(crate) struct PassedOver {
     types: BTreeMap<Box<str>, Class>,
     /// Rows that were read and left for one of these classes: they need not be read again to pass them over.
     rows: BTreeMap<i64, Left>,
+    /// The class that was read last.
+    last: Option<Class>,
 }
 
 /// A row that was left in the table.
@@ -93,16 +95,17 @@ impl PassedOver {
         self.rows.retain(|row, left| left.is_timed || *row > seq);
     }
 
-    /// The class to read next of those that are passed over.
+    /// The class to read next of those that are passed over: in turns, since what a read brings may all be of another one.
     pub(crate) fn wanted(&self, shares: &Shares) -> Option<Wanted> {
         let wanted = |(class, above): (&Class, &i64)| {
             Some(Wanted { class: *class, above: *above, room: shares.room_for(*class)? })
         };
-        self.from.iter().filter_map(wanted).min_by_key(|wanted| wanted.above)
+        self.from.iter().filter_map(wanted).min_by_key(|wanted| (Some(wanted.class) <= self.last, wanted.class))
     }
 
     /// Of this class, everything at or below `seq` has been read.
     pub(crate) fn read(&mut self, class: Class, seq: i64) {
+        self.last = Some(class);
         if let Some(from) = self.from.get_mut(&class) {
             *from = seq;
         }
@@ -110,6 +113,7 @@ impl PassedOver {
 
     /// Nothing is left of this class.
     pub(crate) fn caught_up(&mut self, class: Class) {
+        self.last = Some(class);
         self.from.remove(&class);
         self.types.retain(|_, of| *of != class);
         self.rows.retain(|_, left| left.class != class);
@@ -141,6 +145,7 @@ impl PassedOver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Classes;
 
     const SILENT: Class = Class::FIRST;
     const OTHER: Class = Class::NONE;
@@ -170,6 +175,22 @@ mod tests {
         passed.has_read_rows(&[(2, false), (5, false)], &BTreeMap::from([(SILENT, vec![2, 5])]), 100);
         passed.look_from(3);
         assert_eq!(left_out(&passed, 0), [2]);
+    }
+
+    #[test]
+    fn classes_that_are_passed_over_are_read_in_turns() {
+        let shares = Shares::new(Classes::one(), 1, Limits { rows: 100, bytes: 1000 });
+        let mut passed = PassedOver::default();
+        passed.left(SILENT, 3);
+        passed.left(OTHER, 8);
+        let mut turns = Vec::new();
+        for _ in 0..4 {
+            let wanted = passed.wanted(&shares).expect("there is room");
+            turns.push(wanted.class);
+            // It was of no use: nothing has moved.
+            passed.read(wanted.class, wanted.above);
+        }
+        assert_eq!(turns, [OTHER, SILENT, OTHER, SILENT]);
     }
 
     #[test]
