@@ -252,8 +252,8 @@ async fn events_of_other_keys_go_on_where_handlers_share_keys() {
     }
 }
 
-/// Where two handlers that do not answer share keys, what a key waits for changes from the one to the other while its events stand in the
-/// table: they come in their order, also where nothing is proven to be complete.
+/// Events of keys that two handlers share, neither of which answers, come in their order, also where nothing is proven to be complete: a key
+/// waits now for the one handler and now for the other, while its events stand in the table.
 #[tokio::test(start_paused = true)]
 async fn keys_that_wait_for_two_handlers_keep_their_order() {
     const OTHER: [&str; 3] = ["first", "second", "second"];

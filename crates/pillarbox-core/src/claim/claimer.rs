@@ -254,7 +254,7 @@ impl Claimer {
         Ok(queued)
     }
 
-    /// How far a class that is passed over has been read, or else the sweep.
+    /// The place up to which a class that is passed over has been read, or else the sweep.
     fn position(&self, sweep: &Sweep, class: Option<Class>) -> (Option<i64>, i64) {
         match class {
             Some(class) => (self.passed.above(class), 0),

@@ -25,7 +25,7 @@ pub(crate) use passed_over::PassedOver;
 pub(crate) use reader::{Place, Reader};
 use ripen::ripen;
 
-/// How long to wait at least after a read that brought nothing but what was left in the table, and would again.
+/// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
 const IN_VAIN: Duration = Duration::from_millis(20);
 
 /// For so long, reading waits for a class that has its share of the memory. Then it passes its events over.

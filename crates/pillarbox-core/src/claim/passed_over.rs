@@ -21,7 +21,7 @@ pub(crate) struct PassedOver {
 #[derive(Debug)]
 struct Left {
     class: Class,
-    /// Whether it has a due time, by which a fetch finds it wherever it begins.
+    /// True for a row with a due time: a fetch finds it wherever it begins.
     is_timed: bool,
 }
 
@@ -78,19 +78,19 @@ impl PassedOver {
         self.rows.iter().filter(would_be_found).map(|(row, _)| *row)
     }
 
-    /// These rows were read with others of their keys.
+    /// Rows that were read with others of their keys are not left out any more.
     pub(crate) fn forget_rows(&mut self, read: &[(i64, bool)]) {
         for (seq, _) in read {
             self.rows.remove(seq);
         }
     }
 
-    /// How many rows are remembered.
+    /// The number of rows that are remembered.
     pub(crate) fn rows_remembered(&self) -> usize {
         self.rows.len()
     }
 
-    /// No fetch begins below `seq` any more.
+    /// Rows up to `seq` are read no more, so that none has to be left out.
     pub(crate) fn forget_rows_up_to(&mut self, seq: i64) {
         self.rows.retain(|row, left| left.is_timed || *row > seq);
     }

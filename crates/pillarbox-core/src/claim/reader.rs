@@ -113,8 +113,8 @@ struct Run {
 }
 
 impl Place {
-    /// How far a run, or a class of it that is passed over, has been read, and how many rows need not be read again. It says nothing of keys
-    /// that are refilled.
+    /// The place up to which a run has been read, or a class of it that is passed over, and the number of rows that need not be read again;
+    /// `None` for keys that are refilled.
     fn position(&self, of: Option<(usize, Option<Class>)>) -> Option<(i64, usize)> {
         let (index, class) = of?;
         let run = self.runs.get(index)?;
@@ -442,8 +442,8 @@ impl Reader {
         let left = self.queue(rows, &admitted, source).await;
         drop(sight);
         let is_all_left = left.values().map(Vec::len).sum::<usize>() == brought.len();
-        let asked_job = job.place();
-        let before = self.place.position(asked_job);
+        let of = job.place();
+        let before = self.place.position(of);
         let room = MOST_LEFT_OUT.saturating_sub(self.place.runs.iter().map(|run| run.passed.rows_remembered()).sum());
         if let Job::Run(index) | Job::Passed(index, _) = job {
             if let Some(run) = self.place.runs.get_mut(index) {
@@ -491,7 +491,7 @@ impl Reader {
                 }
             }
         }
-        if full && is_all_left && self.place.position(asked_job) == before {
+        if full && is_all_left && self.place.position(of) == before {
             self.place.in_vain = Some(took);
         }
         if full || took > SLOW {

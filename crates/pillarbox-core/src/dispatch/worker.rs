@@ -551,13 +551,13 @@ fn is_unroutable(attempt: &Attempt) -> bool {
     }
 }
 
-/// What became of the events of one turn.
+/// The outcome of one turn of a worker.
 struct Delivered<'a> {
     verdicts: Verdicts,
-    /// Those of a batch that have not been handled. They are decided about once the verdicts on the others are on their way: fallbacks take
+    /// Events of a batch that have not been handled. They are decided about once the verdicts on the others are on their way: fallbacks take
     /// their time, and the end of a term may cut it short.
     undecided: Vec<Undecided<'a>>,
-    /// What the call takes up until all of them are decided about: a worker.
+    /// The worker that the call takes up until all of them are decided about.
     call: Option<Charge>,
 }
 

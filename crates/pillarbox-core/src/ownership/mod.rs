@@ -205,8 +205,8 @@ pub(crate) struct Tenure {
     pub(crate) mode: Mode,
     /// Whether the owner before died: the rows that are pending now may include one that killed it.
     pub(crate) unclean: bool,
-    /// Whether this process has lost a lease before.
-    pub(crate) again: bool,
+    /// True for a process that has lost a lease before.
+    pub(crate) has_lost_a_lease: bool,
     /// Whether the database is still the one that the node has joined.
     pub(crate) standing: Arc<Standing>,
 }
@@ -221,7 +221,7 @@ impl Tenure {
     /// announces its own: should that crash, the next process counts it.
     pub(crate) fn past(&self, locked_by: Option<&str>) -> Past {
         match Past::read(locked_by, &self.node) {
-            Past::Crashed if self.again => Past::Suspect,
+            Past::Crashed if self.has_lost_a_lease => Past::Suspect,
             past => past,
         }
     }

@@ -54,8 +54,8 @@ pub(super) struct Membership {
     pub(super) sent: Instant,
     /// The history of the database that it was got from.
     pub(super) history: History,
-    /// Whether this process has lost a lease before.
-    pub(super) again: bool,
+    /// True for a process that has lost a lease before.
+    pub(super) has_lost_a_lease: bool,
 }
 
 impl Supervisor {
@@ -116,7 +116,7 @@ impl Supervisor {
         let node = NodeId::incarnate(&ownership.node_name, &self.shared.stamp);
         self.shared.store.join(&node, self.mode, ownership.lease).await?;
         // Known after the answer: a connection that joining made may have been the first to another server.
-        Ok(Membership { node, sent, history: self.shared.store.history(), again: false })
+        Ok(Membership { node, sent, history: self.shared.store.history(), has_lost_a_lease: false })
     }
 
     /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
@@ -142,7 +142,7 @@ impl Supervisor {
             self.leave(&member.node).await;
             self.role.send_replace(Role::Joining);
             let rejoined = self.stop.run_until_cancelled(self.rejoin()).await;
-            membership = rejoined.map(|member| (Membership { again: true, ..member }, None));
+            membership = rejoined.map(|member| (Membership { has_lost_a_lease: true, ..member }, None));
         }
         self.role.send_replace(Role::Stopped);
     }
@@ -222,7 +222,13 @@ impl Supervisor {
                 Ok(Acquired::Owner { epoch, unclean }) => {
                     tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
                     let (node, standing) = (member.node.clone(), Arc::clone(standing));
-                    return Some(Tenure { node, mode: self.mode, unclean, again: member.again, standing });
+                    return Some(Tenure {
+                        node,
+                        mode: self.mode,
+                        unclean,
+                        has_lost_a_lease: member.has_lost_a_lease,
+                        standing,
+                    });
                 }
                 Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, expires_in }) => {
