@@ -87,6 +87,8 @@ pub(crate) struct Place {
     refills: bool,
     /// True if the last read was of a class that is passed over.
     read_passed: bool,
+    /// The run of which such a class is read next.
+    next_passed: usize,
     /// Since when there is something to read and no room for it.
     full_since: Option<Instant>,
     /// The last read brought only what was left in the table, and would bring it again; how long it took.
@@ -258,6 +260,9 @@ impl Reader {
         let run = self.lanes.room().and_then(|room| Some((self.unread()?, room)));
         if let Some(job) = self.passed().filter(|_| !(self.place.read_passed && run.is_some())) {
             self.place.read_passed = true;
+            if let (Job::Passed(index, _), _) = &job {
+                self.place.next_passed = index + 1;
+            }
             return Some(job);
         }
         self.place.read_passed = false;
@@ -275,13 +280,13 @@ impl Reader {
         Some((Job::Run(run), room))
     }
 
-    /// A class to read of those that are passed over.
+    /// A class to read of those that are passed over: of each run in turn, since reading one may not get on.
     fn passed(&self) -> Option<(Job, Limits)> {
         let shares = self.lanes.shares();
         let runs = self.place.runs.iter().enumerate();
         let (index, wanted) = runs
             .filter_map(|(index, run)| Some((index, run.passed.wanted(shares)?)))
-            .min_by_key(|(_, wanted)| wanted.above)?;
+            .min_by_key(|(index, _)| (*index < self.place.next_passed, *index))?;
         Some((Job::Passed(index, wanted), wanted.room))
     }
 
