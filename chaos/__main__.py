@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 
@@ -22,7 +23,8 @@ USAGE = """A chaos matrix: faults of nodes, databases, networks and brokers unde
   scripts/chaos --self-test                    shows that the checker finds what it looks for
 
 PILLARBOX=PROGRAM tests another program than target/release/pillarbox, OLD=PROGRAM is the release before it, for the cells
-that run two. Runs are recorded under the commit of the tree, or what CHAOS_BUILD says. Servers are private, and gone afterwards. Exit code 1: a run failed; 2: the command line is wrong."""
+that run two. Runs are recorded under the commit of the tree, or what CHAOS_BUILD says; with PILLARBOX a report asks for CHAOS_BUILD.
+Servers are private, and gone afterwards. Exit code 1: a run failed; 2: the command line is wrong."""
 
 
 def arguments():
@@ -50,7 +52,8 @@ def line(result):
     measured = {"longest_gap_s": result.longest_gap, "backlog_gone_s": result.backlog_gone, **result.figures}
     figures = "".join(f", {name} {value}" for name, value in measured.items() if value is not None)
     verdict = "passed" if result.passed else "FAILED: " + "; ".join(result.problems)
-    return f"{result.cell}: {verdict} ({result.events} events, {result.duplicates} duplicates{figures}; {result.seconds} s)"
+    counted = "not checked" if result.events is None else f"{result.events} events, {result.duplicates} duplicates"
+    return f"{result.cell}: {verdict} ({counted}{figures}; {result.seconds} s)"
 
 
 def run_all(cells, options):
@@ -102,6 +105,8 @@ def main():
         return 2
     try:
         program()
+        if options.report and os.environ.get("PILLARBOX") and not os.environ.get("CHAOS_BUILD"):
+            raise ChaosError("a report names the commit of each run: say by CHAOS_BUILD of which commit PILLARBOX is")
         return 0 if run_all(cells, options) else 1
     except ChaosError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -21,14 +21,15 @@ class Result:
 
     cell: str
     passed: bool = False
-    events: int = 0
-    lost: int = 0
-    invented: int = 0
-    stuck: int = 0
-    dead: int = 0
-    out_of_order: int = 0
-    duplicates: int = 0
-    lost_by_database: int = 0
+    #: What the checker counted; None if the run broke off before it.
+    events: int | None = None
+    lost: int | None = None
+    invented: int | None = None
+    stuck: int | None = None
+    dead: int | None = None
+    out_of_order: int | None = None
+    duplicates: int | None = None
+    lost_by_database: int | None = None
     #: Seconds: from the end of the fault to the next arrival, and to the last arrival of what was committed by then; and
     #: the longest time without any arrival from the beginning of the fault on.
     first_arrival: float | None = None

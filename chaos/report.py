@@ -144,6 +144,9 @@ def table(cells):
     ...        "out_of_order": 0, "duplicates": 2, "longest_gap": 3.1, "backlog_gone": 4.0, "figures": {}}
     >>> print(table({run["cell"]: [run, run]}).splitlines()[-1])
     | kill-node | sqlite | ordered | older | 2 | 0 | 14 | 0 | 0 | 0 | 0 | 4 | 3.1 | 4.0 |  |
+    >>> broken_off = {**run, "passed": False, **dict.fromkeys(("events", "lost", "invented", "stuck", "out_of_order", "duplicates"))}
+    >>> print(table({run["cell"]: [broken_off]}).splitlines()[-1])
+    | kill-node | sqlite | ordered | older | 1 | 1 | not checked | not checked | not checked | not checked | not checked | not checked | 3.1 | 4.0 |  |
     """
     return HEAD + "".join(line(cell, rows) for cell, rows in cells.items())
 
@@ -154,7 +157,8 @@ def line(cell, rows):
         return f"| {fault} | {store} | {mode} | | 0 | | | | | | | | | | not run: {rows[-1]['skipped']} |\n"
 
     def total(name):
-        return sum(row[name] for row in rows)
+        counts = [row[name] for row in rows if row[name] is not None]
+        return sum(counts) if counts else "not checked"
 
     def most(name):
         return max((row[name] for row in rows if row[name] is not None), default="")

@@ -12,6 +12,7 @@ from chaos.processes import ChaosError
 from chaos.relay import ROOT
 from chaos.servers.tools import remove_copies
 from chaos.soak.course import Result, Soak
+from chaos.soak.figures import LONG_ENOUGH, RECORDS
 
 USAGE = """A soak: nodes under a steady load for an hour, random faults, and a watch on all that may grow.
 
@@ -20,7 +21,8 @@ USAGE = """A soak: nodes under a steady load for an hour, random faults, and a w
 
 Relays run by a file: they deliver to Redis, and purge delivered events. The samples, faults, logs and the summary go to --out.
 PILLARBOX=PROGRAM tests another program than target/release/pillarbox. Exit code 1: something was lost, invented, stuck, out of
-order, delivered twice without a fault that explains it, or grew by more than its bound; 2: the command line is wrong."""
+order, delivered twice without a fault that explains it, or, in a run that is long enough to tell, grew by more than its bound;
+2: the command line is wrong."""
 
 STORES = ("postgres15", "postgres18", "mariadb")
 MODES = ("single_node", "multi_node", "partitioned", "ordered")
@@ -53,9 +55,18 @@ def arguments():
     parser.add_argument("--plot", metavar="SVG", help="draw the plot there; installs matplotlib into target/soak-venv")
     parser.add_argument("--again", metavar="FOLDER", help="run nothing: judge and draw a run anew from what it left in --out")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(namespace=Options())
-    if options.nodes < 2 or options.warm_up() >= options.seconds:
-        parser.error("two nodes at least, and more time than the table needs to fill: the retention and two purges")
+    if options.again:
+        missing = [name for name in RECORDS if not (Path(options.again) / name).is_file()]
+        if missing:
+            parser.error(f"argument --again: {options.again} is no folder of a run: {', '.join(missing)} is not there")
+        return options
+    if options.nodes < 2:
+        parser.error("argument --nodes: two at least")
+    if options.warm_up() >= options.seconds:
+        parser.error(f"argument --seconds: more than {options.warm_up()}, which the table needs to fill: "
+                     "--retention, and twice --purge-interval")
     return options
 
 
@@ -69,6 +80,8 @@ def text(result):
               for kind, found in result.faults.items()]
     lines += [f"  {trend['name']}: {trend['first']} / {trend['middle']} / {trend['last']} {trend['unit']}"
               for trend in result.trends]
+    if not result.growth_is_judged():
+        lines.append(f"  too short to say whether anything grows: that takes {LONG_ENOUGH} s after the table has filled")
     return "\n".join(lines)
 
 
@@ -80,6 +93,8 @@ def draw(folder, svg):
 
 def main():
     options = arguments()
+    if options.check_arguments:
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         folder = Path(options.again or options.out)

@@ -66,6 +66,9 @@ class Result:
     def passed(self):
         return not self.problems
 
+    def growth_is_judged(self):
+        return self.seconds - self.warm_up >= figures.LONG_ENOUGH
+
     @classmethod
     def again(cls, folder):
         """A run from its records, with the figures of today's bounds."""

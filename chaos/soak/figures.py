@@ -15,6 +15,11 @@ from chaos.soak.flatness import percentile, trends
 
 #: A repeated arrival is explained by a fault that ended at most so many seconds before the first arrival.
 GRACE = 20
+#: Seconds after the table has filled from which on a run can tell what grows: a sixth then holds calm samples between faults, and
+#: PostgreSQL has vacuumed more than once in it.
+LONG_ENOUGH = 900
+#: What a run leaves in its folder.
+RECORDS = ("summary.json", "samples.jsonl", "faults.json", "repeated.json")
 #: A backlog is gone when so few seconds of the load are pending.
 BACKLOG = 0.5
 
@@ -38,7 +43,7 @@ def add(result, samples, log, repeated):
     found = trends(samples, log, result.warm_up, result.seconds, without)
     result.trends = [trend.as_dict() for trend in found]
     result.problems += [f"not flat: {trend.name} was {trend.first} {trend.unit}, and is {trend.last}".strip()
-                        for trend in found if not trend.flat]
+                        for trend in found if not trend.flat and result.growth_is_judged()]
 
 
 def span(log, number):
