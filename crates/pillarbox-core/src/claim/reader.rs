@@ -435,6 +435,10 @@ impl Reader {
         })
         .await?;
         self.stamp(&mut rows, &read).await?;
+        if self.has_lost_its_place() || !self.gate.holds_all(&fetch.without_types) {
+            // So has this happened while those two waited for the database.
+            return Ok(Some(true));
+        }
         rows.sort_unstable_by_key(FetchedRow::seq);
 
         let admitted = sight.admit(rows.iter().map(|row| (row.id(), row.is_timed(), partition(row))));
@@ -601,7 +605,7 @@ impl Reader {
 
     /// Queues rows that were admitted. Returns, of each class that has its share, the rows that were left in the table for it.
     async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, Vec<i64>> {
-        let mut good = Vec::with_capacity(rows.len());
+        let (mut good, mut verdicts) = (Vec::with_capacity(rows.len()), Vec::new());
         self.intake.lookout.found(rows.iter().map(FetchedRow::seq));
         for (row, admitted) in rows.into_iter().zip(admitted) {
             match row {
@@ -615,15 +619,19 @@ impl Reader {
                     if let Some(key) = &broken.key {
                         self.intake.registry.release(self.lanes.failed(key, broken.seq, &verdict.change));
                     }
-                    // The channel closes only when the term is over; the row then stays as it is.
-                    drop(self.verdicts.send(verdict).await);
+                    verdicts.push(verdict);
                 }
             }
         }
         let read = good.len();
+        // Without waiting for anything: what was checked of the fetch has to hold still.
         let (refused, left) = self.lanes.push(good, source);
         Counters::add(&self.intake.counters.cold, (read - refused.len()) as u64);
         self.intake.registry.release(refused);
+        for verdict in verdicts {
+            // The channel closes only when the term is over; the row then stays as it is.
+            drop(self.verdicts.send(verdict).await);
+        }
         left
     }
 }

@@ -77,8 +77,8 @@ impl Surveyor {
 
     /// Sets the gauges that need no question to the database.
     fn process(&self) {
-        let Intake { meters, registry, calls, .. } = &*self.intake;
-        meters.memory(self.intake.depths(), registry.held());
+        let Intake { meters, calls, .. } = &*self.intake;
+        meters.memory(self.intake.depths(), self.intake.in_memory());
         meters.calls(calls.busy(Instant::now()));
     }
 

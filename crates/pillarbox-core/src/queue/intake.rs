@@ -140,6 +140,12 @@ impl Intake {
         self.registry.release(forgotten);
     }
 
+    /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be given back only the identity is
+    /// remembered.
+    pub(crate) fn in_memory(&self) -> usize {
+        self.registry.held().saturating_sub(self.surplus.len())
+    }
+
     /// Payload bytes of the events that wait or run.
     pub(crate) fn payload_bytes(&self) -> usize {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);

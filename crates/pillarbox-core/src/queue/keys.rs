@@ -441,6 +441,13 @@ impl KeyLanes {
                     };
                     if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
                         blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
+                        let head = blocked.head;
+                        if head < seq {
+                            // An earlier event of the key was decided about too. Rows between the two were refused for as long as
+                            // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
+                            freed = Some(freed.map_or(head, |other: i64| other.min(head)));
+                            state.freed = Some(state.freed.map_or(head, |other| other.min(head)));
+                        }
                         answered |= state.table_answers_for(hash);
                     }
                 }

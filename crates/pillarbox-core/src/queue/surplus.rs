@@ -42,6 +42,11 @@ impl Surplus {
         has_room
     }
 
+    /// The number of rows that are to be given back.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     /// A term begins: what an earlier one left names a node that is gone.
     pub(crate) fn clear(&self) {
         self.lock().clear();

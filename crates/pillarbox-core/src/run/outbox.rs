@@ -289,7 +289,7 @@ impl Outbox {
     pub fn stats(&self) -> Stats {
         let intake = &self.shared.intake;
         let (hot_depth, cold_depth) = intake.depths();
-        let (held, payload_bytes) = (intake.registry.held(), intake.payload_bytes());
+        let (held, payload_bytes) = (intake.in_memory(), intake.payload_bytes());
         Stats { hot_depth, cold_depth, held, payload_bytes, ..intake.counters.snapshot() }
     }
 

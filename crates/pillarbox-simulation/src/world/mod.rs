@@ -199,9 +199,7 @@ impl World {
         let (dispatch, settle, claim) = (&config.dispatch, &config.settle, &config.claim);
         let most =
             dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
-        // Rows that a route puts off are remembered by their number until they have been given back; they take no memory else.
-        let counts = self.plan.routing.is_none();
-        let fits = (stats.held <= most || !counts)
+        let fits = stats.held <= most
             && stats.hot_depth <= dispatch.hot_capacity
             && stats.cold_depth <= dispatch.cold_capacity;
         if !fits {

@@ -570,3 +570,17 @@ fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
     lanes.recorded([(1, true)]);
     assert!(read(&lanes, &[(2, "a")]).is_empty());
 }
+
+#[test]
+fn rows_between_two_verdicts_are_read_again_once_both_are_recorded() {
+    let lanes = lanes(FailingKey::Wait);
+    read(&lanes, &[(1, "a"), (2, "a")]);
+    assert_eq!(running(&lanes), [1]);
+    lanes.failed(&key("a"), 5, &dead());
+    assert_eq!(lanes.left(1).dropped, [2]);
+    lanes.recorded([(1, false)]);
+    assert_eq!(lanes.begin_fetch().freed, Some(1));
+    assert_eq!(read(&lanes, &[(1, "a"), (2, "a")]), [2], "the verdict on 5 is not recorded yet");
+    lanes.recorded([(5, true)]);
+    assert_eq!(lanes.begin_fetch().freed, Some(1), "2 has been passed over, and waits for nothing");
+}
