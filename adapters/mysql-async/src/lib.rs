@@ -1,7 +1,8 @@
 //! Writes Pillarbox events in [mysql_async](https://docs.rs/mysql_async) transactions.
 //!
 //! ```no_run
-//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
 //! use mysql_async::prelude::Queryable as _;
 //! use pillarbox_mysql_async as _;
 //!
@@ -30,7 +31,8 @@
 //! A connection outside a transaction is no place to write events, and does not type-check:
 //!
 //! ```compile_fail,E0277
-//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
 //! # use pillarbox_mysql_async as _;
 //! async fn place(outbox: &Outbox, conn: &mut mysql_async::Conn, event: Envelope) {
 //!     let _ = outbox.write(conn, event).await;

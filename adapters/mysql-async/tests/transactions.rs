@@ -8,12 +8,12 @@ use std::task::Poll;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
-use pillarbox_core::error::WriteError;
 use pillarbox_core::event::{Envelope, EventId, Stamp};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{RowId, Store as _};
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::WriteError;
 use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_mysql_async as _;
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.

@@ -1,6 +1,6 @@
 //! Writes Pillarbox events in [sqlx](https://docs.rs/sqlx) transactions.
 //!
-//! Features: `mysql`, `postgres`, `sqlite`. The guard of [`Outbox::begin`](pillarbox_core::run::Outbox::begin) works, and so
+//! Features: `mysql`, `postgres`, `sqlite`. The guard of [`Outbox::begin`](pillarbox_engine::run::Outbox::begin) works, and so
 //! does a transaction of your own:
 //!
 //! ```text
@@ -17,7 +17,7 @@
 //! not rolled back to a savepoint or by a nested transaction.
 //!
 //! A connection without a transaction has the same type as one in a transaction, so that it compiles; it is refused before any
-//! SQL with [`WriteError::NoTransaction`](pillarbox_core::error::WriteError::NoTransaction). sqlx counts the transactions that
+//! SQL with [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). sqlx counts the transactions that
 //! were begun through its own `begin` and `begin_with`; one begun by executing the text `BEGIN` is not seen and is refused
 //! too. For a mode of its own, use `begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE")`.
 

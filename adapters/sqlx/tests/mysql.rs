@@ -6,12 +6,12 @@ mod dropped;
 use std::sync::Arc;
 
 use dropped::dropped_after;
-use pillarbox_core::error::WriteError;
 use pillarbox_core::event::{Envelope, EventId, Stamp};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{RowId, Store as _};
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::write::WriteError;
 use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_sqlx as _;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlPool, Row as _, query, query_scalar};

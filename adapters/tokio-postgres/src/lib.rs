@@ -2,7 +2,8 @@
 //! [deadpool-postgres](https://docs.rs/deadpool-postgres) transactions.
 //!
 //! ```no_run
-//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
 //! use pillarbox_tokio_postgres as _;
 //!
 //! # async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +31,8 @@
 //! A client outside a transaction is no place to write events, and does not type-check:
 //!
 //! ```compile_fail,E0277
-//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
 //! # use pillarbox_tokio_postgres as _;
 //! async fn place(outbox: &Outbox, client: &mut tokio_postgres::Client, event: Envelope) {
 //!     let _ = outbox.write(client, event).await;
@@ -38,7 +40,8 @@
 //! ```
 //!
 //! ```compile_fail,E0277
-//! # use pillarbox_core::{event::Envelope, run::Outbox};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
 //! # use pillarbox_tokio_postgres as _;
 //! async fn place(outbox: &Outbox, client: &mut deadpool_postgres::Client, event: Envelope) {
 //!     let _ = outbox.write(client, event).await;

@@ -55,7 +55,7 @@ mod tests {
     fn libraries_log_no_more_than_is_known_to_be_harmless() {
         for (target, level, logged) in [
             ("pillarbox", Level::TRACE, true),
-            ("pillarbox_core::settle", Level::TRACE, true),
+            ("pillarbox_engine::settle", Level::TRACE, true),
             ("pillarboxes", Level::DEBUG, false),
             ("hyper_util::client", Level::INFO, true),
             ("hyper_util::client", Level::DEBUG, false),

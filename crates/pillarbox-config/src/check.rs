@@ -8,7 +8,7 @@ use pillarbox_core::ownership::{self, NodeName};
 use pillarbox_core::retry::{
     ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, RetryPolicy,
 };
-use pillarbox_core::run::{
+use pillarbox_engine::run::{
     ClaimConfig, Config, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
     ShutdownConfig, WakeUpConfig,
 };

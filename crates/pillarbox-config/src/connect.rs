@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-use pillarbox_core::error::{StartError, StoreError};
+use pillarbox_core::error::StoreError;
 use pillarbox_core::store::{Store, TableName};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use pillarbox_engine::run::StartError;
 
 use crate::origin::Origins;
 use crate::value::{DatabaseKind, DatabaseUrl};

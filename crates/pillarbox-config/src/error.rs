@@ -2,7 +2,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use pillarbox_core::error::{ConfigError, StartError};
+use pillarbox_core::error::ConfigError;
+use pillarbox_engine::run::StartError;
 
 use crate::origin::{Origin, Origins};
 

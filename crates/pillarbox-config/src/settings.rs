@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pillarbox_core::run::{
+use pillarbox_core::store::TableName;
+use pillarbox_engine::run::{
     ClaimConfig, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
     ShutdownConfig, WakeUpConfig,
 };
-use pillarbox_core::store::TableName;
 use serde::{Deserialize, Serialize};
 
 use crate::Setup;

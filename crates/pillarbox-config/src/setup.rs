@@ -3,15 +3,13 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::{Clock, Random};
 use pillarbox_core::context::ContextProvider;
-use pillarbox_core::error::StartError;
-use pillarbox_core::handle::{
-    EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Register, Route, on, on_all, on_batch,
-    on_type,
-};
+use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::{Retry, RetryPolicy};
-use pillarbox_core::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
+use pillarbox_engine::handlers::{Register, on, on_all, on_batch, on_type};
+use pillarbox_engine::run::StartError;
+use pillarbox_engine::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
 
 use crate::value::Mode;
 use crate::{Error, PurgeSettings, Settings};
@@ -114,7 +112,7 @@ impl Setup {
     }
 
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a
-    /// [`Registration`](pillarbox_core::handle::Registration) with a name, retries or a fallback of its own.
+    /// [`Registration`](pillarbox_engine::handlers::Registration) with a name, retries or a fallback of its own.
     pub fn handler(mut self, handler: impl Register) -> Self {
         let registration = handler.register();
         self.handlers += 1;

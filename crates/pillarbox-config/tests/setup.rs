@@ -10,12 +10,13 @@ use pillarbox_config::{Loader, Settings};
 use pillarbox_core::clock::SystemClock;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Interceptor, on_type};
+use pillarbox_core::handle::{Delivery, Interceptor};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::run::{Outbox, Role};
 use pillarbox_core::store::Upkeep;
-use pillarbox_core::stores::memory::MemoryStore;
 use pillarbox_core::write::WriterHook;
+use pillarbox_engine::handlers::on_type;
+use pillarbox_engine::run::{Outbox, Role};
+use pillarbox_memory::MemoryStore;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

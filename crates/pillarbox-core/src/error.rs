@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use crate::event::InvalidEvent;
-
 /// Any error, owned and sendable.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
@@ -152,54 +150,4 @@ impl ConfigError {
     pub fn remedy(&self) -> &str {
         &self.remedy
     }
-}
-
-/// An outbox could not be started. Nothing runs and nothing was changed in the table.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A setting is wrong, or two of them contradict each other.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Two handlers claim the same events.
-    #[error("{0}")]
-    Handlers(#[from] crate::handle::DuplicateHandler),
-    /// The database refused, or cannot be reached.
-    #[error("the outbox could not be started: {0}")]
-    Store(#[from] StoreError),
-}
-
-/// What it displays, as that of [`StoreError`].
-impl fmt::Debug for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A write failed. No event of the call was written; `E` is the driver's own error.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError<E: Error + 'static> {
-    /// An event is malformed. The transaction was not touched and stays usable.
-    #[error(transparent)]
-    Invalid(#[from] InvalidEvent),
-    /// A [`WriterHook`](crate::write::WriterHook) refused the events. The transaction was not touched and stays usable.
-    #[error("a writer hook refused the events: {0}")]
-    Hook(#[source] BoxError),
-    /// The connection is of another database than the outbox. The transaction was not touched.
-    #[error(
-        "this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table"
-    )]
-    WrongDatabase {
-        /// The outbox's database.
-        outbox: crate::write::Dialect,
-        /// The connection's database.
-        connection: crate::write::Dialect,
-    },
-    /// The connection has no open transaction, so the events could be committed without the business data.
-    #[error("no transaction is open on this connection; begin one and write the event and the business rows in it")]
-    NoTransaction,
-    /// The driver reported an error; in most databases the transaction can only be rolled back now.
-    #[error("the events could not be inserted: {0}")]
-    Database(#[source] E),
 }

@@ -1,34 +1,37 @@
-//! The engine of [Pillarbox](https://docs.rs/pillarbox): events, ports, dispatch, settling, the in-memory store.
+//! The contract of [Pillarbox](https://docs.rs/pillarbox): events, rows, handlers, and the ports to databases, brokers and time. What
+//! stores, adapters and publishers depend on; the engine that delivers is `pillarbox-engine`.
 //!
-//! It knows no SQL, no broker and no HTTP. The folders are the flow of an event, in reading order:
+//! It knows no SQL, no broker and no HTTP. No module imports one that stands above it in this list:
 //!
-//! ```text
-//! event ─▶ write ─▶ queue │ claim ─▶ dispatch ─▶ handle ─▶ settle
-//! ```
-//!
-//! `ownership` says who may deliver, `retry` when again, `run` starts and stops it all; [`store`], [`publisher`] and [`clock`] are the
-//! ports to the outside.
+//! | Module | |
+//! |---|---|
+//! | [`write`](mod@write) | events become rows, on the user's transaction |
+//! | [`context`] | what the writer had around it, in headers |
+//! | [`handle`] | the user's code: what it is given, what it may answer |
+//! | [`retry`] | when to try again |
+//! | [`publisher`] | the port to a broker |
+//! | [`store`] | the port to a database |
+//! | [`row`] | rows, their states, and the verdicts that change them |
+//! | [`ownership`] | nodes, modes, partitions, and what a node's right to a row rests on |
+//! | [`event`] | what a service writes |
+//! | [`clock`], [`error`] | time and randomness; what can go wrong |
 
 pub mod clock;
 pub mod context;
 pub mod error;
 pub mod event;
 pub mod handle;
-pub mod maintain;
-pub mod observe;
+#[doc(hidden)]
+pub mod hash;
 pub mod ownership;
+#[doc(hidden)]
+pub mod plants;
 pub mod publisher;
 pub mod retry;
-pub mod run;
-pub mod settle;
+pub mod row;
 #[cfg(simulated)]
 pub mod simulated;
 pub mod store;
-pub mod stores;
+#[doc(hidden)]
+pub mod throttle;
 pub mod write;
-
-mod claim;
-mod dispatch;
-mod hash;
-mod plants;
-mod queue;

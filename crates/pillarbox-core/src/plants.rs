@@ -2,9 +2,9 @@
 
 /// True if the simulation has planted the bug of this name here; false in everything else that is built.
 #[cfg(not(simulated))]
-pub(crate) const fn is(_name: &str) -> bool {
+pub const fn is(_name: &str) -> bool {
     false
 }
 
 #[cfg(simulated)]
-pub(crate) use crate::simulated::plants::is;
+pub use crate::simulated::plants::is;

@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(missing_docs, unused_qualifications, reason = "the macros of gungraun write what we would not")]
 
-#[path = "../../pillarbox-core/benches/path/mod.rs"]
+#[path = "../../pillarbox-engine/benches/path/mod.rs"]
 mod path;
 
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use gungraun::prelude::*;
 use path::{Counted, Table, envelopes};
 use pillarbox_core::event::{Envelope, partition_of};
 use pillarbox_core::retry::{ExponentialBackoff, RetryPolicy as _};
-use pillarbox_core::run::Outbox;
+use pillarbox_engine::run::Outbox;
 
 /// So many that what is done once per run hardly counts, and so few that all of it takes seconds.
 const EVENTS: u32 = 10_000;

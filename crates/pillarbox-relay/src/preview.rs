@@ -154,8 +154,8 @@ mod tests {
     use std::time::Duration;
 
     use pillarbox_core::event::Envelope;
-    use pillarbox_core::stores::memory::MemoryStore;
     use pillarbox_core::write::insert;
+    use pillarbox_memory::MemoryStore;
     use pillarbox_routes::{Route, Routes};
 
     use super::*;

@@ -3,7 +3,8 @@ use std::future::Future;
 use futures_util::Stream;
 use futures_util::future::join_all;
 use futures_util::stream::pending;
-use pillarbox_core::error::{StartError, StoreErrorKind};
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Forwarder};
 
 use crate::file::Source;

@@ -1,7 +1,7 @@
 use std::fmt;
 
-use pillarbox_core::observe::Health;
 use pillarbox_core::store::StoreInfo;
+use pillarbox_engine::observe::Health;
 use pillarbox_routes::RouteStatus;
 
 /// The state of one source of a process, as its endpoint tells it.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::on_any_batch;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_relay::{Relay, RelayFile};
 use pillarbox_routes::{Route, Routes};
 use pillarbox_testkit::publishers::MemoryPublisher;
@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 const ALERTS: &str = include_str!("../../../deploy/prometheus/alerts.yaml");
 const DASHBOARD: &str = include_str!("../../../deploy/grafana/pillarbox.json");
-const BUCKETS: &str = include_str!("../../pillarbox-core/src/observe/buckets.rs");
+const BUCKETS: &str = include_str!("../../pillarbox-engine/src/observe/buckets.rs");
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -142,6 +142,6 @@ fn the_copies_of_alerts_and_of_the_recorder_are_one() {
         .lines()
         .filter_map(|line| line.strip_prefix("//!"))
         .fold(String::new(), |text, line| text + line.strip_prefix(' ').unwrap_or(line) + "\n");
-    let recorder = block("rust").replace("pillarbox::observe", "pillarbox_core::observe");
+    let recorder = block("rust").replace("pillarbox::observe", "pillarbox_engine::observe");
     assert!(tested.contains(&recorder), "docs/metrics.md has another recorder than observe/buckets.rs:\n{tested}");
 }

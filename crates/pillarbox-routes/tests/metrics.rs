@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::on_any_batch;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::stores::memory::MemoryStore;
 use pillarbox_core::write::insert;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Route, Routes, Unrouted};
 use pillarbox_testkit::MemoryPublisher;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use cloudevents::event::{AttributesReader as _, Data, SpecVersion};
 use pillarbox_core::event::{Envelope, Headers};
-use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::publisher::{Message, PublishError, Publisher};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::settle::Status;
-use pillarbox_core::stores::memory::{MemoryRow, MemoryStore};
+use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Format, Forwarder, Route, Routes, Unrouted, Way};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::Instant;

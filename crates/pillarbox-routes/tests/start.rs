@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::publisher::PublishError;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::stores::memory::MemoryStore;
 use pillarbox_core::write::insert;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Forwarder, Route, Routes, Way};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{Instant, sleep, timeout};

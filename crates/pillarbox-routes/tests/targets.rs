@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::on_any_batch;
 use pillarbox_core::publisher::{PublishError, Scope};
-use pillarbox_core::run::Outbox;
-use pillarbox_core::settle::Status;
-use pillarbox_core::stores::memory::{MemoryRow, MemoryStore};
+use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Forwarder, Route, RouteStatus, Routes, Way};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{sleep, timeout};

@@ -18,7 +18,7 @@ pub struct RowView<'a> {
     /// The handler it is for.
     pub handler: Option<&'a str>,
     /// Its state.
-    pub status: pillarbox_core::settle::Status,
+    pub status: pillarbox_core::row::Status,
     /// Its partition.
     pub partition: Option<u8>,
     /// Its failed calls.
@@ -32,11 +32,11 @@ pub struct RowView<'a> {
 #[cfg(simulated)]
 mod hooked {
     use pillarbox_core::handle::{HandlerError, Outcome};
-    use pillarbox_core::stores::memory::MemoryStore;
+    use pillarbox_memory::MemoryStore;
 
     use super::RowView;
 
-    use pillarbox_core::simulated::Blame;
+    use pillarbox_core::handle::HandlerErrorKind;
 
     use crate::check::Ending;
 
@@ -65,10 +65,10 @@ mod hooked {
         match answer {
             Ok(Outcome::Done) => Ending::Done,
             Ok(_) => Ending::Deferred,
-            Err(error) => match Blame::of(error) {
-                Blame::Attempt => Ending::Failed,
-                Blame::Nobody => Ending::Deferred,
-                Blame::Event => Ending::Hopeless,
+            Err(error) if error.is_deferred() || error.is_unroutable() => Ending::Deferred,
+            Err(error) => match error.kind() {
+                HandlerErrorKind::Unrecoverable => Ending::Hopeless,
+                _ => Ending::Failed,
             },
         }
     }
@@ -91,7 +91,7 @@ mod hooked {
 #[cfg(not(simulated))]
 mod unhooked {
     use pillarbox_core::handle::{HandlerError, Outcome};
-    use pillarbox_core::stores::memory::MemoryStore;
+    use pillarbox_memory::MemoryStore;
 
     use super::RowView;
     use crate::check::Ending;

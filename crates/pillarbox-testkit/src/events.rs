@@ -1,7 +1,7 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId, InvalidEvent};
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, RowId, Scope, Store};
 
 use crate::rows::rows_at;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::Store;
+use pillarbox_engine::run::Outbox;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 

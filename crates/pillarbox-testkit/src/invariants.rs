@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::limits::PAYLOAD_BYTES;
 use pillarbox_core::event::{Envelope, EventId};
-use pillarbox_core::observe::Stats;
-use pillarbox_core::run::Config;
+use pillarbox_engine::observe::Stats;
+use pillarbox_engine::run::Config;
 
 use crate::{Call, Columns, Ending, Harness};
 

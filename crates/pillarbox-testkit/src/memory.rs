@@ -7,7 +7,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::Store;
-use pillarbox_core::stores::memory::{Memory, MemoryRow, MemoryStore, MemoryTransaction};
+use pillarbox_memory::{Memory, MemoryRow, MemoryStore, MemoryTransaction};
 
 use crate::{Capabilities, Columns, Harness};
 

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 /// It counts calls, not distinct events, so that a duplicate is seen. Clones share the record.
 ///
 /// ```
-/// use pillarbox_core::run::Outbox;
-/// use pillarbox_core::stores::memory::MemoryStore;
+/// use pillarbox_engine::run::Outbox;
+/// use pillarbox_memory::MemoryStore;
 /// use pillarbox_testkit::Recorder;
 ///
 /// # async fn example() -> Result<(), pillarbox_core::error::BoxError> {

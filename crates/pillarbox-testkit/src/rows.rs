@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{RowId, Store};
 
 /// The rows that stand at these places, in their order. At a place without a row, one that is not there.

@@ -2,10 +2,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::error::{BoxError, StartError, StoreError};
-use pillarbox_core::run::{Outbox, SingleNode};
+use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::store::{Backlog, WakeUps as _};
-use pillarbox_core::stores::memory::{MemoryRow, MemoryStore};
+use pillarbox_engine::run::StartError;
+use pillarbox_engine::run::{Outbox, SingleNode};
+use pillarbox_memory::{MemoryRow, MemoryStore};
 use tokio::time::Instant;
 
 use crate::FakeClock;
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// use pillarbox_core::event::Envelope;
 /// use pillarbox_core::handle::Delivery;
-/// use pillarbox_core::settle::Status;
+/// use pillarbox_core::row::Status;
 /// use pillarbox_testkit::{Recorder, TestOutbox};
 ///
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

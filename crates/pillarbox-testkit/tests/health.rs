@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::observe::{Health, Problem};
-use pillarbox_core::run::{MultiNode, Outbox, Role};
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_engine::observe::{Health, Problem};
+use pillarbox_engine::run::{MultiNode, Outbox, Role};
+use pillarbox_memory::MemoryStore;
 use pillarbox_testkit::{Fault, FaultyStore, Operation};
 use tokio::time::sleep;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::run::Outbox;
-use pillarbox_core::stores::memory::MemoryStore;
 use pillarbox_core::write::insert;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
 use pillarbox_testkit::{FaultyStore, Operation, Recorder};
 use tokio::time::{Instant, sleep};
 

@@ -96,7 +96,7 @@
 //! # Where things are
 //!
 //! What a service needs daily is here at the root. The modules hold the rest, by stage: [`event`], [`write`](mod@write),
-//! [`handle`], [`retry`], and [`run`] for modes and settings; [`context`] for what travels along; [`maintain`], [`ownership`], [`settle`] and [`observe`] for operating; [`store`] and
+//! [`handle`], [`retry`], and [`run`] for modes and settings; [`context`] for what travels along; [`maintain`], [`ownership`], [`row`] and [`observe`] for operating; [`store`] and
 //! [`clock`] for those who bring their own; [`error`] for what can go wrong.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -110,9 +110,9 @@ pub use pillarbox_core::context::ContextProvider;
 pub use pillarbox_core::event::{Envelope, Event, EventId};
 pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
 pub use pillarbox_core::retry::Retry;
-pub use pillarbox_core::run::Outbox;
 pub use pillarbox_core::store::{Store, Upkeep};
-pub use pillarbox_core::stores::memory::MemoryStore;
+pub use pillarbox_engine::run::Outbox;
+pub use pillarbox_memory::MemoryStore;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
@@ -134,10 +134,22 @@ pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 pub use pillarbox_config as config;
 
-pub use pillarbox_core::stores::memory;
-pub use pillarbox_core::{
-    clock, context, error, handle, maintain, observe, ownership, publisher, retry, run, settle, store, write,
-};
+pub use pillarbox_core::{clock, context, ownership, publisher, retry, row, store, write};
+pub use pillarbox_engine::{maintain, observe, run};
+pub use pillarbox_memory as memory;
+
+/// What can go wrong, and what to do about it.
+pub mod error {
+    pub use pillarbox_core::error::*;
+    pub use pillarbox_core::write::WriteError;
+    pub use pillarbox_engine::run::StartError;
+}
+
+/// The user's code for an event type: what it is given, what it answers, how it is registered.
+pub mod handle {
+    pub use pillarbox_core::handle::*;
+    pub use pillarbox_engine::handlers::*;
+}
 
 /// What a service writes: the event, its identity, its limits.
 pub mod event {

@@ -9,7 +9,7 @@ use pillarbox::error::{BoxError, WriteError};
 use pillarbox::event::{Codec, Decode, Encode, Payload};
 use pillarbox::handle::HandlerError;
 use pillarbox::memory::MemoryStore;
-use pillarbox::settle::Status;
+use pillarbox::row::Status;
 use pillarbox::{Delivery, Envelope, Event, Outbox};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

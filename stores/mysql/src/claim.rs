@@ -20,13 +20,21 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     let free = fill(&sql.free, &[("id", &id), ("begun", &begun)]);
     let fence = fill(&sql.fence, &[("id", &id)]);
     let mut wanted = fetch.clone();
-    // Rows that are too large together are not taken, as in a fetch: with the connection the transaction ends, and its locks.
+    // Rows that are too large together are not taken, as in a fetch: with the connection the transaction ends, and its locks. While it has
+    // not, they would be skipped as if another node had taken them.
+    let mut given_up = None;
     let (mut session, answers) = loop {
         let [next_due, due, ready] = queries(sql, &wanted, &free, "\nFOR UPDATE SKIP LOCKED");
         let mut session = store.sessions.session().await?;
+        if let Some(number) = given_up.take() {
+            session.outlast(number).await?;
+        }
         let script = script(["START TRANSACTION", &fence, &next_due, &due, &ready]);
         match session.run_within(script, row::payload_bytes, fetch.max_bytes).await? {
-            Within::Cut { rows } => wanted.limit = rows,
+            Within::Cut { rows } => {
+                wanted.limit = rows;
+                given_up = session.number();
+            }
             Within::Answers(answers) => break (session, answers),
         }
     };

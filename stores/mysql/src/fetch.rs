@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{LeaseMark, NodeId};
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{Fetch, Fetched, Heads, OrderKey, Scope};
 
 use crate::answer::{Answers, int, is_true};

@@ -1,5 +1,5 @@
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 

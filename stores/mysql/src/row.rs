@@ -2,7 +2,7 @@ use bytes::Bytes;
 use mysql_async::Row as Columns;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 
 use crate::answer::{bytes, int, is_true, optional_int, text};

@@ -21,6 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(3600);
 /// How often a transaction that lost against another one is run anew before the caller hears of it.
 const ATTEMPTS: u32 = 4;
+/// How long a call waits at most until the server has ended a connection that was closed while it sent rows.
+const GONE_WITHIN: Duration = Duration::from_millis(500);
 /// How long a connection may be idle before it is asked whether it still lives.
 const TRUSTED: Duration = Duration::from_secs(1);
 /// How long a connection may be idle before it is replaced, well before the server ends it.
@@ -274,6 +276,22 @@ impl Session {
                 return Ok(Within::Answers(Answers(answers)));
             }
         }
+    }
+
+    /// The server's number of this connection, where no proxy stands between; `None` once it is closed.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.connection.as_ref().map(|connection| connection.id())
+    }
+
+    /// Waits for a while until the server has ended a connection that was given up, and with it the locks of its transaction.
+    pub(crate) async fn outlast(&mut self, number: u32) -> Result<(), Failure> {
+        let is_there = format!("SELECT 1 FROM `information_schema`.`PROCESSLIST` WHERE `ID` = {number}");
+        let mut pause = Duration::from_millis(1);
+        while pause < GONE_WITHIN && !self.run(&is_there).await?.rows(0).is_empty() {
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Ok(())
     }
 
     /// Whether the server is MariaDB.

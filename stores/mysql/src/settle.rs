@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId, begun_by};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, RowId};
 
 use crate::answer::{Answers, int, is_true, text};

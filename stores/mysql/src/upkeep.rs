@@ -5,7 +5,7 @@ use mysql_async::Row;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{GLOBAL_AGGREGATE, Payload};
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{Backlog, Blocked, Counts, NodeStatus, PartitionBacklog, Record};
 
 use tokio::time::Instant;

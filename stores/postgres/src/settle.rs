@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::BegunAttempt;
 use tokio_postgres::types::Type;
 

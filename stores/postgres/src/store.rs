@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
 };

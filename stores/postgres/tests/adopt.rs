@@ -10,7 +10,7 @@ use std::time::Duration;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Payload;
 use pillarbox_core::ownership::{Fence, Mode};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{Counts, DeadFilter, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresStore;
 use support::{Db, LEASE, NONE, done, events, fetch, node, owner, seqs, unique, with_db};

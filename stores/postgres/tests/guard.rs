@@ -7,10 +7,10 @@ mod support;
 
 use std::time::Duration;
 
-use pillarbox_core::error::WriteError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::write::WriteError;
+use pillarbox_engine::run::Outbox;
 use pillarbox_postgres::PostgresStore;
 use pillarbox_sqlx as _;
 use pillarbox_testkit::{Recorder, wait_until_idle};

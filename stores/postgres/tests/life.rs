@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
 use pillarbox_testkit::rows_at;
 use support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};

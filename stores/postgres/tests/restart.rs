@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool, RecyclingMethod};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_engine::run::Outbox;
 use pillarbox_postgres::PostgresOptions;
 use pillarbox_testkit::Recorder;
 use support::server::Server;

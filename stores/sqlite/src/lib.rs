@@ -5,7 +5,7 @@
 //! writes through it, and [`SqliteStore::writer`] offers it to the service for its own transactions.
 //!
 //! ```no_run
-//! # async fn example(outbox: pillarbox_core::run::Outbox) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(outbox: pillarbox_engine::run::Outbox) -> Result<(), Box<dyn std::error::Error>> {
 //! use pillarbox_core::store::Store as _;
 //! use pillarbox_sqlite::SqliteStore;
 //!

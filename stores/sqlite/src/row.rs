@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row as _, Sqlite, Type};

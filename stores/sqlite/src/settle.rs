@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, NodeId};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, RowId};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
 

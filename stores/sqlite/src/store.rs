@@ -9,7 +9,7 @@ use futures_util::future::join;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
 };

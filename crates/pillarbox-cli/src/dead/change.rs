@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use indicatif::ProgressBar;
 use pillarbox::Store;
 use pillarbox::maintain::DeadEvents;
-use pillarbox::settle::Status;
+use pillarbox::row::Status;
 use pillarbox::store::{DeadFilter, Record};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use pillarbox::clock::Timestamp;
 use pillarbox::maintain::DeadEvents;
-use pillarbox::settle::Status;
+use pillarbox::row::Status;
 use pillarbox::store::Record;
 use serde::Serialize;
 

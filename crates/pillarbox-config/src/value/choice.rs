@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use pillarbox_core::{handle, run};
+use pillarbox_engine::{handlers, run};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -142,7 +142,7 @@ pub enum Unroutable {
     Park(Duration),
 }
 
-impl From<Unroutable> for handle::Unroutable {
+impl From<Unroutable> for handlers::Unroutable {
     fn from(policy: Unroutable) -> Self {
         match policy {
             Unroutable::Dead => Self::Dead,
@@ -151,11 +151,11 @@ impl From<Unroutable> for handle::Unroutable {
     }
 }
 
-impl From<handle::Unroutable> for Unroutable {
-    fn from(policy: handle::Unroutable) -> Self {
+impl From<handlers::Unroutable> for Unroutable {
+    fn from(policy: handlers::Unroutable) -> Self {
         match policy {
-            handle::Unroutable::Dead => Self::Dead,
-            handle::Unroutable::Park(delay) => Self::Park(delay),
+            handlers::Unroutable::Dead => Self::Dead,
+            handlers::Unroutable::Park(delay) => Self::Park(delay),
         }
     }
 }

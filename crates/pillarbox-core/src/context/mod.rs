@@ -4,10 +4,15 @@
 //! they are headers of the event like any other, in the row: that is why they arrive on the hot path, from the table,
 //! with every retry, and in another process.
 
-mod contexts;
 mod provider;
 #[cfg(feature = "otel")]
 mod trace;
 
-pub(crate) use contexts::Contexts;
 pub use provider::ContextProvider;
+
+/// The provider of every outbox, behind those that were registered: they may have set its headers already.
+#[cfg(feature = "otel")]
+pub const BUILT_IN: Option<&dyn ContextProvider> = Some(&trace::TraceContext);
+/// The provider of every outbox: none without the feature `otel`.
+#[cfg(not(feature = "otel"))]
+pub const BUILT_IN: Option<&dyn ContextProvider> = None;

@@ -108,7 +108,7 @@ impl Envelope {
     }
 
     /// Adds the headers whose names it has not got yet: all of them, or none if it would become invalid.
-    pub(crate) fn add_headers(&mut self, added: Headers) -> Result<(), InvalidEvent> {
+    pub fn add_headers(&mut self, added: Headers) -> Result<(), InvalidEvent> {
         if added.is_empty() {
             return Ok(());
         }

@@ -29,7 +29,7 @@ pub const HEADER_BYTES: usize = 65_536;
 pub const JSON_DEPTH: usize = 128;
 
 /// Accepts `text` if it is non-empty, at most `max` characters long, and free of NUL, which no database stores in text.
-pub(crate) fn check_text(field: &'static str, text: &str, max: usize) -> Result<(), InvalidEvent> {
+pub fn check_text(field: &'static str, text: &str, max: usize) -> Result<(), InvalidEvent> {
     if text.is_empty() {
         return Err(InvalidEvent::new(field, "is empty", "give it a value, or leave it out where it is optional"));
     }

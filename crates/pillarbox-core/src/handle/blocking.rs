@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::task::AbortHandle;
 
 use super::{
-    BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
+    AbandonedThreads, BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome,
+    Route, shape,
 };
 use crate::event::{Decode, Event};
-use crate::observe::Calls;
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.
 ///
@@ -19,8 +19,8 @@ use crate::observe::Calls;
 ///
 /// ```
 /// use pillarbox_core::handle::{Delivery, blocking};
-/// use pillarbox_core::run::Outbox;
-/// # use pillarbox_core::stores::memory::MemoryStore;
+/// use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore;
 /// # fn print_label(_: &Delivery) -> std::io::Result<()> { Ok(()) }
 /// let outbox = Outbox::single_node(MemoryStore::new())
 ///     .handle_type("label.wanted", blocking(|delivery: Delivery| print_label(&delivery)));
@@ -39,7 +39,7 @@ struct BlockingFn<F, S>(Arc<F>, PhantomData<fn() -> S>);
 #[derive(Debug)]
 struct Thread {
     state: AtomicU8,
-    calls: Arc<Calls>,
+    abandoned: AbandonedThreads,
 }
 
 const AWAITED: u8 = 0;
@@ -55,7 +55,7 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if self.thread.state.compare_exchange(AWAITED, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            self.thread.calls.abandon();
+            self.thread.abandoned.begin();
             // One that has not begun never will; the thread of one that runs goes on.
             self.task.abort();
         }
@@ -68,18 +68,18 @@ struct InThread(Arc<Thread>);
 impl Drop for InThread {
     fn drop(&mut self) {
         if self.0.state.swap(ENDED, Ordering::AcqRel) == GIVEN_UP {
-            self.0.calls.abandoned_ended();
+            self.0.abandoned.end();
         }
     }
 }
 
 /// Runs `call` on a blocking thread; a panic there continues here, where the worker turns it into a failure.
 async fn off_thread<R: Send + 'static>(
-    calls: Arc<Calls>,
+    abandoned: AbandonedThreads,
     call: impl FnOnce() -> R + Send + 'static,
     then: impl FnOnce(R) -> Result<Outcome, HandlerError>,
 ) -> Result<Outcome, HandlerError> {
-    let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), calls });
+    let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), abandoned });
     let in_thread = InThread(Arc::clone(&thread));
     let task = tokio::task::spawn_blocking(move || {
         let _in_thread = in_thread;
@@ -104,8 +104,8 @@ where
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let (payload, calls) = (delivery.decode()?, delivery.calls());
-            off_thread(calls, move || handler(payload), R::into_outcome).await
+            let (payload, abandoned) = (delivery.decode()?, delivery.abandoned());
+            off_thread(abandoned, move || handler(payload), R::into_outcome).await
         })
     }
 }
@@ -119,8 +119,8 @@ where
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
         Box::pin(async move {
-            let (payload, calls) = (delivery.decode()?, delivery.calls());
-            off_thread(calls, move || handler(payload, delivery), R::into_outcome).await
+            let (payload, abandoned) = (delivery.decode()?, delivery.abandoned());
+            off_thread(abandoned, move || handler(payload, delivery), R::into_outcome).await
         })
     }
 }
@@ -132,7 +132,7 @@ where
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
         let handler = Arc::clone(&self.0);
-        Box::pin(off_thread(delivery.calls(), move || handler(delivery), R::into_outcome))
+        Box::pin(off_thread(delivery.abandoned(), move || handler(delivery), R::into_outcome))
     }
 }
 

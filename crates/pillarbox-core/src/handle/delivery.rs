@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::HandlerError;
 use crate::clock::Timestamp;
 use crate::event::{Decode, Event, EventId, Headers, Payload, decode};
-use crate::observe::Calls;
 use crate::ownership::NodeId;
 use crate::store::Row;
+use crate::throttle::Throttle;
 
 /// How an event came to its handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,17 +43,53 @@ pub struct Delivery {
 
 /// The node that delivers, for as long as it may.
 #[derive(Debug)]
-pub(crate) struct Deliverer {
-    pub(crate) node: NodeId,
+pub struct Deliverer {
+    /// The node.
+    pub node: NodeId,
     /// Cancelled when it is to stop: its lease is lost, or another node waits for the partition.
-    pub(crate) lost: CancellationToken,
-    pub(crate) calls: Arc<Calls>,
+    pub lost: CancellationToken,
+    /// Counts the calls of blocking handlers that were given up while their threads go on.
+    pub abandoned: AbandonedThreads,
+}
+
+/// The number of blocking handlers that timed out, or were given up, while their threads go on. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct AbandonedThreads(Arc<Abandoned>);
+
+#[derive(Debug, Default)]
+struct Abandoned {
+    count: AtomicIsize,
+    complaints: Throttle,
+}
+
+impl AbandonedThreads {
+    /// The number of threads now.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        // A thread may end before it is counted.
+        usize::try_from(self.0.count.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    pub(super) fn begin(&self) {
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(calls) = self.0.complaints.report(1) {
+            tracing::warn!(
+                calls,
+                "a blocking handler was given up, but its thread cannot be stopped; the next attempt may run beside it"
+            );
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Deliverer {
     /// The same node for some of its events, which it can be told to stop by themselves.
-    pub(crate) fn of_a_partition(&self) -> Self {
-        Self { node: self.node.clone(), lost: self.lost.child_token(), calls: Arc::clone(&self.calls) }
+    #[must_use]
+    pub fn of_a_partition(&self) -> Self {
+        Self { node: self.node.clone(), lost: self.lost.child_token(), abandoned: self.abandoned.clone() }
     }
 }
 
@@ -62,30 +98,33 @@ impl Delivery {
     /// where it would go. It counts as read from the table, by a node named `nobody`.
     #[must_use]
     pub fn detached(row: Row) -> Self {
-        let (lost, calls) = (CancellationToken::new(), Arc::new(Calls::new(Duration::MAX)));
-        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost, calls };
+        let (lost, abandoned) = (CancellationToken::new(), AbandonedThreads::default());
+        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost, abandoned };
         Self::new(Arc::new(row), Path::Cold, Arc::new(deliverer))
     }
 
-    pub(crate) fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
+    /// A delivery of a row by `deliverer`.
+    #[must_use]
+    pub fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
         Self { row, path, deliverer, queued_at: None }
     }
 
     /// The same delivery with the time at which the event came into memory.
-    pub(crate) fn with_queued_at(self, queued_at: Instant) -> Self {
+    #[must_use]
+    pub fn with_queued_at(self, queued_at: Instant) -> Self {
         Self { queued_at: Some(queued_at), ..self }
     }
 
     /// The time at which the event came into memory; `None` for a [detached](Self::detached) delivery. Events that a
-    /// [`Gate`](crate::run::Gate) has held back since then may belong before it.
+    /// gate has held back since then may belong before it.
     #[must_use]
     pub fn queued_at(&self) -> Option<Instant> {
         self.queued_at
     }
 
-    /// The calls that the node counts.
-    pub(super) fn calls(&self) -> Arc<Calls> {
-        Arc::clone(&self.deliverer.calls)
+    /// The node's count of threads that go on though their calls were given up.
+    pub(super) fn abandoned(&self) -> AbandonedThreads {
+        self.deliverer.abandoned.clone()
     }
 
     /// What to deduplicate by: the same for every delivery of this event, also to other handlers.

@@ -25,18 +25,22 @@ pub struct HandlerError {
 /// ours.
 const MAX_CAUSES: usize = 64;
 
-/// What a failure asks for.
+/// The consequence that a failure asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HandlerErrorKind {
+pub enum HandlerErrorKind {
     /// Of the engine's own making: tried again, whatever the user's filters say about errors of theirs.
     Interrupted,
+    /// Another attempt after the backoff; this one counts.
     Retryable,
+    /// Another attempt after this time; this one counts.
     RetryAfter(Duration),
+    /// Another delivery after this time; no attempt is counted.
     Deferred(Duration),
     /// As `Deferred`, but only this process has to wait.
     NotHere(Duration),
     /// No destination is known for the event.
     Unroutable(Duration),
+    /// None: the event goes DEAD.
     Unrecoverable,
 }
 
@@ -66,7 +70,7 @@ impl HandlerError {
 
     /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
     /// newer release may know where it goes, no attempt is counted, and it goes DEAD once it is
-    /// [too old](crate::run::DispatchConfig::unroutable_dead_after).
+    /// [too old](pillarbox_engine::run::DispatchConfig::unroutable_dead_after).
     pub fn unroutable(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::Unroutable(delay), source: error.into() }
     }
@@ -77,12 +81,12 @@ impl HandlerError {
     }
 
     /// The handler has not failed, but could not end.
-    pub(crate) fn interrupted(problem: impl Into<BoxError>) -> Self {
+    pub fn interrupted(problem: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::Interrupted, source: problem.into() }
     }
 
     /// Finds what an error asks for: the first `HandlerError` in its chain of causes decides.
-    pub(crate) fn classify(error: impl Into<BoxError>) -> Self {
+    pub fn classify(error: impl Into<BoxError>) -> Self {
         let error = match error.into().downcast::<Self>() {
             Ok(own) => return *own,
             Err(other) => other,
@@ -98,7 +102,7 @@ impl HandlerError {
     }
 
     /// The error and its causes. Of a `HandlerError` among them comes what it was made of, which it shows as itself.
-    pub(crate) fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    pub fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         fn made_of<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
             while let Some(own) = error.downcast_ref::<HandlerError>() {
                 error = &*own.source;
@@ -110,29 +114,31 @@ impl HandlerError {
     }
 
     /// Whether nothing is counted, since no event is to blame.
-    pub(crate) fn is_deferred(&self) -> bool {
+    pub fn is_deferred(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
     }
 
     /// True if nobody takes the event.
-    pub(crate) fn is_unroutable(&self) -> bool {
+    pub fn is_unroutable(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Unroutable(_))
     }
 
     /// For how long this process cannot take the event, where another may.
-    pub(crate) fn elsewhere(&self) -> Option<Duration> {
+    pub fn elsewhere(&self) -> Option<Duration> {
         match self.kind {
             HandlerErrorKind::NotHere(delay) => Some(delay),
             _ => None,
         }
     }
 
-    pub(crate) fn kind(&self) -> HandlerErrorKind {
+    /// The consequence that it asks for.
+    #[must_use]
+    pub fn kind(&self) -> HandlerErrorKind {
         self.kind
     }
 
     /// The error and its causes, joined by colons; a cause that its parent already quotes is not repeated.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = self.source.to_string();
         let mut cause = self.source.source();
         // A chain that loops would be a bug of the error type; the limit keeps it from becoming ours.

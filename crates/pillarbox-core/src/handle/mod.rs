@@ -8,24 +8,17 @@ mod fallback;
 mod interceptor;
 mod into_handler;
 mod outcome;
-mod registration;
-mod router;
+mod route;
 
 pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
-pub(crate) use delivery::Deliverer;
-pub use delivery::{Delivery, Path};
-pub use error::HandlerError;
-pub(crate) use error::HandlerErrorKind;
+pub use delivery::{AbandonedThreads, Deliverer, Delivery, Path};
+pub use error::{HandlerError, HandlerErrorKind};
 pub use fallback::{Failure, FailureReason, Fallback, IntoDecision, IntoObserved, OnDead};
 pub use interceptor::Interceptor;
-pub(crate) use interceptor::Interceptors;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
-pub(crate) use registration::check_id;
-pub use registration::{Register, Registration, on, on_all, on_any, on_any_batch, on_batch, on_type};
-pub use router::{DuplicateHandler, Route, Unroutable};
-pub(crate) use router::{Homeless, Registered, Router, Target};
+pub use route::Route;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -6,7 +6,6 @@ use crate::plants;
 
 /// Who may deliver a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Mode {
     /// The one node that owns all partitions; further nodes wait as standbys.
     SingleNode,

@@ -62,7 +62,9 @@ impl ExponentialBackoff {
 
 impl ExponentialBackoff {
     /// For values that are known to be valid.
-    pub(super) const fn constant(base: Duration, cap: Duration) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn constant(base: Duration, cap: Duration) -> Self {
         Self { base, cap, multiplier: DOUBLING, spread: true }
     }
 

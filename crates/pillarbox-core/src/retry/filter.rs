@@ -41,7 +41,7 @@ impl ErrorFilter {
     }
 
     /// Whether an error with these causes, itself the first of them, is to be tried again.
-    pub(crate) fn passes<'a>(&self, causes: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
+    pub fn passes<'a>(&self, causes: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
         if self.is_empty() {
             return true;
         }

@@ -3,13 +3,11 @@
 mod backoff;
 mod filter;
 mod jitter;
-mod pause;
 mod rules;
 mod steady;
 
 pub use backoff::{ExponentialBackoff, RetryPolicy};
 pub use filter::ErrorFilter;
 pub use jitter::JitteredBackoff;
-pub(crate) use pause::{Pause, jittered};
 pub use rules::Retry;
 pub use steady::{FixedBackoff, LinearBackoff};

@@ -121,25 +121,31 @@ impl Retry {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn policy(&self) -> Option<&dyn RetryPolicy> {
+    /// The policy, if one is set.
+    #[must_use]
+    pub fn policy(&self) -> Option<&dyn RetryPolicy> {
         self.policy.as_deref()
     }
 
-    pub(crate) fn attempts(&self) -> Option<u32> {
+    /// The limit of attempts, if one is set.
+    #[must_use]
+    pub fn attempts(&self) -> Option<u32> {
         self.max_attempts
     }
 
-    pub(crate) fn errors(&self) -> Option<&ErrorFilter> {
+    /// The filter of errors, if one is set.
+    #[must_use]
+    pub fn errors(&self) -> Option<&ErrorFilter> {
         self.errors.as_ref()
     }
 
     /// Takes it apart: the policy, the limit of attempts and the filter, where they are set.
-    pub(crate) fn into_parts(self) -> (Option<Arc<dyn RetryPolicy>>, Option<u32>, Option<ErrorFilter>) {
+    pub fn into_parts(self) -> (Option<Arc<dyn RetryPolicy>>, Option<u32>, Option<ErrorFilter>) {
         (self.policy, self.max_attempts, self.errors)
     }
 
     /// Leaves the limit of attempts to the outbox.
-    pub(crate) fn forget_limit(&mut self) {
+    pub fn forget_limit(&mut self) {
         self.max_attempts = None;
     }
 

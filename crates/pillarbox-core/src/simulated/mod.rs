@@ -1,10 +1,7 @@
 //! Hooks of the deterministic simulation, which exist under `cfg(simulated)` only and never in a release: processes that stand
 //! still or die at any await, and bugs that are planted by name.
 
-mod blame;
 pub mod plants;
 mod process;
-
-pub use blame::Blame;
 
 pub use process::{Governed, Process, TaskTracker, panics};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::Statement;
 use super::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, NodeStatus,
     PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers,
@@ -12,8 +13,8 @@ use super::{
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
-use crate::settle::Verdict;
-use crate::write::{NewRow, Statement};
+use crate::row::NewRow;
+use crate::row::Verdict;
 
 #[async_trait]
 impl<S: Store + ?Sized> Store for Arc<S> {

@@ -10,9 +10,9 @@ use crate::event::Envelope;
 /// `before_write` → insert → `after_write` → commit or rollback → `after_commit` or `after_rollback`. There is one call
 /// of each per batch. What happens after the insert cannot be vetoed, so those calls return nothing.
 ///
-/// The end of a transaction is known for the guard of [`Outbox::begin`](crate::run::Outbox::begin) and for
-/// [`Outbox::commit`](crate::run::Outbox::commit), which also tell what was rolled back to a savepoint. For a receipt passed
-/// to [`Outbox::notify_committed`](crate::run::Outbox::notify_committed) the caller's word is taken. Otherwise neither
+/// The end of a transaction is known for the guard of [`Outbox::begin`](pillarbox_engine::run::Outbox::begin) and for
+/// [`Outbox::commit`](pillarbox_engine::run::Outbox::commit), which also tell what was rolled back to a savepoint. For a receipt passed
+/// to [`Outbox::notify_committed`](pillarbox_engine::run::Outbox::notify_committed) the caller's word is taken. Otherwise neither
 /// `after_commit` nor `after_rollback` is called. Each receipt is reported once.
 pub trait WriterHook: Send + Sync + 'static {
     /// May change, drop or add events; an empty answer suppresses the write.
@@ -35,18 +35,25 @@ pub trait WriterHook: Send + Sync + 'static {
 
 /// All hooks of an outbox: before in registration order, after in reverse.
 #[derive(Clone, Default)]
-pub(crate) struct WriterHooks(Arc<Vec<Arc<dyn WriterHook>>>);
+pub struct WriterHooks(Arc<Vec<Arc<dyn WriterHook>>>);
 
 impl WriterHooks {
-    pub(crate) fn push(&mut self, hook: impl WriterHook) {
+    /// Adds a hook behind the others.
+    pub fn push(&mut self, hook: impl WriterHook) {
         Arc::make_mut(&mut self.0).push(Arc::new(hook));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if there are no hooks.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn before_write(&self, mut events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
+    /// Asks every hook in turn.
+    ///
+    /// # Errors
+    /// The first error of a hook.
+    pub fn before_write(&self, mut events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
         for hook in &*self.0 {
             if events.is_empty() {
                 break;
@@ -57,7 +64,7 @@ impl WriterHooks {
     }
 
     /// Calls `stage` on each hook. A hook that panics is logged and does not disturb the write, which is done by now.
-    pub(crate) fn after(&self, stage: &'static str, written: &Written, call: impl Fn(&dyn WriterHook, &[&Envelope])) {
+    pub fn after(&self, stage: &'static str, written: &Written, call: impl Fn(&dyn WriterHook, &[&Envelope])) {
         if self.0.is_empty() || written.is_empty() {
             return;
         }

@@ -1,12 +1,12 @@
 use super::{Connection, Insert, NewRow};
-use crate::error::WriteError;
 use crate::event::Envelope;
 use crate::store::Store;
+use crate::write::WriteError;
 
 /// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only one row of each, for no handler
 /// in particular. Returns their `seq`.
 ///
-/// It is what [`Outbox::write_all`](crate::run::Outbox::write_all) does at its heart; tests of stores and processes that
+/// It is what [`Outbox::write_all`](pillarbox_engine::run::Outbox::write_all) does at its heart; tests of stores and processes that
 /// only ever write use it directly.
 ///
 /// # Errors
@@ -20,7 +20,11 @@ pub async fn insert<M, C: Connection<M>>(
     insert_rows(store, connection, &rows).await
 }
 
-pub(crate) async fn insert_rows<M, C: Connection<M>>(
+/// Inserts rows in the caller's transaction. Returns their `seq`.
+///
+/// # Errors
+/// See [`WriteError`].
+pub async fn insert_rows<M, C: Connection<M>>(
     store: &dyn Store,
     connection: &mut C,
     rows: &[NewRow],

@@ -1,29 +1,33 @@
 //! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
 
 mod connection;
-mod fan_out;
+mod error;
 mod hook;
 mod insert;
 mod open;
 mod probe;
 mod receipts;
-mod row;
-mod statement;
+mod sink;
 mod transaction;
 mod written;
 
+pub use crate::row::NewRow;
+pub use crate::store::{Bind, Dialect, Statement};
 pub use connection::{Connection, Insert};
-pub(crate) use fan_out::{Accepts, FanOut, Recipient};
+pub use error::WriteError;
 pub use hook::WriterHook;
-pub(crate) use hook::WriterHooks;
+#[doc(hidden)]
+pub use hook::WriterHooks;
 pub use insert::insert;
-pub(crate) use insert::insert_rows;
+#[doc(hidden)]
+pub use insert::insert_rows;
 pub use open::ConnectionId;
-pub(crate) use open::OpenTransactions;
+#[doc(hidden)]
+pub use open::OpenTransactions;
 pub use probe::Probe;
-pub(crate) use probe::{Fate, Found};
+#[doc(hidden)]
+pub use probe::{Fate, Found};
 pub use receipts::Receipts;
-pub use row::NewRow;
-pub use statement::{Bind, Dialect, Statement};
+pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};
 pub use written::Written;

@@ -21,7 +21,7 @@ impl ConnectionId {
 /// A guard dereferences to the driver's connection, and functions take that: what they write on it belongs to the guard all
 /// the same. While a guard is open, its connection keeps its place and so its address; nothing else can have that.
 #[derive(Debug, Default)]
-pub(crate) struct OpenTransactions(Mutex<HashMap<ConnectionId, Arc<Receipts>>>);
+pub struct OpenTransactions(Mutex<HashMap<ConnectionId, Arc<Receipts>>>);
 
 impl OpenTransactions {
     fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Arc<Receipts>>> {
@@ -35,7 +35,7 @@ impl OpenTransactions {
     }
 
     /// The receipts of the guard that is open on `connection`.
-    pub(crate) fn find(&self, connection: ConnectionId) -> Option<Arc<Receipts>> {
+    pub fn find(&self, connection: ConnectionId) -> Option<Arc<Receipts>> {
         self.lock().get(&connection).cloned()
     }
 }

@@ -23,17 +23,19 @@ impl Probe {
 
 /// The answer to a probe.
 #[derive(Debug, Default)]
-pub(crate) struct Found(Vec<RowId>);
+pub struct Found(Vec<RowId>);
 
 impl Found {
-    pub(crate) fn new(mut rows: Vec<RowId>) -> Self {
+    /// The rows that a commit returned.
+    #[must_use]
+    pub fn new(mut rows: Vec<RowId>) -> Self {
         rows.sort_unstable_by(|a, b| (a.seq, a.event_id.as_str()).cmp(&(b.seq, b.event_id.as_str())));
         Self(rows)
     }
 
     /// The fate of a row, if `probed`, which ascends, are the rows of its receipt that were asked for. Its event counts as well
     /// as its `seq`, which SQLite rolls back with the row, and gives again.
-    pub(crate) fn fate(&self, probed: &[i64], seq: i64, event_id: &str) -> Fate {
+    pub fn fate(&self, probed: &[i64], seq: i64, event_id: &str) -> Fate {
         if probed.binary_search(&seq).is_err() {
             return Fate::Unknown;
         }
@@ -44,7 +46,7 @@ impl Found {
 
 /// What is known of a written row when its transaction has committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// It was found.
     There,
     /// It was looked for and not found.

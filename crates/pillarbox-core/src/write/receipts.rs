@@ -37,12 +37,13 @@ impl Receipts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, written: &Written) {
+    /// Adds the receipt of a write.
+    pub fn add(&self, written: &Written) {
         self.lock().receipts.push(written.clone().into());
     }
 
     /// Commits `transaction`, and lets those of the events go on that it committed.
-    pub(crate) async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
+    pub async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
         let probe = {
             let mut state = self.lock();
             state.committing = true;

@@ -63,7 +63,7 @@ pub trait Finish<M>: Send + Sized {
 }
 
 /// A transaction that tells the outbox of its commit, so that its events take the hot path. Returned by
-/// [`Outbox::begin`](crate::run::Outbox::begin).
+/// [`Outbox::begin`](pillarbox_engine::run::Outbox::begin).
 ///
 /// It dereferences to what the driver runs statements on, so that `&mut *tx` is the same as with a transaction of the
 /// driver's own. Events may be written on either: `outbox.write(&mut tx, …)`, or in a function that takes the driver's
@@ -81,7 +81,9 @@ pub struct Transaction<T, M> {
 }
 
 impl<T: Connection<M>, M> Transaction<T, M> {
-    pub(crate) fn new(inner: T, open: &Arc<OpenTransactions>) -> Self {
+    /// Guards a transaction of the driver's.
+    #[must_use]
+    pub fn new(inner: T, open: &Arc<OpenTransactions>) -> Self {
         let (inner, receipts) = (Box::new(inner), Arc::default());
         Self { open: open.open(inner.id(), &receipts), inner, receipts, marker: PhantomData }
     }

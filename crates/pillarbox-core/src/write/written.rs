@@ -2,16 +2,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::probe::{Fate, Found};
-use super::{NewRow, WriterHooks};
+use super::{CommitSink, NewRow, WriterHooks};
 use crate::event::{Envelope, EventId};
 use crate::plants;
-use crate::queue::Intake;
 use crate::store::Store;
 
 /// The receipt of a write: the ids of its events, in order, and what the hot path needs to deliver them from memory.
 ///
-/// A guard keeps it by itself. For a transaction of your own, commit by [`Outbox::commit`](crate::run::Outbox::commit), or
-/// pass it to [`Outbox::notify_committed`](crate::run::Outbox::notify_committed) after the commit; dropping it is fine too,
+/// A guard keeps it by itself. For a transaction of your own, commit by [`Outbox::commit`](pillarbox_engine::run::Outbox::commit), or
+/// pass it to [`Outbox::notify_committed`](pillarbox_engine::run::Outbox::notify_committed) after the commit; dropping it is fine too,
 /// and only means that the events are delivered from the table.
 #[derive(Debug, Clone)]
 pub struct Written {
@@ -25,23 +24,25 @@ struct Inner {
     /// Ascending.
     seqs: Vec<i64>,
     store: Arc<dyn Store>,
-    intake: Arc<Intake>,
+    sink: Arc<dyn CommitSink>,
     hooks: WriterHooks,
     /// The end of the transaction was reported.
     reported: AtomicBool,
 }
 
 impl Written {
-    pub(crate) fn new(
+    /// The receipt of rows that were inserted as `seqs`.
+    #[must_use]
+    pub fn new(
         rows: Vec<NewRow>,
         seqs: Vec<i64>,
         store: &Arc<dyn Store>,
-        intake: &Arc<Intake>,
+        sink: Arc<dyn CommitSink>,
         hooks: &WriterHooks,
     ) -> Self {
-        intake.announce(&rows, &seqs);
-        let (store, intake, hooks) = (Arc::clone(store), Arc::clone(intake), hooks.clone());
-        Self { inner: Arc::new(Inner { rows, seqs, store, intake, hooks, reported: AtomicBool::new(false) }) }
+        sink.announce(&rows, &seqs);
+        let (store, hooks) = (Arc::clone(store), hooks.clone());
+        Self { inner: Arc::new(Inner { rows, seqs, store, sink, hooks, reported: AtomicBool::new(false) }) }
     }
 
     /// The events' ids, in write order. Empty when a hook suppressed the write, or no handler accepts the event.
@@ -67,7 +68,9 @@ impl Written {
         self.inner.rows.is_empty()
     }
 
-    pub(crate) fn events(&self) -> Vec<&Envelope> {
+    /// The events, each once.
+    #[must_use]
+    pub fn events(&self) -> Vec<&Envelope> {
         self.each().collect()
     }
 
@@ -77,16 +80,18 @@ impl Written {
         of_one.filter_map(|rows| rows.first().map(NewRow::envelope))
     }
 
-    pub(crate) fn rows(&self) -> (&[NewRow], &[i64]) {
+    /// The rows and their `seq`.
+    #[must_use]
+    pub fn rows(&self) -> (&[NewRow], &[i64]) {
         (&self.inner.rows, &self.inner.seqs)
     }
 
     /// Adds the rows that the hot path could deliver to `rows`, which are of the same transaction. For hooks at least one, which
     /// stands for all: a write is one statement, and stands or falls as a whole.
     pub(super) fn verify(&self, rows: &mut Vec<i64>) {
-        let Inner { rows: written, seqs, intake, hooks, .. } = &*self.inner;
+        let Inner { rows: written, seqs, sink, hooks, .. } = &*self.inner;
         let asked = rows.len();
-        intake.verify(written, seqs, rows);
+        sink.verify(written, seqs, rows);
         if rows.len() == asked && !hooks.is_empty() {
             rows.extend(seqs.first());
         }
@@ -99,7 +104,7 @@ impl Written {
 
     /// The transaction has committed; of the rows `probed`, those that were `found` are there.
     pub(super) fn committed(&self, probed: &[i64], found: &Found) {
-        let Inner { rows, seqs, intake, .. } = &*self.inner;
+        let Inner { rows, seqs, sink, .. } = &*self.inner;
         if self.is_reported() {
             return;
         }
@@ -108,12 +113,12 @@ impl Written {
             tracing::debug!(event_id, events, "events were rolled back before their transaction committed");
             return self.after_rollback();
         }
-        intake.committed(rows, seqs, |row, seq| found.fate(probed, seq, row.event_id()));
+        sink.committed(rows, seqs, &|row, seq| found.fate(probed, seq, row.event_id()));
         self.after_commit();
     }
 
     /// Whether rows of it were asked for, and none was found.
-    pub(crate) fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
+    pub fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
         let fates =
             self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.fate(probed, *seq, row.event_id()));
         let mut known = fates.filter(|fate| *fate != Fate::Unknown).peekable();
@@ -121,11 +126,11 @@ impl Written {
     }
 
     /// Somebody says that the transaction has committed.
-    pub(crate) fn notify_committed(&self) {
+    pub fn notify_committed(&self) {
         if self.is_reported() {
             return;
         }
-        self.inner.intake.notify_committed(self);
+        self.inner.sink.notify_committed(self);
         self.after_commit();
     }
 
@@ -150,13 +155,13 @@ impl Written {
     }
 
     /// Asks the cold path to look for the events soon: they may be committed without anybody saying so.
-    pub(crate) fn look_for(&self) {
-        self.inner.intake.look_for(&self.inner.rows, &self.inner.seqs);
+    pub fn look_for(&self) {
+        self.inner.sink.look_for(&self.inner.rows, &self.inner.seqs);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.intake.forget(&self.seqs);
+        self.sink.forget(&self.seqs);
     }
 }

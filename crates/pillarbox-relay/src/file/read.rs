@@ -3,9 +3,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pillarbox_config::{DatabaseUrl, Loader, Settings};
-use pillarbox_core::error::{StartError, StoreError, StoreErrorKind};
+use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::Store;
 use pillarbox_core::store::operation;
+use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Route, RouteError, Routes};
 use serde::Deserialize;
 use toml::Spanned;

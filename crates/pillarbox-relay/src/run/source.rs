@@ -2,9 +2,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
-use pillarbox_core::handle::on_any_batch;
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Store;
+use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::run::Outbox;
 use pillarbox_routes::Forwarder;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

@@ -1,5 +1,5 @@
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
-use pillarbox_core::observe::buckets;
+use pillarbox_engine::observe::buckets;
 
 /// A recorder for Prometheus: with the names that the documentation has, and with buckets for durations and for batches.
 pub(super) fn prometheus() -> Result<PrometheusBuilder, BuildError> {

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random, SystemRandom};
-use pillarbox_core::run::Gate;
+use pillarbox_engine::run::Gate;
 
 use super::{Line, Route, RouteError, Sending};
 use crate::forward::Forwarder;
@@ -17,7 +17,7 @@ pub enum Unrouted {
     /// It goes DEAD at once, with an error that names its type.
     Dead,
     /// It stays pending and is looked at again after this long, without counting an attempt, since newer routes may take it. It
-    /// goes DEAD once it is [too old](pillarbox_core::run::DispatchConfig::unroutable_dead_after). The default, every 30 seconds.
+    /// goes DEAD once it is [too old](pillarbox_engine::run::DispatchConfig::unroutable_dead_after). The default, every 30 seconds.
     Park(Duration),
     /// It is done.
     Drop,
@@ -33,10 +33,10 @@ impl Default for Unrouted {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use pillarbox_core::handle::on_any_batch;
+/// use pillarbox_engine::handlers::on_any_batch;
 /// use pillarbox_core::publisher::Publisher;
-/// use pillarbox_core::run::Outbox;
-/// use pillarbox_core::stores::memory::MemoryStore;
+/// use pillarbox_engine::run::Outbox;
+/// use pillarbox_memory::MemoryStore;
 /// use pillarbox_routes::{Route, RouteError, Routes};
 ///
 /// # fn start(broker: Arc<dyn Publisher>) -> Result<(), RouteError> {

@@ -1,6 +1,6 @@
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 
 use super::ledger::{event_number, handler_number};
 use super::{Checker, Line, Order, Violation};

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use pillarbox_core::settle::Status;
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::row::Status;
+use pillarbox_memory::MemoryStore;
 
 use crate::engine::{RowView, visit};
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions};
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_memory::MemoryStore;
 use tokio::time::Instant;
 
 use super::{Line, Op, Violation};

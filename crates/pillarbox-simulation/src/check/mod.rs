@@ -26,8 +26,8 @@ use std::fmt;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::settle::Status;
-use pillarbox_core::stores::memory::MemoryStore;
+use pillarbox_core::row::Status;
+use pillarbox_memory::MemoryStore;
 
 use crate::plan::Place;
 

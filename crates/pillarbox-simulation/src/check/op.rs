@@ -1,5 +1,5 @@
 use pillarbox_core::ownership::{Epochs, Fence, NodeId};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, Purgeable, RowId};
 
 /// A statement that may change the database, as the checks see it.

@@ -1,6 +1,6 @@
 use pillarbox_core::event::partition_of;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::settle::{Change as Becomes, Status, Verdict};
+use pillarbox_core::row::{Change as Becomes, Status, Verdict};
 use pillarbox_core::store::{Purgeable, RowId};
 
 use super::ledger::{Change, event_number, handler_number};

@@ -7,7 +7,7 @@ pub use routes::{Brokers, Place, Routing};
 use std::time::Duration;
 
 use pillarbox_core::ownership::Mode;
-use pillarbox_core::run::{Config, FailingHead, FailingKey};
+use pillarbox_engine::run::{Config, FailingHead, FailingKey};
 
 use crate::chance::Chance;
 use crate::check::{Order, Rules};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pillarbox_core::clock::Clock as _;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::stores::memory::{MemoryStore, MemoryTransaction, Snapshot};
+use pillarbox_memory::{MemoryStore, MemoryTransaction, Snapshot};
 use tokio::sync::Notify;
 
 use super::clock::JumpingClock;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pillarbox_core::stores::memory::Snapshot;
+use pillarbox_memory::Snapshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::World;

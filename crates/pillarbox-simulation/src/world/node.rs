@@ -1,11 +1,11 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pillarbox_core::handle::{on_any_batch, on_batch, on_type};
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::run::kind::Deliverer;
-use pillarbox_core::run::{Outbox, OutboxBuilder};
+use pillarbox_engine::handlers::{on_any_batch, on_batch, on_type};
+use pillarbox_engine::run::kind::Deliverer;
+use pillarbox_engine::run::{Outbox, OutboxBuilder};
 use pillarbox_routes::Forwarder;
 use tokio::time::{sleep, timeout};
 

@@ -2,8 +2,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use pillarbox_core::store::RowId;
-use pillarbox_core::stores::memory::{Memory, MemoryTransaction};
 use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert, Probe};
+use pillarbox_memory::{Memory, MemoryTransaction};
 use tokio::time::sleep;
 
 use super::database::{Held, Prepared};

@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::run::Outbox;
 use pillarbox_core::write::{Begin as _, Finish as _};
+use pillarbox_engine::run::Outbox;
 use tokio::time::sleep;
 
 use super::World;

@@ -1,6 +1,6 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, Partitions, begun_by};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::BegunAttempt;
 
 use crate::Harness;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{Fence, Past, begun_by};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow, Row};
 use tokio::time::sleep;
 

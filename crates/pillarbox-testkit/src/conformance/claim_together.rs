@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;

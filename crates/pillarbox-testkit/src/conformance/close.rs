@@ -4,7 +4,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Epochs, Fence, Mode};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, Purge, Purgeable, operation};
 
 use crate::Harness;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
-use pillarbox_core::settle::{Change, Status};
+use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow};
 use pillarbox_core::write::{Finish, insert};
 

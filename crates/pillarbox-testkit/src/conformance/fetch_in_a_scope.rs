@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{NodeId, Renewal};
-use pillarbox_core::settle::{Change, Status};
+use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Purge, Purgeable, Row, Scope, Store, Upkeep as _};
 
 use crate::Harness;

@@ -1,5 +1,5 @@
 use pillarbox_core::event::{Envelope, EventId};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Finish, Probe, insert};
 

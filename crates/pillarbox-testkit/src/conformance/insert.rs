@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Clock as _, SystemClock, SystemRandom, Timestamp};
 use pillarbox_core::event::{Envelope, Stamp};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
+use pillarbox_engine::run::Outbox;
 
 use crate::events::{all, event, events, ids};
 use crate::payloads::{every_column, hard_payloads};

@@ -1,5 +1,5 @@
 use pillarbox_core::handle::{Delivery, Path};
-use pillarbox_core::run::Outbox;
+use pillarbox_engine::run::Outbox;
 use tokio::sync::watch;
 
 use crate::events::{all, claimed, columns, delayed, event, events, holders};

@@ -1,5 +1,5 @@
 use pillarbox_core::ownership::Acquired;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 
 use crate::Harness;
 use crate::events::{event, refused, verdict};

@@ -3,7 +3,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Reclaimed, begun_by};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
 use tokio::time::sleep;
 

@@ -1,5 +1,5 @@
 use pillarbox_core::ownership::{Fence, begun_by};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Fetch;
 
 use crate::events::{

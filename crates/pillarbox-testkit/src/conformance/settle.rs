@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, Partitions};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle, settle_all, verdict};

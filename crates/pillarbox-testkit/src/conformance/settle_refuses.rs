@@ -1,6 +1,6 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, begun_by};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::RowId;
 
 use crate::Harness;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, Scope};
 
 use crate::Harness;

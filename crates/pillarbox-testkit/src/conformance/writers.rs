@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::FetchedRow;
 use pillarbox_core::write::{Finish, insert};
 

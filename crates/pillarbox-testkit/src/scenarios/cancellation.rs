@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{DeadFilter, FetchedRow, Purge, Purgeable, RowId, Store};
 use tokio::time::{sleep, timeout};
 

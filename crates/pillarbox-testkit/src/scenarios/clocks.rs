@@ -4,8 +4,8 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::run::{Outbox, Role};
 use pillarbox_core::store::Store;
+use pillarbox_engine::run::{Outbox, Role};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::setting::{SOON, delivered_once, first_delivered, settled, write};

@@ -2,10 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision, on_all};
+use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::run::{FailingKey, Outbox, Role};
 use pillarbox_core::store::Store;
+use pillarbox_engine::handlers::on_all;
+use pillarbox_engine::run::{FailingKey, Outbox, Role};
 
 use super::setting::settled;
 use crate::events::{events, keyed};
@@ -27,7 +28,7 @@ fn victim() -> Recorder {
 async fn crashes<H: Harness>(
     db: &H,
     poison: &Envelope,
-    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_core::error::StartError>,
+    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_engine::run::StartError>,
 ) -> Result<(u32, Vec<Recorder>), pillarbox_core::error::BoxError> {
     let (mut crashed, mut recorders) = (0, Vec::new());
     loop {
@@ -61,7 +62,7 @@ async fn crashes<H: Harness>(
 
 async fn poison_among_innocents<H: Harness>(
     db: &H,
-    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_core::error::StartError>,
+    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_engine::run::StartError>,
 ) -> Outcome {
     let mut written = events(6)?;
     let poison = Envelope::builder("test.poison").key("a").payload_json("{}").build()?;

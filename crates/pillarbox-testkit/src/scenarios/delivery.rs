@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Path;
-use pillarbox_core::run::Role;
 use pillarbox_core::write::Finish;
+use pillarbox_engine::run::Role;
 use tokio::time::Instant;
 
 use super::setting::{assert_soon, delivered_once, eager, first_delivered, settled, unpolled, write};

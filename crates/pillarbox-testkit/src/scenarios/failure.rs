@@ -3,8 +3,9 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::codecs::Json;
 use pillarbox_core::event::{Envelope, Event};
-use pillarbox_core::handle::{Delivery, HandlerError, Outcome as Decision, Unroutable};
-use pillarbox_core::run::Outbox;
+use pillarbox_core::handle::{Delivery, HandlerError, Outcome as Decision};
+use pillarbox_engine::handlers::Unroutable;
+use pillarbox_engine::run::Outbox;
 use serde::{Deserialize, Serialize};
 
 use super::setting::{eager, settled};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::run::Outbox;
+use pillarbox_engine::run::Outbox;
 use tokio::sync::Semaphore;
 
 use super::setting::settled;

@@ -3,13 +3,12 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{
-    Delivery, Failure, FailureReason, HandlerError, Outcome as Decision, Registration, Unroutable, on_batch, on_type,
-};
-use pillarbox_core::maintain::DeadEvents;
+use pillarbox_core::handle::{Delivery, Failure, FailureReason, HandlerError, Outcome as Decision};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::run::{Outbox, SingleNode};
 use pillarbox_core::store::{Record, Store};
+use pillarbox_engine::handlers::{Registration, Unroutable, on_batch, on_type};
+use pillarbox_engine::maintain::DeadEvents;
+use pillarbox_engine::run::{Outbox, SingleNode};
 
 use super::setting::{SOON, settled, write};
 use crate::run::Outcome;

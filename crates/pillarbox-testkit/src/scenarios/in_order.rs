@@ -5,9 +5,9 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::run::{FailingHead, Ordered, Outbox};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
+use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
 use super::setting::{settled, write};
 use crate::events::{HOUR, event, events, settle_all};

@@ -3,13 +3,14 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, partition_of};
-use pillarbox_core::handle::{Delivery, Outcome as Decision, on_type};
+use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::ownership::{NodeId, Partitions};
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
-use pillarbox_core::run::{FailingKey, Outbox, Partitioned};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep as _};
 use pillarbox_core::write::Finish as _;
+use pillarbox_engine::handlers::on_type;
+use pillarbox_engine::run::{FailingKey, Outbox, Partitioned};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 

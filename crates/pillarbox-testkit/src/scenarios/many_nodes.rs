@@ -2,12 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::{Clock, SystemClock, Timestamp};
-use pillarbox_core::error::{BoxError, StartError, StoreErrorKind};
+use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Path};
 use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::run::{MultiNode, Outbox, Role};
 use pillarbox_core::store::Store;
+use pillarbox_engine::run::StartError;
+use pillarbox_engine::run::{MultiNode, Outbox, Role};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 

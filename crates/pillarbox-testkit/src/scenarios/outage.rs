@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::handle::{Delivery, HandlerError};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::DeadFilter;
 use pillarbox_core::write::{Finish as _, insert};
+use pillarbox_engine::run::Outbox;
 
 use super::setting::{delivered_once, eager, settled, write};
 use crate::events::{HOUR, event, events};

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::run::Role;
+use pillarbox_engine::run::Role;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -66,9 +66,9 @@ pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(d
 
     let other = db.connect().await?;
     let recorder = Recorder::new();
-    let mut config = pillarbox_core::run::Config::default();
+    let mut config = pillarbox_engine::run::Config::default();
     config.ownership.standby_interval = Duration::from_millis(20);
-    let second = pillarbox_core::run::Outbox::single_node(Arc::clone(&other));
+    let second = pillarbox_engine::run::Outbox::single_node(Arc::clone(&other));
     let second = second.config(config).handle_all(recorder.clone()).start().await?;
     assert!(matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
     // Settling goes on to reach the database, as it may when a process was merely paused: the fence has to hold.

@@ -6,8 +6,8 @@ use futures_util::future::try_join_all;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::Mode;
-use pillarbox_core::run::{ClaimConfig, Config, DispatchConfig, Outbox, SettleConfig};
 use pillarbox_core::write::Finish;
+use pillarbox_engine::run::{ClaimConfig, Config, DispatchConfig, Outbox, SettleConfig};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::setting::{delivered_once, eager, first_delivered, settled, unpolled, write};

@@ -3,8 +3,8 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::Path;
-use pillarbox_core::run::Outbox;
 use pillarbox_core::write::Finish;
+use pillarbox_engine::run::Outbox;
 
 use super::setting::{delivered_once, first_delivered, settled, unpolled, write};
 use crate::events::{HOUR, event, events};

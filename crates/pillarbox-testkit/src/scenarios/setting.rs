@@ -4,9 +4,9 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::run::{Outbox, SingleNode};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::{Finish, Written};
+use pillarbox_engine::run::{Outbox, SingleNode};
 use tokio::time::{Instant, sleep};
 
 use crate::events::{HOUR, event};

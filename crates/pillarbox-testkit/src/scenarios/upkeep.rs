@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Decision};
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::DeadFilter;
+use pillarbox_engine::run::Outbox;
 
 use super::setting::{eager, settled};
 use crate::events::{HOUR, events};

@@ -14,7 +14,7 @@ use mysql_async::{Opts, OptsBuilder, Pool, TxOpts};
 use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
 use pillarbox_mysql::{MysqlOptions, MysqlStore};

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{Backlog, Counts, NodeStatus};
 
 use tokio::time::Instant;

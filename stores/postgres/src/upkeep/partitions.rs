@@ -1,4 +1,4 @@
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{Blocked, PartitionBacklog};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;

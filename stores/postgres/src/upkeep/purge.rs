@@ -1,6 +1,6 @@
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 use tokio_postgres::types::Type;

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::{PostgresOptions, PostgresStore};

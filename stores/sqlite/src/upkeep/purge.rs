@@ -2,7 +2,7 @@ use pillarbox_core::store::{operation, refusal};
 use std::sync::Arc;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::settle::Status;
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use pillarbox_core::error::WriteError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::run::Outbox;
 use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::write::WriteError;
+use pillarbox_engine::run::Outbox;
 use pillarbox_testkit::{Recorder, wait_until_idle};
 use sqlx::Connection as _;
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
-use pillarbox_core::settle::{Change, Verdict};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use pillarbox_testkit::rows_at;

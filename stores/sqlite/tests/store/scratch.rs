@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Mode, NodeId};
-use pillarbox_core::settle::Verdict;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, Row, Scope, Store};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::SqliteStore;

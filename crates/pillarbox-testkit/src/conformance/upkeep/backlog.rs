@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Backlog;
 
 use crate::Harness;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::event::{Envelope, InvalidEvent};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Blocked;
 
 use crate::Harness;

@@ -1,4 +1,4 @@
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Counts;
 use pillarbox_core::write::{Finish, insert};
 

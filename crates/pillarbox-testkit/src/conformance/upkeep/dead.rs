@@ -1,6 +1,6 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{DeadEvent, DeadFilter};
 
 use crate::Harness;

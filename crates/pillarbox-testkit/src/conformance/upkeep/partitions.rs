@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::Partitions;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::PartitionBacklog;
 use tokio::time::sleep;
 

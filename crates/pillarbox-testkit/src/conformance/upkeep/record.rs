@@ -1,9 +1,9 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE, Payload};
-use pillarbox_core::run::Outbox;
-use pillarbox_core::settle::Change;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::{Record, Store};
 use pillarbox_core::write::Finish as _;
+use pillarbox_engine::run::Outbox;
 
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, delayed, event, settle_held};

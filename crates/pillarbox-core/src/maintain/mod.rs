@@ -1,8 +1,0 @@
-//! Looking after the table: DEAD events, and what is over.
-
-mod dead;
-mod purger;
-
-pub use dead::DeadEvents;
-pub use purger::purge;
-pub(crate) use purger::{Purger, Task};

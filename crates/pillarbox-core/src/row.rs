@@ -1,0 +1,189 @@
+//! Rows of the table, their states, and the verdicts that change them.
+
+mod new_row;
+mod verdict;
+
+pub use new_row::NewRow;
+pub use verdict::{Change, Status, Verdict};
+
+use crate::clock::Timestamp;
+use crate::event::{EventId, Headers, Payload};
+
+/// Identifies a row for good: its place, and the event and the handler that it is for.
+///
+/// The place alone does not. A database that fails over to a replica that lags, or is restored from a backup, loses its last
+/// rows, and its sequence gives their numbers to the events that are written next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RowId {
+    /// Its place in the order of the table.
+    pub seq: i64,
+    /// Column `event_id`.
+    pub event_id: EventId,
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
+}
+
+/// What keeps its order: the events of one key that are for one handler.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderKey {
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
+    /// The key.
+    pub key: Box<str>,
+}
+
+/// A row that was read, or could not be.
+#[derive(Debug)]
+pub enum FetchedRow {
+    /// A row that can be handed to a handler.
+    Row(Row),
+    /// A row whose columns make no event; it goes DEAD by itself while the others go on.
+    Broken(BrokenRow),
+}
+
+impl FetchedRow {
+    /// The row's place in the order of the table.
+    #[must_use]
+    pub fn seq(&self) -> i64 {
+        match self {
+            Self::Row(row) => row.seq,
+            Self::Broken(row) => row.seq,
+        }
+    }
+
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        match self {
+            Self::Row(row) => row.id(),
+            Self::Broken(row) => row.id(),
+        }
+    }
+
+    /// The size of its payload; zero of a row that makes no event.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Row(row) => row.payload.as_bytes().len(),
+            Self::Broken(_) => 0,
+        }
+    }
+
+    /// Whether the row has a due time.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        match self {
+            Self::Row(row) => row.timed,
+            Self::Broken(row) => row.timed,
+        }
+    }
+}
+
+/// A row whose columns make no event.
+#[derive(Debug, Clone)]
+pub struct BrokenRow {
+    /// Its place in the order of the table.
+    pub seq: i64,
+    /// Column `event_id`, as it is.
+    pub event_id: EventId,
+    /// Column `handler`.
+    pub handler: Option<Box<str>>,
+    /// Failed handler calls so far.
+    pub attempts: u32,
+    /// Whether it has a due time.
+    pub timed: bool,
+    /// Its partition, if it has one that exists.
+    pub partition: Option<u8>,
+    /// What it is ordered by, as far as that can be read: it keeps the later rows of its key waiting like any that fails.
+    pub key: Option<OrderKey>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl BrokenRow {
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+    }
+}
+
+/// An event in the table, or on the hot path the same event from memory.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its place in the order of the table, given by the database.
+    pub seq: i64,
+    /// What consumers deduplicate by.
+    pub event_id: EventId,
+    /// What happened.
+    pub event_type: Box<str>,
+    /// The kind of thing it happened to.
+    pub aggregate_type: Box<str>,
+    /// Which thing it happened to.
+    pub aggregate_id: Option<Box<str>>,
+    /// The tenant it belongs to.
+    pub tenant_id: Option<Box<str>>,
+    /// The ordering key as stored; where it is missing, the aggregate id is the key.
+    pub key: Option<Box<str>>,
+    /// The handler the row is for, if its event has several.
+    pub handler: Option<Box<str>>,
+    /// The string map that travels with it.
+    pub headers: Headers,
+    /// What it carries.
+    pub payload: Payload,
+    /// Failed handler calls so far.
+    pub attempts: u32,
+    /// Whether it has a due time: it was delayed, deferred or has failed before.
+    pub timed: bool,
+    /// NEW or RETRY.
+    pub status: Status,
+    /// Its group of keys; `None` if no node has stamped it yet.
+    pub partition: Option<u8>,
+    /// Column `locked_by` before this node took the row; what it means says [`Past`](crate::ownership::Past).
+    pub locked_by: Option<Box<str>>,
+    /// When it happened, by the writer's clock. Rows inserted without one take `created_at`.
+    pub occurred_at: Timestamp,
+    /// When it was inserted, by the database's clock; on the hot path by the writer's.
+    pub created_at: Timestamp,
+}
+
+impl Row {
+    /// A row that was written as `seq` and never handled.
+    #[must_use]
+    pub fn fresh(row: &NewRow, seq: i64, created_at: Timestamp) -> Self {
+        let event = row.envelope();
+        let boxed = |text: Option<&str>| text.map(Box::from);
+        Self {
+            seq,
+            event_id: event.id().clone(),
+            event_type: event.event_type().into(),
+            aggregate_type: event.aggregate_type().into(),
+            aggregate_id: boxed(event.aggregate_id()),
+            tenant_id: boxed(event.tenant_id()),
+            key: boxed(event.key()),
+            handler: boxed(row.handler()),
+            headers: event.headers().clone(),
+            payload: event.payload().clone(),
+            attempts: 0,
+            timed: event.is_delayed(),
+            status: Status::New,
+            partition: Some(event.partition()),
+            locked_by: None,
+            occurred_at: event.occurred_at(),
+            created_at,
+        }
+    }
+
+    /// The row's identity.
+    #[must_use]
+    pub fn id(&self) -> RowId {
+        RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+    }
+
+    /// What it is ordered by; `None` if it has no key, and so no order.
+    #[must_use]
+    pub fn order_key(&self) -> Option<OrderKey> {
+        let key = self.key.as_ref().or(self.aggregate_id.as_ref())?;
+        Some(OrderKey { handler: self.handler.clone(), key: key.clone() })
+    }
+}

@@ -1,0 +1,130 @@
+use std::time::Duration;
+
+use super::RowId;
+
+/// The states of a row, as the table's `status` column holds them.
+///
+/// ```text
+/// NEW ──▶ DONE | RETRY | DEAD      RETRY ──▶ DONE | RETRY | DEAD      DEAD ──▶ NEW (replay)
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum Status {
+    /// Waiting for its first attempt.
+    New = 0,
+    /// Delivered.
+    Done = 1,
+    /// Waiting for another attempt.
+    Retry = 2,
+    /// Given up.
+    Dead = 3,
+}
+
+impl Status {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 4] = [Self::New, Self::Done, Self::Retry, Self::Dead];
+
+    /// The code in the `status` column.
+    #[must_use]
+    pub const fn code(self) -> i16 {
+        self as i16
+    }
+
+    /// Whether the row still has to be delivered.
+    #[must_use]
+    pub const fn is_pending(self) -> bool {
+        matches!(self, Self::New | Self::Retry)
+    }
+
+    /// The one table of legal transitions; the guards in every store's SQL say the same.
+    #[must_use]
+    pub const fn can_become(self, next: Self) -> bool {
+        match self {
+            Self::New | Self::Retry => !matches!(next, Self::New),
+            Self::Dead => matches!(next, Self::New),
+            Self::Done => false,
+        }
+    }
+}
+
+/// What is to be recorded in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The row.
+    pub row: RowId,
+    /// The attempts the row must hold for the verdict to apply, so that recording it twice counts once.
+    pub expected_attempts: u32,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What becomes of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// DONE; the error of earlier attempts is cleared.
+    Done,
+    /// DONE by a fallback, after the handler failed for good: the attempts and the last error are kept.
+    Rescued {
+        /// Failed handler calls, the last one included if it counted.
+        attempts: u32,
+        /// Why the handler failed, cleaned.
+        error: String,
+    },
+    /// As DONE, and the row is deleted: nothing is kept of it.
+    Remove,
+    /// RETRY, due again `delay` from now by the database's clock.
+    Retry {
+        /// Failed handler calls so far, this one included if it failed.
+        attempts: u32,
+        /// How long to wait.
+        delay: Duration,
+        /// Why it failed, cleaned; `None` leaves what the row holds.
+        error: Option<String>,
+    },
+    /// RETRY in its place: due time and holder stay as they are, the node keeps it in memory and tries again by itself.
+    Hold {
+        /// Failed handler calls so far, this one included.
+        attempts: u32,
+        /// Why it failed, cleaned.
+        error: String,
+    },
+    /// DEAD.
+    Dead {
+        /// Failed handler calls so far, this one included if it failed.
+        attempts: u32,
+        /// Why, cleaned.
+        error: String,
+    },
+}
+
+impl Change {
+    /// The state it leads to.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Done | Self::Rescued { .. } | Self::Remove => Status::Done,
+            Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
+            Self::Dead { .. } => Status::Dead,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Status::{self, Dead, Done, New, Retry};
+
+    #[test]
+    fn only_the_documented_transitions_are_legal() {
+        let legal = [(New, Done), (New, Retry), (New, Dead), (Retry, Done), (Retry, Retry), (Retry, Dead), (Dead, New)];
+        for from in Status::ALL {
+            for to in Status::ALL {
+                assert_eq!(from.can_become(to), legal.contains(&(from, to)), "{from:?} -> {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_are_those_of_the_table() {
+        assert_eq!(Status::ALL.map(Status::code), [0, 1, 2, 3]);
+    }
+}

@@ -1,3 +1,0 @@
-//! Stores that need no database.
-
-pub mod memory;

@@ -1,0 +1,33 @@
+use std::error::Error;
+
+use super::Dialect;
+use crate::error::BoxError;
+use crate::event::InvalidEvent;
+
+/// A write failed. No event of the call was written; `E` is the driver's own error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError<E: Error + 'static> {
+    /// An event is malformed. The transaction was not touched and stays usable.
+    #[error(transparent)]
+    Invalid(#[from] InvalidEvent),
+    /// A [`WriterHook`](super::WriterHook) refused the events. The transaction was not touched and stays usable.
+    #[error("a writer hook refused the events: {0}")]
+    Hook(#[source] BoxError),
+    /// The connection is of another database than the outbox. The transaction was not touched.
+    #[error(
+        "this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table"
+    )]
+    WrongDatabase {
+        /// The outbox's database.
+        outbox: Dialect,
+        /// The connection's database.
+        connection: Dialect,
+    },
+    /// The connection has no open transaction, so the events could be committed without the business data.
+    #[error("no transaction is open on this connection; begin one and write the event and the business rows in it")]
+    NoTransaction,
+    /// The driver reported an error; in most databases the transaction can only be rolled back now.
+    #[error("the events could not be inserted: {0}")]
+    Database(#[source] E),
+}

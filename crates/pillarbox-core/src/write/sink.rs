@@ -1,0 +1,26 @@
+use std::fmt;
+
+use super::{Fate, NewRow, Written};
+
+/// The delivering side as the writing side sees it: what becomes of rows once their transaction has ended. The engine implements it.
+///
+/// `seqs` are the numbers of `rows`, in the same order.
+pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
+    /// Rows were written in an open transaction.
+    fn announce(&self, rows: &[NewRow], seqs: &[i64]);
+
+    /// The receipt of these rows is gone.
+    fn forget(&self, seqs: &[i64]);
+
+    /// Adds to `asked` the rows that could be delivered from memory if they are known to be committed.
+    fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>);
+
+    /// The transaction has committed; `fate` says what is known of each row.
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Fate);
+
+    /// The caller says that the transaction has committed.
+    fn notify_committed(&self, written: &Written);
+
+    /// The rows may be committed at any time without anybody saying so.
+    fn look_for(&self, rows: &[NewRow], seqs: &[i64]);
+}

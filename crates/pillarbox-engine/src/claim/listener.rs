@@ -1,0 +1,35 @@
+use std::sync::Arc;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::error::StoreError;
+use pillarbox_core::store::WakeUps;
+
+use crate::lookout::Lookout;
+use crate::pause::Pause;
+use crate::queue::Intake;
+
+/// Lets other processes wake the cold path of this one, for as long as it is polled. Losing it costs latency only.
+pub(crate) async fn listen(wake_ups: &dyn WakeUps, intake: &Arc<Intake>, random: &dyn Random) {
+    let mut pause = Pause::default();
+    loop {
+        let lost: Result<(), StoreError> = async {
+            let mut listener = wake_ups.listen().await?;
+            if pause.is_over() {
+                tracing::info!("other nodes can wake this one again");
+            }
+            // Something may have been rung while nobody was listening.
+            intake.lookout.wake_for(Lookout::ANY);
+            loop {
+                listener.rung().await?;
+                intake.lookout.wake_for(Lookout::ANY);
+            }
+        }
+        .await;
+        if let Err(error) = lost
+            && pause.is_first()
+        {
+            tracing::warn!(%error, "other nodes cannot wake this one; it looks at its interval");
+        }
+        tokio::time::sleep(pause.next(random)).await;
+    }
+}

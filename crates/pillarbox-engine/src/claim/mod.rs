@@ -1,0 +1,29 @@
+//! From the table to the queue: when to look, where to begin, how much to take.
+
+mod claimer;
+mod fetch_size;
+mod horizon;
+mod listener;
+mod passed_over;
+mod reader;
+mod ripen;
+mod sweep;
+
+use std::time::Duration;
+
+pub(crate) use claimer::Claimer;
+use claimer::condemn;
+pub(crate) use fetch_size::FetchSize;
+pub(crate) use horizon::Horizon;
+pub(crate) use listener::listen;
+pub(crate) use passed_over::PassedOver;
+pub(crate) use reader::{Place, Reader};
+use ripen::ripen;
+
+/// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
+const IN_VAIN: Duration = Duration::from_millis(20);
+
+/// For so long, reading waits for a class that has its share of the memory. Then it passes its events over.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// A fetch that takes longer than this has passed over much that it need not pass over again.
+const SLOW: Duration = Duration::from_millis(5);

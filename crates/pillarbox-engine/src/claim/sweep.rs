@@ -1,0 +1,286 @@
+use std::time::Duration;
+
+use pillarbox_core::plants;
+use tokio::time::Instant;
+
+use super::SLOW;
+use crate::lookout::Lookout;
+
+/// How often, at the least, a sweep begins at the very bottom of the table; also how long a sweep may last.
+const BOTTOM_EVERY: Duration = Duration::from_secs(2);
+/// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
+const BOTTOM_SHARE: u32 = 20;
+
+/// Where the next fetch begins.
+///
+/// A sweep reads forward from the low-water mark while batches come back full, and ends with the first that does not.
+/// The mark saves stepping over the index entries of settled rows that the database cannot remove yet, because an idle
+/// transaction holds them back. It is only ever a guess: a transaction may commit late, below it. So rows written here
+/// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
+///
+/// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
+/// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a look for what
+/// may be anywhere begins where the table was [complete](super::Horizon), which is no guess.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// When it was last looked at, nothing without a due time was pending and free at or below this `seq`.
+    low_water: i64,
+    /// So far all had been looked at, and no transaction could add to it, when a fetch last took long.
+    complete: i64,
+    /// When a sweep last began at the bottom, and how long its first fetch took.
+    bottom: Option<(Instant, Duration)>,
+    /// The sweep under way.
+    current: Option<Current>,
+    in_order: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    began: Instant,
+    at_bottom: bool,
+    /// The last `seq` read.
+    cursor: Option<i64>,
+    /// The lowest `seq` that was pending, in memory or read by the first fetch.
+    floor: Option<i64>,
+    /// Up to where the table was complete before the first fetch.
+    complete: i64,
+    /// True if so much was passed over that it is not to be done again soon.
+    passes: bool,
+}
+
+/// What a fetch found out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// The lowest and the highest `seq` of the rows without a due time.
+    pub(crate) read: Option<(i64, i64)>,
+    /// The lowest row that it was asked to leave out, since it is in memory.
+    pub(crate) held: Option<i64>,
+    /// As many rows as it was to return: there is more.
+    pub(crate) full: bool,
+    /// No transaction could commit a row at or below this `seq` any more when the fetch began.
+    pub(crate) complete: i64,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// Some of the rows were left in the table, for lack of room for their class; they are sought when there is room.
+    pub(crate) left: bool,
+}
+
+impl Sweep {
+    pub(crate) fn new() -> Self {
+        Self { low_water: 0, complete: 0, bottom: None, current: None, in_order: false }
+    }
+
+    /// A sweep whose every fetch begins at the bottom. A row that commits late, below the cursor, may have been committed
+    /// before a row above it was written; reading on from the cursor would deliver the two in the wrong order.
+    pub(crate) fn in_order() -> Self {
+        Self { in_order: true, ..Self::new() }
+    }
+
+    /// Whether a sweep is under way and has read something, so that the next fetch goes on behind its cursor.
+    pub(crate) fn cursor(&self) -> Option<i64> {
+        if self.in_order {
+            return None;
+        }
+        self.current.and_then(|current| current.cursor)
+    }
+
+    /// Whether the next fetch needs no reason.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Begins a sweep: at the bottom for a routine look or where a row may be [anywhere](Lookout::ANY), below `sought` if a row
+    /// is sought there.
+    pub(crate) fn begin(&mut self, sought: Option<i64>, routine: bool, now: Instant) {
+        let anywhere = routine || sought == Some(Lookout::ANY);
+        let at_bottom = self.bottom.is_none_or(|(at, took)| {
+            let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
+            is_cheap && (anywhere || now >= at + BOTTOM_EVERY) && !plants::is("cursor_kept_for_ever")
+        });
+        if at_bottom {
+            self.low_water = 0;
+            self.bottom = Some((now, Duration::ZERO));
+        } else if anywhere {
+            self.low_water = self.low_water.min(self.complete);
+        }
+        if let Some(seq) = sought.filter(|seq| *seq != Lookout::ANY) {
+            self.low_water = self.low_water.min(seq.saturating_sub(1));
+        }
+        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, complete: 0, passes: false });
+    }
+
+    /// Begins a sweep at the bottom, however long that takes: what was left out before may be anywhere.
+    pub(crate) fn start_over(&mut self, now: Instant) {
+        self.bottom = None;
+        self.begin(None, true, now);
+    }
+
+    /// From now on the bottom costs no more to visit than it does otherwise: what was passed over there has been read.
+    pub(crate) fn has_passed_nothing(&mut self) {
+        self.bottom = None;
+    }
+
+    /// The lower bound of the next fetch, exclusive.
+    pub(crate) fn above(&self) -> i64 {
+        if self.in_order {
+            return 0;
+        }
+        self.cursor().unwrap_or(self.low_water)
+    }
+
+    /// A fetch came back.
+    pub(crate) fn advance(&mut self, found: Found, now: Instant) {
+        let Some(mut current) = self.current.take() else { return };
+        if current.cursor.is_none() {
+            current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.held).min();
+            (current.complete, current.passes) = (found.complete, found.took > SLOW);
+            if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
+                *took = found.took;
+            }
+        }
+        if found.left {
+            current.passes = true;
+            // All of it was passed over to come here.
+            if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
+                *took = (now - current.began).max(2 * SLOW);
+            }
+        }
+        current.cursor = found.read.map(|(_, highest)| highest).or(current.cursor);
+        if found.full && (found.left || now < current.began + BOTTOM_EVERY) {
+            self.current = Some(current);
+            return;
+        }
+        if let Some(floor) = current.floor {
+            self.low_water = floor.saturating_sub(1);
+        }
+        if current.passes {
+            // What is in memory is sought when it is forgotten.
+            let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
+            self.complete = seen.min(current.complete);
+            self.low_water = self.low_water.max(self.complete);
+        }
+        if found.full {
+            self.begin(None, false, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Found = Found { read: None, held: None, full: false, complete: 0, took: Duration::ZERO, left: false };
+    const FULL: Found = Found { full: true, ..QUICK };
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    fn read(lowest: i64, highest: i64) -> Found {
+        Found { read: Some((lowest, highest)), ..QUICK }
+    }
+
+    #[test]
+    fn a_sweep_goes_on_while_batches_are_full() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, false, now);
+        assert_eq!(sweep.above(), 0);
+        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
+        assert_eq!((sweep.above(), sweep.is_under_way()), (20, true));
+        sweep.advance(read(21, 25), now);
+        assert!(!sweep.is_under_way());
+        sweep.begin(None, false, now);
+        assert_eq!(sweep.above(), 10, "below the lowest row that was pending");
+    }
+
+    #[test]
+    fn rows_in_memory_hold_the_mark_down() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, false, now);
+        sweep.advance(Found { held: Some(5), ..read(11, 20) }, now);
+        sweep.begin(None, false, now);
+        assert_eq!(sweep.above(), 4);
+    }
+
+    #[test]
+    fn a_sought_row_pulls_the_mark_down() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, false, now);
+        sweep.advance(read(100, 100), now);
+        sweep.begin(Some(50), false, now);
+        assert_eq!(sweep.above(), 49);
+    }
+
+    #[test]
+    fn the_bottom_is_visited_by_every_routine_look_and_every_two_seconds() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        for (later, routine, above) in [(0, false, 0), (1, false, 99), (1, true, 0), (2, false, 99), (3, false, 0)] {
+            sweep.begin(None, routine, now + seconds(later));
+            assert_eq!(sweep.above(), above, "at {later} s");
+            sweep.advance(read(100, 100), now + seconds(later));
+        }
+    }
+
+    #[test]
+    fn an_endless_backlog_does_not_keep_late_commits_waiting() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, false, now);
+        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
+        sweep.advance(Found { read: Some((21, 30)), ..FULL }, now + seconds(2));
+        assert_eq!((sweep.above(), sweep.is_under_way()), (0, true), "a new sweep began at the bottom");
+    }
+
+    #[test]
+    fn what_takes_long_to_pass_over_is_not_passed_over_at_every_look() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        let slow = Found { complete: 900, took: Duration::from_millis(150), ..QUICK };
+        sweep.begin(None, true, now);
+        sweep.advance(slow, now);
+        for (later, sought, above) in [(0, None, 900), (1, Some(Lookout::ANY), 900), (2, Some(800), 799), (3, None, 0)]
+        {
+            let now = now + seconds(later);
+            sweep.begin(sought, true, now);
+            assert_eq!(sweep.above(), above, "after {later} s");
+            sweep.advance(if above == 0 { slow } else { Found { complete: 900, ..QUICK } }, now);
+        }
+        sweep.start_over(now + seconds(3));
+        assert_eq!(sweep.above(), 0, "when a type is not held back any more");
+    }
+
+    #[test]
+    fn what_may_be_anywhere_may_be_above_all_that_was_complete() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new();
+        sweep.begin(None, true, now);
+        sweep.advance(Found { took: seconds(1), complete: 15, ..read(100, 120) }, now);
+        for (sought, above) in [(None, 99), (Some(50), 49), (None, 49), (Some(Lookout::ANY), 15)] {
+            sweep.begin(sought, false, now);
+            assert_eq!(sweep.above(), above);
+            sweep.advance(QUICK, now);
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_for_passed_over_that_may_still_be_committed_or_was_not_reached() {
+        let now = Instant::now();
+        let slow = Found { took: seconds(1), complete: 15, ..QUICK };
+        for (found, above) in [
+            (slow, 15),
+            (Found { read: Some((11, 20)), ..slow }, 15),
+            (Found { held: Some(3), ..slow }, 15),
+            (Found { read: Some((11, 12)), full: true, ..slow }, 12),
+        ] {
+            let mut sweep = Sweep::new();
+            sweep.begin(None, true, now);
+            sweep.advance(found, now + seconds(2));
+            sweep.begin(None, false, now + seconds(2));
+            assert_eq!(sweep.above(), above, "{found:?}");
+        }
+    }
+}

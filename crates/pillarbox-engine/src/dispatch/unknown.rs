@@ -1,0 +1,76 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::store::{Row, Store};
+use tokio::time::Instant;
+
+/// An event that waits for its handler goes DEAD no sooner than this after its process met the first one of its type, however
+/// old it is: a delayed event, or one of a long backlog, has as much time as a deployment takes.
+const GRACE: Duration = Duration::from_secs(3600);
+/// For how long an answer about the database's clock is good. Between two answers the process counts by itself.
+const CLOCK_AGE: Duration = Duration::from_secs(600);
+/// Event types that are told apart. Rows may name any number of them; those beyond count as one.
+const MAX_TYPES: usize = 256;
+
+/// Decides when an event that no handler takes has waited long enough: by its age, which the database's clock tells.
+///
+/// The clock is asked for at most once in ten minutes, and only while there are such events.
+pub(crate) struct Unknown {
+    store: Arc<dyn Store>,
+    dead_after: Option<Duration>,
+    /// When this process met the first event of a type.
+    met: Mutex<HashMap<Box<str>, Instant>>,
+    /// The database's time, and when it was that.
+    clock: tokio::sync::Mutex<Option<(Timestamp, Instant)>>,
+}
+
+impl Unknown {
+    pub(crate) fn new(store: Arc<dyn Store>, dead_after: Option<Duration>) -> Self {
+        Self { store, dead_after, met: Mutex::default(), clock: tokio::sync::Mutex::default() }
+    }
+
+    /// True if the event has waited long enough. What cannot be known is no reason to give it up.
+    pub(crate) async fn is_over(&self, row: &Row) -> bool {
+        let Some(dead_after) = self.dead_after else { return false };
+        let now = Instant::now();
+        if now.saturating_duration_since(self.met(&row.event_type, now)) < dead_after.min(GRACE) {
+            return false;
+        }
+        self.time(now).await.is_some_and(|time| time.since(row.created_at) >= dead_after)
+    }
+
+    fn met(&self, event_type: &str, now: Instant) -> Instant {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = if met.len() < MAX_TYPES || met.contains_key(event_type) { event_type } else { "" };
+        *met.entry(known.into()).or_insert(now)
+    }
+
+    async fn time(&self, now: Instant) -> Option<Timestamp> {
+        let mut clock = self.clock.lock().await;
+        let elapsed = |at: Instant| now.saturating_duration_since(at);
+        if let Some((time, at)) = *clock
+            && elapsed(at) < CLOCK_AGE
+        {
+            return Some(time.plus(elapsed(at)));
+        }
+        match self.store.now().await {
+            Ok(time) => {
+                *clock = Some((time, now));
+                Some(time)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the age of an event that no handler takes is not known");
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unknown").field("dead_after", &self.dead_after).finish_non_exhaustive()
+    }
+}

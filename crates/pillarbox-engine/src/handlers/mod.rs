@@ -1,0 +1,16 @@
+//! The handlers of an outbox: how they are registered, which of them takes an event, and what runs around all of them.
+
+mod contexts;
+mod fan_out;
+mod interceptors;
+mod registration;
+mod router;
+
+pub use crate::config::Unroutable;
+pub(crate) use contexts::Contexts;
+pub(crate) use fan_out::{Accepts, FanOut, Recipient};
+pub(crate) use interceptors::Interceptors;
+pub(crate) use registration::check_id;
+pub use registration::{Register, Registration, on, on_all, on_any, on_any_batch, on_batch, on_type};
+pub use router::DuplicateHandler;
+pub(crate) use router::{Homeless, Registered, Router, Target};

@@ -1,0 +1,246 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::event::limits::{HANDLER_ID, check_text};
+use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
+use pillarbox_core::retry::Retry;
+
+use super::Target;
+use crate::handlers::Accepts;
+
+/// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
+///
+/// Made by [`on`], [`on_type`], [`on_batch`], [`on_all`], [`on_any`] and [`on_any_batch`], and given to
+/// [`OutboxBuilder::handler`](crate::run::OutboxBuilder::handler).
+///
+/// ```
+/// use std::time::Duration;
+/// use pillarbox_core::handle::{Delivery, Failure};
+/// use pillarbox_engine::handlers::on_type;
+/// use pillarbox_core::retry::Retry;
+/// use pillarbox_engine::run::Outbox;
+/// use pillarbox_memory::MemoryStore;
+///
+/// async fn send_receipt(_: Delivery) -> Result<(), std::io::Error> { Ok(()) }
+/// async fn book(_: Delivery) -> Result<(), std::io::Error> { Ok(()) }
+/// async fn tell_support(_: Delivery, _: Failure) {}
+///
+/// let placed = ("order", "order.placed");
+/// let mailer = on_type(placed, send_receipt)
+///     .named("mailer")
+///     .retry(Retry::fixed(Duration::from_secs(5)).max_retries(3))
+///     .on_dead(tell_support);
+/// let outbox = Outbox::single_node(MemoryStore::new()).handler(mailer).handler(on_type(placed, book).named("ledger"));
+/// ```
+#[must_use = "it handles nothing until an outbox is given it"]
+pub struct Registration {
+    /// `None`: every event that has no handler of its own.
+    pub(crate) route: Option<Route>,
+    pub(crate) id: Option<Arc<str>>,
+    pub(crate) target: Target,
+    pub(crate) retry: Retry,
+    pub(crate) accepts: Option<Accepts>,
+    pub(crate) timeout: Option<Option<Duration>>,
+    pub(crate) fallback: Option<Arc<dyn Fallback>>,
+    pub(crate) on_dead: Option<Arc<dyn OnDead>>,
+    /// Takes rows for named handlers, too.
+    pub(crate) any: bool,
+    failure: Option<ConfigError>,
+}
+
+/// The handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
+pub fn on<S, H: EventHandler<S>>(handler: H) -> Registration {
+    Registration::new(Some(H::route()), Target::One(handler.into_handler()))
+}
+
+/// The handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`, or an event
+/// type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or a [`Handler`](super::Handler).
+pub fn on_type<S>(route: impl Into<Route>, handler: impl IntoHandler<S>) -> Registration {
+    Registration::new(Some(route.into()), Target::One(handler.into_handler()))
+}
+
+/// A handler that takes the events that are waiting for it, 1 to `max` (at most 10,000) at once:
+/// `async fn(Vec<Delivery>) -> Vec<R>`, with an answer for each, in order.
+pub fn on_batch<R>(route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+    batch(Some(route.into()), max, handler)
+}
+
+/// The batch handler of every event that has no handler of its own, rows for named handlers included: [`on_any`], 1 to `max`
+/// (at most 10,000) at once. A batch mixes events of all types, unless the handler [says otherwise](super::BatchHandler::lane).
+pub fn on_any_batch<R>(max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+    Registration { any: true, ..batch(None, max, handler) }
+}
+
+fn batch<R>(route: Option<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+    let target = Target::Batch { handler: handler.into_batch_handler(), max };
+    let mut registration = Registration::new(route, target);
+    if !(1..=10_000).contains(&max) {
+        registration.failure =
+            Some(ConfigError::new("handle_batch.max", format!("is {max}"), "set a number from 1 to 10000"));
+    }
+    registration
+}
+
+/// The handler of every event that has no handler of its own.
+pub fn on_all<S>(handler: impl IntoHandler<S>) -> Registration {
+    Registration::new(None, Target::One(handler.into_handler()))
+}
+
+/// The handler of every event that has no handler of its own, rows for named handlers included: for programs that pass events
+/// on, such as a relay. In a service, a row for a handler that is not there is a mistake, and [`on_all`] does not take it.
+pub fn on_any<S>(handler: impl IntoHandler<S>) -> Registration {
+    Registration { any: true, ..on_all(handler) }
+}
+
+impl Registration {
+    fn new(route: Option<Route>, target: Target) -> Self {
+        Self {
+            route,
+            id: None,
+            target,
+            retry: Retry::new(),
+            accepts: None,
+            timeout: None,
+            fallback: None,
+            on_dead: None,
+            any: false,
+            failure: None,
+        }
+    }
+
+    /// Gives the handler a name, so that several can have the events of one type: each event is then written once for each
+    /// of them, and each row is delivered, tried again and given up by itself.
+    ///
+    /// The name is stored in those rows, so it stays the same in every release of your service: 1 to 128 characters,
+    /// unique among the handlers of its events.
+    pub fn named(mut self, id: impl Into<Arc<str>>) -> Self {
+        let id = id.into();
+        let named = if self.route.is_some() {
+            check_id(&id)
+        } else {
+            let problem = format!("names the handler of all other events `{id}`");
+            let remedy = "leave it without a name: only the handlers of one type of event have names";
+            Err(ConfigError::new("handler", problem, remedy))
+        };
+        match named {
+            Ok(()) => self.id = Some(id),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+            }
+        }
+        self
+    }
+
+    /// Asks `accepts` before an event is written; where it says false, no row is written for this handler. An event that none
+    /// of its handlers accepts is not written at all, and its receipt has no id for it.
+    ///
+    /// Only a handler with a name can be asked, since it has rows of its own. Rows that other programs insert are delivered
+    /// without being asked about. To drop an event for all its handlers, use a
+    /// [`WriterHook`](pillarbox_core::write::WriterHook).
+    ///
+    /// ```
+    /// use pillarbox_core::handle::Delivery;
+    /// use pillarbox_engine::handlers::on_type;
+    ///
+    /// async fn notify_partner(_: Delivery) {}
+    ///
+    /// let partner = on_type("order.placed", notify_partner)
+    ///     .named("partner")
+    ///     .accepts(|event| event.tenant_id() == Some("partner"));
+    /// ```
+    pub fn accepts(mut self, accepts: impl Fn(&Envelope) -> bool + Send + Sync + 'static) -> Self {
+        self.accepts = Some(Arc::new(accepts));
+        self
+    }
+
+    /// How its failures are met. What this does not set is as the outbox has it.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// The time limit of a call, 1 ms to 100 years, in place of the outbox's
+    /// [`handler_timeout`](crate::run::OutboxBuilder::handler_timeout); `None`: for ever. Then the call is dropped, and the
+    /// attempt has failed. A [`blocking`](super::blocking) handler cannot be dropped: its thread goes on. The same limit
+    /// holds for each interceptor phase, the fallback and the observer.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        let timeout = timeout.into();
+        let range = Duration::from_millis(1)..=Duration::from_secs(100 * 365 * 24 * 3600);
+        if let Some(wrong) = timeout.filter(|timeout| !range.contains(timeout)) {
+            let remedy = "set a duration from 1ms to 100 years, or None for no limit";
+            self.failure.get_or_insert(ConfigError::new("handler.timeout", format!("is {wrong:?}"), remedy));
+        }
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Decides about its events once it has failed for good, in place of the outbox's fallback. See [`Fallback`].
+    pub fn fallback(mut self, fallback: impl Fallback) -> Self {
+        self.fallback = Some(Arc::new(fallback));
+        self
+    }
+
+    /// Observes its events that go DEAD, in place of the outbox's observer. See [`OnDead`].
+    pub fn on_dead(mut self, observer: impl OnDead) -> Self {
+        self.on_dead = Some(Arc::new(observer));
+        self
+    }
+
+    /// Which events it takes; `None` if it takes all that have no other handler.
+    #[must_use]
+    pub fn route(&self) -> Option<&Route> {
+        self.route.as_ref()
+    }
+
+    /// The name it was given.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Whether all of it can be.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.accepts.is_some() && self.id.is_none() {
+            let remedy = "name the handler, or drop its events by a writer hook";
+            return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));
+        }
+        self.failure.clone().map_or_else(|| self.retry.check(), Err)
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Registration");
+        debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
+        debug.field("retry", &self.retry).field("timeout", &self.timeout).field("fallback", &self.fallback.is_some());
+        debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Accepts what can be a handler's name.
+pub(crate) fn check_id(id: &str) -> Result<(), ConfigError> {
+    check_text("handler", id, HANDLER_ID).map_err(|error| {
+        let remedy = format!("name it with 1 to {HANDLER_ID} characters, none of them NUL");
+        ConfigError::new("handler", error.problem().to_owned(), remedy)
+    })
+}
+
+/// What an outbox can be given as a handler: a [`Registration`], or a function with the attribute `#[handler]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which events it handles",
+    label = "expected a function with the attribute `#[handler]`, or `on(…)`",
+    note = "a function without the attribute is registered with `handle`, or wrapped: `on(…)`, `on_type(…, …)`"
+)]
+pub trait Register {
+    /// The handler and what belongs to it.
+    fn register(self) -> Registration;
+}
+
+impl Register for Registration {
+    fn register(self) -> Registration {
+        self
+    }
+}

@@ -1,0 +1,295 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::handle::{BatchHandler, Delivery, Fallback, Handler, OnDead, Route};
+use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::retry::{ErrorFilter, Retry};
+use pillarbox_core::store::Row;
+
+use super::Registration;
+use crate::handlers::{Accepts, Recipient};
+
+/// Handlers contradict each other about who takes which events.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DuplicateHandler(String);
+
+impl DuplicateHandler {
+    fn catch_all() -> Self {
+        let what = "two handlers are registered for all events that have no handler of their own";
+        Self(format!("{what}; register one, and let it call both if both are wanted"))
+    }
+
+    fn unnamed(route: &Route) -> Self {
+        Self(format!("two handlers are registered for {route}; register one, or give each a name if both are wanted"))
+    }
+
+    pub(crate) fn same_name(route: &Route, id: &str) -> Self {
+        Self(format!("two handlers of {route} are named `{id}`; give each a name of its own"))
+    }
+
+    fn mixed(route: &Route) -> Self {
+        Self(format!("{route} has a handler with a name and one without; name both, or register only one of them"))
+    }
+}
+
+/// The handler of a route, and how it wants its events.
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// One by one.
+    One(Arc<dyn Handler>),
+    /// As many as are waiting, up to a number.
+    Batch {
+        /// Who handles them.
+        handler: Arc<dyn BatchHandler>,
+        /// How many at once at most.
+        max: usize,
+    },
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(_) => f.write_str("One"),
+            Self::Batch { max, .. } => write!(f, "Batch(up to {max})"),
+        }
+    }
+}
+
+/// A handler, and how its failures are met.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    /// Which of the handlers it is.
+    pub(crate) number: usize,
+    pub(crate) target: Target,
+    pub(crate) retry: Retry,
+    accepts: Option<Accepts>,
+    /// The time limit of a call, if the handler has its own; `Some(None)`: no limit.
+    pub(crate) timeout: Option<Option<Duration>>,
+    fallback: Option<Arc<dyn Fallback>>,
+    on_dead: Option<Arc<dyn OnDead>>,
+}
+
+/// Who takes the events of a route.
+#[derive(Clone)]
+enum Takers {
+    /// All of them, as they are.
+    One(Box<Registered>),
+    /// A row of each for everyone.
+    Named(Vec<(Arc<str>, Registered)>),
+}
+
+impl Takers {
+    /// The handlers, with names or without.
+    fn registered(&self) -> impl Iterator<Item = &Registered> {
+        let (one, named) = match self {
+            Self::One(one) => (Some(&**one), [].as_slice()),
+            Self::Named(named) => (None, named.as_slice()),
+        };
+        one.into_iter().chain(named.iter().map(|(_, registered)| registered))
+    }
+}
+
+/// Why an event has no handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Homeless {
+    /// No handler takes its type.
+    Unknown,
+    /// A handler takes events of its type, but of another aggregate type.
+    OtherAggregate,
+    /// It is for a handler that is not there.
+    UnknownHandler,
+    /// Its type has handlers with names, and it says none of them.
+    NamesNone,
+}
+
+/// Finds the one handler of an event.
+#[derive(Default)]
+pub(crate) struct Router {
+    // By aggregate type, then event type: a look-up allocates nothing.
+    routes: HashMap<Box<str>, HashMap<Box<str>, Takers>>,
+    catch_all: Option<Registered>,
+    /// Whether that takes rows for named handlers, too.
+    takes_any: bool,
+    /// The number of handlers.
+    handlers: usize,
+    /// The number of their lanes.
+    lanes: usize,
+    /// Which errors are tried again, for handlers that do not say.
+    errors: ErrorFilter,
+    /// What runs before an event is given up, for handlers that have none of their own.
+    fallback: Option<Arc<dyn Fallback>>,
+    /// Observes events that go DEAD, for handlers that have no observer of their own.
+    on_dead: Option<Arc<dyn OnDead>>,
+}
+
+impl Router {
+    /// Adds a handler.
+    pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
+        let Registration { route, id, target, retry, accepts, timeout, fallback, on_dead, any, .. } = registration;
+        let lanes = match &target {
+            Target::One(_) => 1,
+            Target::Batch { handler, .. } => handler.lanes(),
+        };
+        let registered = Registered { number: self.handlers, target, retry, accepts, timeout, fallback, on_dead };
+        (self.handlers, self.lanes) = (self.handlers + 1, self.lanes.saturating_add(lanes));
+        let Some(route) = route else {
+            if self.catch_all.is_some() {
+                return Err(DuplicateHandler::catch_all());
+            }
+            (self.catch_all, self.takes_any) = (Some(registered), any);
+            return Ok(());
+        };
+        let events = self.routes.entry(route.aggregate_type().into()).or_default();
+        match (events.get_mut(route.event_type()), id) {
+            (None, id) => {
+                let takers = match id {
+                    Some(id) => Takers::Named(vec![(id, registered)]),
+                    None => Takers::One(Box::new(registered)),
+                };
+                events.insert(route.event_type().into(), takers);
+            }
+            (Some(Takers::Named(named)), Some(id)) => {
+                if named.iter().any(|(other, _)| *other == id) {
+                    return Err(DuplicateHandler::same_name(&route, &id));
+                }
+                named.push((id, registered));
+            }
+            (Some(Takers::One(_)), None) => return Err(DuplicateHandler::unnamed(&route)),
+            (Some(_), _) => return Err(DuplicateHandler::mixed(&route)),
+        }
+        Ok(())
+    }
+
+    /// Sets what runs before an event is given up, for handlers that have no fallback of their own.
+    pub(crate) fn set_fallback(&mut self, fallback: impl Fallback) {
+        self.fallback = Some(Arc::new(fallback));
+    }
+
+    /// Sets what observes events that go DEAD, for handlers that have no observer of their own.
+    pub(crate) fn set_on_dead(&mut self, observer: impl OnDead) {
+        self.on_dead = Some(Arc::new(observer));
+    }
+
+    /// Sets which errors are tried again, for handlers that do not say.
+    pub(crate) fn set_errors(&mut self, errors: ErrorFilter) {
+        self.errors = errors;
+    }
+
+    /// Leaves the limit of attempts of every handler to the outbox.
+    pub(crate) fn forget_limits(&mut self) {
+        for takers in self.routes.values_mut().flat_map(HashMap::values_mut) {
+            match takers {
+                Takers::One(one) => one.retry.forget_limit(),
+                Takers::Named(named) => named.iter_mut().for_each(|(_, one)| one.retry.forget_limit()),
+            }
+        }
+        self.catch_all.iter_mut().for_each(|one| one.retry.forget_limit());
+    }
+
+    /// Whether no handler is registered at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.routes.is_empty() && self.catch_all.is_none()
+    }
+
+    /// The event types that handlers are registered for, with the names of their handlers, which may be none; a type of
+    /// several aggregate types comes several times.
+    pub(crate) fn event_types(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.routes.values().flatten().map(|(event_type, takers)| match takers {
+            Takers::One(_) => (&**event_type, Vec::new()),
+            Takers::Named(named) => (&**event_type, named.iter().map(|(id, _)| &**id).collect()),
+        })
+    }
+
+    /// The routes whose handlers have names, with those handlers.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Recipient>)> {
+        self.routes.iter().flat_map(|(aggregate_type, events)| {
+            events.iter().filter_map(|(event_type, takers)| match takers {
+                Takers::One(_) => None,
+                Takers::Named(named) => {
+                    let recipient = |(id, registered): &(Arc<str>, Registered)| Recipient {
+                        id: Arc::clone(id),
+                        accepts: registered.accepts.clone(),
+                    };
+                    let recipients = named.iter().map(recipient).collect();
+                    Some((Route::new(&**aggregate_type, &**event_type), recipients))
+                }
+            })
+        })
+    }
+
+    /// The handler of a row.
+    pub(crate) fn find(&self, row: &Row) -> Result<&Registered, Homeless> {
+        let takers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
+        match (takers, row.handler.as_deref()) {
+            (Some(Takers::One(one)), None) => Ok(one),
+            (Some(Takers::Named(_)), None) => Err(Homeless::NamesNone),
+            (Some(Takers::Named(named)), Some(id)) => {
+                let found = named.iter().find(|(other, _)| **other == *id);
+                found.map(|(_, one)| one).ok_or(Homeless::UnknownHandler)
+            }
+            (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
+            // What is for one handler is not for another, were it the only one.
+            (Some(Takers::One(_)) | None, Some(_)) => Err(Homeless::UnknownHandler),
+            (None, None) => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
+        }
+    }
+
+    fn unknown(&self, row: &Row) -> Homeless {
+        let known = self.routes.values().any(|events| events.contains_key(&row.event_type));
+        if known { Homeless::OtherAggregate } else { Homeless::Unknown }
+    }
+
+    /// The number of places that take events: handlers, and the lanes of batch handlers.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// True if events may go to different places.
+    pub(crate) fn may_differ(&self) -> bool {
+        self.handlers > 1
+            || matches!(&self.catch_all, Some(Registered { target: Target::Batch { .. }, .. }))
+            || self
+                .routes
+                .values()
+                .flat_map(HashMap::values)
+                .any(|takers| takers.registered().any(|one| matches!(one.target, Target::Batch { .. })))
+    }
+
+    /// True if all events of a row's type go to the place to which it goes itself.
+    pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
+        let mut of_type = self.routes.values().filter_map(|events| events.get(&row.event_type));
+        let taker = match (of_type.next(), of_type.next(), &self.catch_all) {
+            (Some(Takers::One(one)), None, None) => one,
+            (None, _, Some(catch_all)) => catch_all,
+            _ => return false,
+        };
+        match &taker.target {
+            Target::One(_) => true,
+            Target::Batch { handler, .. } => handler.has_type_alone(&delivery()),
+        }
+    }
+
+    /// Which errors of a handler are tried again.
+    pub(crate) fn errors<'a>(&'a self, registered: Option<&'a Registered>) -> &'a ErrorFilter {
+        registered.and_then(|one| one.retry.errors()).unwrap_or(&self.errors)
+    }
+
+    /// What runs before an event of a handler is given up.
+    pub(crate) fn fallback<'a>(&'a self, registered: &'a Registered) -> Option<&'a dyn Fallback> {
+        registered.fallback.as_deref().or(self.fallback.as_deref())
+    }
+
+    /// The observer of events of a handler, or of none, that go DEAD.
+    pub(crate) fn on_dead<'a>(&'a self, registered: Option<&'a Registered>) -> Option<&'a dyn OnDead> {
+        registered.and_then(|one| one.on_dead.as_deref()).or(self.on_dead.as_deref())
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let routes = self.routes.values().map(HashMap::len).sum::<usize>();
+        write!(f, "Router({routes} routes, catch-all: {})", self.catch_all.is_some())
+    }
+}

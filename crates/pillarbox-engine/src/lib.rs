@@ -1,0 +1,35 @@
+//! The engine of [Pillarbox](https://docs.rs/pillarbox): it delivers the events of a table to their handlers.
+//!
+//! The contract with databases, brokers and handlers is `pillarbox-core`. No module imports one that stands above it in this list:
+//!
+//! | Module | |
+//! |---|---|
+//! | [`run`] | settings, start, stop: the only place that starts tasks |
+//! | [`maintain`] | looking after the table: DEAD events, purging, gauges |
+//! | [`ownership`] | the lease of a node, and what becomes of the rows of dead ones |
+//! | `dispatch` | workers: from the queue to a handler, and its verdict onwards |
+//! | `settle` | recording verdicts in batches |
+//! | `claim` | from the table to the queue: where to begin, how much to take |
+//! | `tenure` | the right by which a node delivers, and whether its database is still the same |
+//! | `queue` | what is in memory, and the register that lets each row in once |
+//! | [`handlers`] | registering handlers, and finding that of an event |
+//! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
+//! | `lookout`, `gate`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
+//! | `config` | settings |
+
+use pillarbox_core::{hash, plants};
+
+mod claim;
+mod config;
+mod dispatch;
+mod gate;
+pub mod handlers;
+mod lookout;
+pub mod maintain;
+pub mod observe;
+pub mod ownership;
+mod pause;
+mod queue;
+pub mod run;
+mod settle;
+mod tenure;

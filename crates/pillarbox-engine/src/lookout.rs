@@ -1,0 +1,271 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::hash::HashMap;
+use pillarbox_core::plants;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// When to look for a row after the time it may become visible. Past the last entry the last distance is repeated.
+const LOOKS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+/// The distance of the looks after those.
+const PERIOD: Duration = Duration::from_millis(80);
+/// For how long to look for a row that never appears: its transaction was rolled back, or is very long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Rows looked for one by one; more are looked for all together.
+const MAX_SOUGHT: usize = 1024;
+/// Due times further away are learned from the table when their time comes nearer.
+const HORIZON: Duration = Duration::from_secs(10);
+
+/// Knows when the cold path should look at the table, and how far back.
+///
+/// A write in this process is a hint that a row is about to become visible, though nobody says when: the caller's
+/// transaction is the caller's own. So after a write the table is looked at in quick succession until the row has been
+/// found. Losing all of this costs latency, never an event.
+#[derive(Debug, Default)]
+pub(crate) struct Lookout {
+    state: Mutex<State>,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Rows written here and not yet seen: since when they may be visible, and how many looks were spent on each.
+    sought: HashMap<i64, Sought>,
+    /// There were more than can be sought one by one: look for anything until `since` is too long ago.
+    crowd: Option<Sought>,
+    /// The earliest time at which something is known to become due.
+    due: Option<Instant>,
+    /// The lowest row that is known to be there now.
+    now: Option<i64>,
+    /// When the waiting cold path will wake by itself; `None` while it does not wait.
+    alarm: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sought {
+    since: Instant,
+    next: Instant,
+    looks: usize,
+}
+
+impl Sought {
+    fn from(since: Instant) -> Self {
+        Self { since, next: since + LOOKS[0], looks: 0 }
+    }
+
+    /// Whether it is time for the next look at `now`; if so, the one after it is planned.
+    fn spend(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.looks += 1;
+        let planned = LOOKS.get(self.looks).map(|offset| self.since + *offset);
+        self.next = planned.filter(|at| *at > now).unwrap_or(now + PERIOD);
+        true
+    }
+}
+
+/// Why to look, and how far back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// The lowest row that is sought: a look must begin below it.
+    pub(crate) lowest: Option<i64>,
+}
+
+impl Lookout {
+    /// Below every row: what was freed or written elsewhere may be anywhere.
+    pub(crate) const ANY: i64 = 0;
+
+    /// Wakes the cold path if it would otherwise sleep past `at`. While it is busy it needs no waking.
+    fn ring(&self, state: MutexGuard<'_, State>, at: Instant) {
+        let sleeps_past = state.alarm.is_some_and(|alarm| at < alarm);
+        drop(state);
+        if sleeps_past {
+            self.bell.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The row `seq` is there now, and nobody holds it.
+    pub(crate) fn wake_for(&self, seq: i64) {
+        let mut state = self.lock();
+        if plants::is("wake_up_without_fallback") {
+            return;
+        }
+        state.now = Some(state.now.map_or(seq, |other| other.min(seq)));
+        self.ring(state, Instant::now());
+    }
+
+    /// Something becomes due after `delay`.
+    pub(crate) fn due_in(&self, delay: Duration) {
+        let Some(at) = Instant::now().checked_add(delay) else { return };
+        let mut state = self.lock();
+        if state.due.is_none_or(|due| at < due) {
+            state.due = Some(at);
+            self.ring(state, at);
+        }
+    }
+
+    /// The row `seq` may become visible at any time after `delay`.
+    pub(crate) fn look_for(&self, seq: i64, delay: Duration) {
+        if delay > HORIZON {
+            return;
+        }
+        let since = Instant::now() + delay;
+        let mut state = self.lock();
+        if state.sought.len() < MAX_SOUGHT {
+            state.sought.insert(seq, Sought::from(since));
+        } else {
+            let crowd = state.crowd.get_or_insert(Sought::from(since));
+            crowd.since = crowd.since.max(since);
+        }
+        self.ring(state, since + LOOKS[0]);
+    }
+
+    /// These rows need not be looked for any more.
+    pub(crate) fn found(&self, seqs: impl IntoIterator<Item = i64>) {
+        let mut state = self.lock();
+        if state.sought.is_empty() {
+            return;
+        }
+        for seq in seqs {
+            state.sought.remove(&seq);
+        }
+    }
+
+    /// Waits until it is time to look, at the latest until `latest`.
+    pub(crate) async fn wait(&self, latest: Instant) -> Look {
+        loop {
+            let rung = self.bell.notified();
+            let wake_at = {
+                let mut state = self.lock();
+                let (look, next) = state.at(Instant::now());
+                let latest = if plants::is("wake_up_without_fallback") { latest + PATIENCE * 60 } else { latest };
+                let wake_at = next.map_or(latest, |next| next.min(latest));
+                state.alarm = look.is_none().then_some(wake_at);
+                if let Some(look) = look {
+                    return look;
+                }
+                wake_at
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(wake_at) => {
+                    if wake_at == latest {
+                        self.lock().alarm = None;
+                        return Look { lowest: None };
+                    }
+                }
+                () = rung => {}
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether to look at `now`, and if not, when next.
+    fn at(&mut self, now: Instant) -> (Option<Look>, Option<Instant>) {
+        let mut lowest = self.now.take();
+        let mut look = lowest.is_some();
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            look = true;
+        }
+        let mut next = self.due;
+        let mut visit = |sought: &mut Sought, seq: Option<i64>| {
+            if sought.spend(now) {
+                look = true;
+                lowest = [lowest, seq].into_iter().flatten().min();
+            }
+            let patient = sought.since + PATIENCE > now;
+            if patient {
+                next = Some(next.map_or(sought.next, |other| other.min(sought.next)));
+            }
+            patient
+        };
+        self.sought.retain(|seq, sought| visit(sought, Some(*seq)));
+        self.crowd.take_if(|crowd| !visit(crowd, None));
+        (look.then_some(Look { lowest }), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// The times of all looks within `span`, in milliseconds from now.
+    async fn looks(lookout: &Lookout, span: Duration) -> Vec<u128> {
+        let start = Instant::now();
+        let mut times = Vec::new();
+        while Instant::now() < start + span {
+            lookout.wait(start + span).await;
+            times.push(start.elapsed().as_millis());
+        }
+        times.pop();
+        times
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_is_looked_for_after_5_20_and_80_ms_and_on_until_found() {
+        let lookout = Lookout::default();
+        lookout.look_for(7, Duration::ZERO);
+        assert_eq!(looks(&lookout, millis(250)).await, [5, 20, 80, 160, 240]);
+        lookout.found([7]);
+        assert!(looks(&lookout, millis(1000)).await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_that_never_appears_is_given_up() {
+        let lookout = Lookout::default();
+        lookout.look_for(7, Duration::ZERO);
+        let times = looks(&lookout, Duration::from_secs(100)).await;
+        assert!(times.iter().all(|time| *time <= 60_100) && times.len() > 700, "{}", times.len());
+        assert!(lookout.lock().sought.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_reaches_down_to_the_lowest_row_that_is_sought() {
+        let lookout = Lookout::default();
+        lookout.look_for(9, Duration::ZERO);
+        lookout.look_for(7, Duration::ZERO);
+        let latest = Instant::now() + millis(100);
+        assert_eq!(lookout.wait(latest).await, Look { lowest: Some(7) });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_due_time_wakes() {
+        let lookout = Lookout::default();
+        lookout.due_in(millis(300));
+        lookout.due_in(millis(200));
+        lookout.due_in(Duration::MAX);
+        assert_eq!(looks(&lookout, millis(500)).await, [200]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_is_bounded_however_many_rows_are_written() {
+        let lookout = Lookout::default();
+        for seq in 0..10_000 {
+            lookout.look_for(seq, Duration::ZERO);
+        }
+        assert_eq!(lookout.lock().sought.len(), MAX_SOUGHT);
+        for seq in 0..10_000 {
+            lookout.found([seq]);
+        }
+        let times = looks(&lookout, millis(400)).await;
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 80) && times.len() >= 4, "{times:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_announced_wake_is_not_lost() {
+        let lookout = Lookout::default();
+        lookout.wake_for(1);
+        assert_eq!(looks(&lookout, millis(10)).await, [0]);
+    }
+}

@@ -1,0 +1,197 @@
+use pillarbox_core::error::StoreError;
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{DeadEvent, DeadFilter, Record, Upkeep};
+
+use crate::queue::Intake;
+
+/// Events replayed or discarded by one statement.
+const PAGE: usize = 500;
+
+/// The events that were given up: to look at, to deliver again, to throw away.
+///
+/// Get it from a running [`Outbox`](crate::run::Outbox::dead_events), or from a store alone.
+///
+/// An event has one row, or one for each of its handlers if they have names, and each row is given up by itself. What is
+/// listed and counted are rows, whose `seq` names one of them. An event's id names all of its rows, so that more than one may
+/// be DEAD under it: [`replay`](Self::replay) and [`discard`](Self::discard) take all of those, and
+/// [`replay_for`](Self::replay_for) and [`discard_for`](Self::discard_for) the one of a single handler.
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+/// use pillarbox_engine::maintain::DeadEvents;
+/// use pillarbox_core::store::DeadFilter;
+/// use pillarbox_memory::MemoryStore;
+///
+/// let store = MemoryStore::new();
+/// let dead = DeadEvents::of(&store);
+/// let placed = DeadFilter { event_type: Some("order.placed".into()), ..DeadFilter::default() };
+/// for event in dead.list(&placed, None, 20).await? {
+///     println!("{}: {}", event.event_id, event.last_error.unwrap_or_default());
+/// }
+/// let replayed = dead.replay_all(&placed, |_so_far| {}).await?;
+/// # assert_eq!(replayed, 0);
+/// # Ok::<(), pillarbox_core::error::BoxError>(())
+/// # })?;
+/// # Ok::<(), pillarbox_core::error::BoxError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct DeadEvents<'a, S: ?Sized> {
+    store: &'a S,
+    /// The outbox that runs here, to deliver what is replayed at once.
+    intake: Option<&'a Intake>,
+}
+
+impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
+    /// The DEAD events of a store.
+    pub fn of(store: &'a S) -> Self {
+        Self { store, intake: None }
+    }
+
+    pub(crate) fn of_outbox(store: &'a S, intake: &'a Intake) -> Self {
+        Self { store, intake: Some(intake) }
+    }
+
+    /// Up to `limit` matching events, oldest first; pass the last one's `seq` as `after` to get the next page.
+    ///
+    /// # Errors
+    /// The database's. An empty list means that there are none.
+    pub async fn list(
+        &self,
+        filter: &DeadFilter,
+        after: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<DeadEvent>, StoreError> {
+        self.store.dead(filter, after.unwrap_or(0), limit).await
+    }
+
+    /// How many match, an event once for each handler that gave it up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn count(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
+        self.store.count_dead(filter).await
+    }
+
+    /// Everything the table holds about an event, DEAD or not: a record for each of its rows, which are one, or one for each
+    /// of its handlers if they have names. Nothing if there is no such event.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn show(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.store.records(event_id).await
+    }
+
+    /// Makes a DEAD event NEW: without attempts and error, due now. False if it is not DEAD or does not exist.
+    ///
+    /// If it was written for several handlers, it is replayed to all of those that gave it up, and the others are left alone.
+    /// For one of them there is [`replay_for`](Self::replay_for).
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn replay(&self, event_id: &str) -> Result<bool, StoreError> {
+        self.replay_rows(event_id, None).await
+    }
+
+    /// As [`replay`](Self::replay), for the handler of this name alone. False if that did not give the event up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
+        self.replay_rows(event_id, Some(handler)).await
+    }
+
+    async fn replay_rows(&self, event_id: &str, handler: Option<&str>) -> Result<bool, StoreError> {
+        let replayed = self.store.replay(&self.dead_rows(event_id, handler).await?).await?;
+        Ok(self.wake_for(&replayed))
+    }
+
+    /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
+    /// counts them. Calls `progress` with the number so far after each. An event that dies again meanwhile is not replayed
+    /// twice.
+    ///
+    /// # Errors
+    /// The database's; what was replayed by then stays so.
+    pub async fn replay_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
+        self.each_page(filter, progress, Fate::Replay).await
+    }
+
+    /// Deletes a DEAD event. False if it is not DEAD or does not exist.
+    ///
+    /// If it was written for several handlers, the rows of all of those that gave it up are deleted, and the others are left
+    /// alone. For one of them there is [`discard_for`](Self::discard_for).
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn discard(&self, event_id: &str) -> Result<bool, StoreError> {
+        let discarded = self.store.discard(&self.dead_rows(event_id, None).await?).await?;
+        Ok(self.wake_for(&discarded))
+    }
+
+    /// As [`discard`](Self::discard), for the handler of this name alone. False if that did not give the event up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
+        let discarded = self.store.discard(&self.dead_rows(event_id, Some(handler)).await?).await?;
+        Ok(self.wake_for(&discarded))
+    }
+
+    /// Those rows of an event, or the one for a handler, that are DEAD; whoever changes them asks again.
+    async fn dead_rows(&self, event_id: &str, handler: Option<&str>) -> Result<Vec<i64>, StoreError> {
+        let mut records = self.store.records(event_id).await?;
+        records.retain(|record| {
+            let wanted = handler.is_none_or(|handler| record.handler.as_deref() == Some(handler));
+            wanted && record.status == Status::Dead.code()
+        });
+        Ok(records.iter().map(|record| record.seq).collect())
+    }
+
+    /// Deletes all that match, and returns how many, as [`count`](Self::count) counts them. Calls `progress` with the number so
+    /// far.
+    ///
+    /// # Errors
+    /// The database's; what was deleted by then stays so.
+    pub async fn discard_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
+        self.each_page(filter, progress, Fate::Discard).await
+    }
+
+    async fn each_page(
+        &self,
+        filter: &DeadFilter,
+        mut progress: impl FnMut(u64) + Send,
+        fate: Fate,
+    ) -> Result<u64, StoreError> {
+        let (mut above, mut total) = (0, 0);
+        loop {
+            let page = self.store.dead(filter, above, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(total) };
+            above = last.seq;
+            let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
+            let changed = match fate {
+                Fate::Replay => self.store.replay(&seqs).await?,
+                Fate::Discard => self.store.discard(&seqs).await?,
+            };
+            total += changed.len() as u64;
+            progress(total);
+            self.wake_for(&changed);
+        }
+    }
+
+    /// Has the outbox look at what an operator has changed, which may stand far below what is read now: the row itself, or those of
+    /// its key that waited for it. Says whether anything was changed.
+    fn wake_for(&self, changed: &[i64]) -> bool {
+        let lowest = changed.iter().min();
+        if let (Some(intake), Some(lowest)) = (self.intake, lowest) {
+            intake.lookout.wake_for(*lowest);
+            intake.herald.committed();
+        }
+        lowest.is_some()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Replay,
+    Discard,
+}

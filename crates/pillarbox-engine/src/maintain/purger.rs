@@ -1,0 +1,102 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::error::StoreError;
+use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::observe::Counters;
+use crate::pause::{Pause, jittered};
+
+/// When a node that has just begun looks for the first time: late enough not to slow its start, early enough for a
+/// process that is restarted often.
+const FIRST_AFTER: Duration = Duration::from_secs(60);
+
+/// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with
+/// the number of rows deleted so far, and returns it at the end.
+///
+/// # Errors
+/// The database's; what was deleted by then stays deleted.
+pub async fn purge<S: Upkeep + ?Sized>(
+    store: &S,
+    mut step: Purge,
+    mut progress: impl FnMut(u64) + Send,
+) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    loop {
+        let began = Instant::now();
+        let purged = store.purge(&step).await?;
+        removed += purged.removed;
+        progress(removed);
+        match purged.next {
+            Some(next) => step.above = next,
+            None => return Ok(removed),
+        }
+        // Half of the time is left to those who deliver.
+        tokio::time::sleep(began.elapsed()).await;
+    }
+}
+
+/// One kind of rows to purge, again and again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task {
+    pub(crate) what: Purgeable,
+    pub(crate) older_than: Duration,
+}
+
+/// Purges in the background.
+#[derive(Debug)]
+pub(crate) struct Purger {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) interval: Duration,
+    pub(crate) batch: usize,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Purger {
+    /// Runs until it is told to stop. Nothing is lost by dropping a purge half-way.
+    pub(crate) async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.purge_for_ever()).await;
+    }
+
+    async fn purge_for_ever(&self) {
+        let mut pause = Pause::default();
+        let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
+        loop {
+            tokio::time::sleep(wait).await;
+            wait = match self.purge_once().await {
+                Ok(()) => {
+                    pause.is_over();
+                    jittered(self.interval, &*self.random)
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "old events cannot be purged; trying again");
+                    }
+                    pause.next(&*self.random)
+                }
+            };
+        }
+    }
+
+    async fn purge_once(&self) -> Result<(), StoreError> {
+        for Task { what, older_than } in &self.tasks {
+            let mut before = 0;
+            let count = |removed: u64| {
+                Counters::add(&self.counters.purged, removed - before);
+                before = removed;
+            };
+            let removed = purge(&*self.store, Purge::new(*what, *older_than, self.batch), count).await?;
+            if removed > 0 {
+                tracing::info!(events = removed, ?what, "purged old events");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Pulse;
+use super::calls::Busy;
+use super::pulse::{Beat, Phase, State};
+use crate::observe::Role;
+
+/// The shortest time after which a task counts as stuck, however short the lease is.
+const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A call that runs for less is not displayed.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+
+/// How an outbox is doing, by what its own tasks last got done. Asking for it costs no query and never waits.
+///
+/// | The outbox … | [`is_alive`](Self::is_alive) | [`is_ready`](Self::is_ready) |
+/// |---|---|---|
+/// | delivers, stands by, or only writes | yes | yes |
+/// | joins, for the first time or anew after its lease was lost | yes | no |
+/// | gets errors from the database, and tries again | yes | no |
+/// | has all its workers in slow calls: see [`Problem::Stalled`] | yes | no |
+/// | is shutting down | yes | no |
+/// | is stuck: see [`Problem::Stuck`] | no | no |
+/// | has stopped | no | no |
+///
+/// Answer a liveness probe with the first and a readiness probe with the second. A process that is stuck may be helped by a
+/// restart; one whose database fails is not.
+///
+/// Events that fail have no part in it; they are the business of their [metrics](super). A handler that hangs has: see
+/// [`Problem::Stalled`]. The relay's endpoint and yours can show what it displays, one line that holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// What the outbox is doing.
+    pub role: Role,
+    /// How long ago it last completed a look at the table. An idle node looks every `claim.max_interval`; one whose handlers
+    /// are all busy does not look. `None` if it does not deliver, or has not looked yet.
+    pub last_look: Option<Duration>,
+    /// How long ago its lease was last renewed, or first given: counted from before that was asked for. `None` if it has none.
+    pub last_renewal: Option<Duration>,
+    /// For how long the verdicts that are being recorded now have been, repeated tries included. `None` if none are.
+    pub oldest_verdict: Option<Duration>,
+    /// Workers that are in a call of a handler.
+    pub busy_workers: usize,
+    /// For how long the oldest call of a handler has been running. `None` if none is.
+    pub oldest_call: Option<Duration>,
+    /// Blocking handlers that were given up while their threads go on.
+    pub abandoned_calls: usize,
+    /// What is wrong; empty if nothing is.
+    pub problems: Vec<Problem>,
+}
+
+/// What is wrong with an outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It was shut down.
+    Stopped,
+    /// It is being shut down.
+    Stopping,
+    /// It has no valid registration in the database and is trying to get one.
+    NotJoined,
+    /// Joining, or asking whether it is its turn to deliver, failed. It is tried again.
+    CannotJoin,
+    /// The last look at the table failed. It is tried again.
+    CannotRead,
+    /// Verdicts could not be recorded. It is tried again.
+    CannotSettle,
+    /// The lease could not be renewed. It is tried again until the lease is lost.
+    CannotRenew,
+    /// The partitions could not be shared out with the other nodes. It is tried again.
+    CannotShare,
+    /// Every worker is in a call that has been running for longer than
+    /// [`slow_after`](crate::config::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
+    /// log names handler, event type and id of each such call.
+    Stalled,
+    /// A task has been waiting for an answer of the database, or overslept, for longer than a lease, and at least five
+    /// seconds. Nothing more can be said for sure: the database is silent, or the process has no time for its tasks.
+    Stuck,
+}
+
+impl Health {
+    /// Whether its tasks make progress, or would if the database let them.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !self.problems.iter().any(|problem| matches!(problem, Problem::Stopped | Problem::Stuck))
+    }
+
+    /// Whether it does what it is there for.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Reads the pulse at `now`.
+    pub(crate) fn read(pulse: &Pulse, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
+        let Pulse { join, look, settle, lease: renewal, share } = pulse;
+        let beats = [
+            (join, Problem::CannotJoin),
+            (look, Problem::CannotRead),
+            (settle, Problem::CannotSettle),
+            (renewal, Problem::CannotRenew),
+            (share, Problem::CannotShare),
+        ];
+        let beats = beats.map(|(beat, problem)| (Beat::state(beat), problem));
+        let [_, (look, _), (settle, _), (renewal, _), _] = beats;
+        let own = match role {
+            Role::Stopped => Some(Problem::Stopped),
+            _ if stopping => Some(Problem::Stopping),
+            Role::Joining => Some(Problem::NotJoined),
+            Role::Standby { .. } | Role::Active { .. } | Role::Writing => None,
+        };
+        let failing = beats.iter().filter(|(state, _)| state.failing).map(|(_, problem)| *problem);
+        let patience = lease.max(SHORTEST_PATIENCE);
+        let stuck = beats.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
+        let stalled = busy.is_stalled.then_some(Problem::Stalled);
+        let ago = |at: Instant| now.saturating_duration_since(at);
+        Self {
+            problems: own.into_iter().chain(failing).chain(stalled).chain(stuck).collect(),
+            last_look: look.answered.map(ago),
+            last_renewal: renewal.answered.map(ago),
+            oldest_verdict: settle.wanted.map(ago),
+            busy_workers: busy.workers,
+            oldest_call: busy.oldest,
+            abandoned_calls: busy.abandoned,
+            role,
+        }
+    }
+}
+
+impl State {
+    fn is_stuck(&self, now: Instant, patience: Duration) -> bool {
+        match self.phase {
+            Phase::Resting => false,
+            Phase::Asking(since) | Phase::Sleeping(since) => now.saturating_duration_since(since) > patience,
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.role)?;
+        if let Some(ago) = self.last_look {
+            write!(f, "; last look {ago:.1?} ago")?;
+        }
+        if let Some(ago) = self.last_renewal {
+            write!(f, "; last renewal {ago:.1?} ago")?;
+        }
+        if let Some(time) = self.oldest_verdict {
+            write!(f, "; recording verdicts for {time:.1?}")?;
+        }
+        if let Some(age) = self.oldest_call.filter(|age| *age >= WORTH_TELLING) {
+            write!(f, "; {} busy workers, the oldest call for {age:.1?}", self.busy_workers)?;
+        }
+        if self.abandoned_calls > 0 {
+            write!(f, "; {} blocking handlers given up whose threads go on", self.abandoned_calls)?;
+        }
+        self.problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "stopped",
+            Self::Stopping => "shutting down",
+            Self::NotJoined => "not joined",
+            Self::CannotJoin => "cannot join",
+            Self::CannotRead => "cannot read the table",
+            Self::CannotSettle => "cannot record verdicts",
+            Self::CannotRenew => "cannot renew the lease",
+            Self::CannotShare => "cannot share partitions",
+            Self::Stalled => "all workers are in slow calls",
+            Self::Stuck => "stuck",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+
+    fn health(pulse: &Pulse, role: Role) -> Health {
+        Health::read(pulse, Busy::default(), role, false, LEASE, Instant::now())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_role_decides_where_nothing_else_is_wrong() {
+        let pulse = Pulse::default();
+        let table = [
+            (Role::Writing, vec![], true, true),
+            (Role::Joining, vec![Problem::NotJoined], true, false),
+            (Role::Stopped, vec![Problem::Stopped], false, false),
+        ];
+        for (role, problems, alive, ready) in table {
+            let health = health(&pulse, role);
+            assert_eq!((health.is_alive(), health.is_ready()), (alive, ready), "{health}");
+            assert_eq!(health.problems, problems);
+        }
+        let stopping = Health::read(&pulse, Busy::default(), Role::Writing, true, LEASE, Instant::now());
+        assert_eq!((stopping.is_alive(), stopping.problems), (true, vec![Problem::Stopping]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_beat_is_stuck_when_it_waits_or_oversleeps_for_longer_than_a_lease() {
+        let pulse = Pulse::default();
+        let hour = Duration::from_secs(3600);
+        let asking = pulse.settle.ask(std::future::pending::<Result<(), ()>>());
+        let sleeping = pulse.look.until(Instant::now() + hour, std::future::pending::<()>());
+        tokio::pin!(asking, sleeping);
+        let both = async { tokio::join!(asking, sleeping) };
+        tokio::pin!(both);
+        let mut wait = async |time| drop(tokio::time::timeout(time, &mut both).await);
+        wait(LEASE).await;
+        let now = health(&pulse, Role::Writing);
+        assert!(now.is_ready() && now.oldest_verdict == Some(LEASE), "{now}");
+        wait(Duration::from_millis(1)).await;
+        let now = health(&pulse, Role::Writing);
+        assert_eq!(now.problems, [Problem::Stuck], "{now}");
+        assert!(!now.is_alive());
+        pulse.settle.clear();
+        assert!(health(&pulse, Role::Writing).is_ready(), "the other sleeps for an hour");
+        wait(hour).await;
+        assert!(!health(&pulse, Role::Writing).is_alive());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outbox_whose_workers_are_all_in_slow_calls_is_alive_and_not_ready() {
+        let busy = Busy { workers: 4, oldest: Some(3 * LEASE), is_stalled: true, abandoned: 0 };
+        let health = Health::read(&Pulse::default(), busy, Role::Writing, false, LEASE, Instant::now());
+        assert_eq!(
+            (health.is_alive(), health.is_ready(), health.problems.as_slice()),
+            (true, false, &[Problem::Stalled][..])
+        );
+        let line = health.to_string();
+        assert!(line.ends_with("; 4 busy workers, the oldest call for 45.0s; all workers are in slow calls"), "{line}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_displays_as_one_line() {
+        let pulse = Pulse::default();
+        pulse.lease.begin(Instant::now());
+        let failed: Result<(), ()> = pulse.look.ask(async { Err(()) }).await;
+        assert!(failed.is_err());
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let line = health(&pulse, Role::Joining).to_string();
+        assert_eq!(line, "joining; last renewal 1.5s ago; not joined; cannot read the table");
+    }
+}

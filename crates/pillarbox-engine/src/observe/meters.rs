@@ -1,0 +1,302 @@
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Unit};
+use pillarbox_core::handle::Path;
+use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::store::{Backlog, NodeStatus, PartitionBacklog, Row};
+use tokio::time::Instant;
+
+use super::Registrar;
+use super::calls::Busy;
+
+/// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
+const QUICK: Duration = Duration::from_micros(50);
+/// The label of a handler without a name, as most are.
+const UNNAMED: &str = "";
+
+/// What an outbox measures, besides what [`Counters`](super::Counters) counts.
+///
+/// Events are measured one by one, two readings of the clock and two records each, unless handlers are quick. Then it is
+/// one event in sixteen, so that a stream of a million events per second keeps its speed; the distribution is the same,
+/// and how many events there were say the counters.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    pub(crate) write: Exchange,
+    pub(crate) claim: Exchange,
+    pub(crate) settle: Exchange,
+    pub(crate) renewals_failed: Counter,
+    pub(crate) backlog_failed: Counter,
+    hot_latency: Histogram,
+    cold_latency: Histogram,
+    /// By event type and the handler's name; those of handlers that are registered for one.
+    handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>>,
+    /// Of all other event types together, since a table may hold any number of them.
+    other_handlers: Histogram,
+    /// Whether the handler measured last was quick.
+    quick: AtomicBool,
+    active: Gauge,
+    hot_depth: Gauge,
+    cold_depth: Gauge,
+    held: Gauge,
+    busy_workers: Gauge,
+    oldest_call: Gauge,
+    abandoned: Gauge,
+    due: Gauge,
+    delayed: Gauge,
+    dead: Gauge,
+    oldest: Gauge,
+    live_nodes: Gauge,
+    owned_partitions: Gauge,
+    unowned_partitions: Gauge,
+    partitions_pending: Gauge,
+    partitions_most_pending: Gauge,
+}
+
+impl Meters {
+    pub(crate) fn new<'a>(
+        registrar: &Registrar<'_>,
+        event_types: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+    ) -> Self {
+        let latency = |path| {
+            let help = "From the commit (hot) or from being read (cold) to the start of the handler.";
+            registrar.with("path", path).histogram("dispatch.latency", Unit::Seconds, help)
+        };
+        let handler = |event_type, name| {
+            let help = "How long a handler call takes; one call of a batch handler counts once.";
+            let labelled = registrar.with("event_type", event_type).with("handler", name);
+            labelled.histogram("handler.duration", Unit::Seconds, help)
+        };
+        let mut handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>> = HashMap::default();
+        for (event_type, names) in event_types {
+            let of_type = handlers.entry(event_type.into()).or_default();
+            let names = if names.is_empty() { vec![UNNAMED] } else { names };
+            of_type.extend(names.into_iter().map(|name| (name.into(), handler(event_type, name))));
+        }
+        let gauge = |name, help| registrar.gauge(name, Unit::Count, help);
+        let meters = Self {
+            write: Exchange {
+                duration: registrar.histogram("write.duration", Unit::Seconds, "How long inserting a batch takes."),
+                size: registrar.histogram("write.rows", Unit::Count, "Rows inserted by one call."),
+                failed: registrar.counter("write.failed", "Inserts that failed."),
+            },
+            claim: Exchange {
+                duration: registrar.histogram("claim.duration", Unit::Seconds, "How long reading the table takes."),
+                size: registrar.histogram("claim.rows", Unit::Count, "Rows found by one reading of the table."),
+                failed: registrar.counter("claim.failed", "Readings of the table that failed."),
+            },
+            settle: Exchange {
+                duration: registrar.histogram("settle.duration", Unit::Seconds, "How long recording a batch takes."),
+                size: registrar.histogram("settle.batch", Unit::Count, "Verdicts recorded in one transaction."),
+                failed: registrar.counter("settle.failed", "Batches that could not be recorded at a try."),
+            },
+            renewals_failed: registrar.counter("lease.renewal.failed", "Renewals of the lease that failed."),
+            backlog_failed: registrar.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            hot_latency: latency("hot"),
+            cold_latency: latency("cold"),
+            handlers,
+            other_handlers: handler("other", UNNAMED),
+            quick: AtomicBool::new(false),
+            active: gauge("role.active", "1 while this process delivers, else 0."),
+            hot_depth: gauge("queue.hot.depth", "Events waiting in the hot queue."),
+            cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
+            held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
+            busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
+            oldest_call: registrar.gauge(
+                "handler.oldest",
+                Unit::Seconds,
+                "For how long the oldest call of a handler has been running.",
+            ),
+            abandoned: gauge("handler.abandoned", "Blocking handlers that were given up while their threads go on."),
+            due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
+            delayed: gauge("rows.delayed", "Rows whose time has not come."),
+            dead: gauge("rows.dead", "Rows that were given up."),
+            oldest: registrar.gauge("lag.oldest", Unit::Seconds, "For how long the oldest due row has been due."),
+            live_nodes: gauge("nodes.live", "Nodes whose lease has not ended."),
+            owned_partitions: gauge("partitions.owned", "Partitions that this node owns."),
+            unowned_partitions: gauge("partitions.unowned", "Partitions that no node owns."),
+            partitions_pending: gauge("partitions.pending", "Pending rows of all partitions."),
+            partitions_most_pending: gauge(
+                "partitions.pending.max",
+                "Pending rows of the partition with most of them.",
+            ),
+        };
+        meters.inactive();
+        meters
+    }
+
+    /// Waits for the call of a handler, and measures it. `first` is the first of its rows, and `waited` the path of each of its events and
+    /// the time since which it has waited.
+    pub(crate) async fn handling<T>(
+        &self,
+        first: &Row,
+        waited: impl Iterator<Item = (Path, Instant)>,
+        call: impl Future<Output = T>,
+    ) -> T {
+        if self.quick.load(Ordering::Relaxed) && !one_in_sixteen(first.seq) {
+            return call.await;
+        }
+        let began = Instant::now();
+        for (path, since) in waited {
+            let latency = match path {
+                Path::Hot => &self.hot_latency,
+                Path::Cold => &self.cold_latency,
+            };
+            latency.record(began.duration_since(since));
+        }
+        let answer = call.await;
+        let took = began.elapsed();
+        self.quick.store(took < QUICK, Ordering::Relaxed);
+        self.handler(first).record(took);
+        answer
+    }
+
+    fn handler(&self, row: &Row) -> &Histogram {
+        let of_type = self.handlers.get(&row.event_type);
+        of_type.and_then(|names| names.get(row.handler.as_deref().unwrap_or(UNNAMED))).unwrap_or(&self.other_handlers)
+    }
+
+    /// This process delivers.
+    pub(crate) fn active(&self) {
+        self.active.set(1);
+    }
+
+    /// This process does not deliver: its memory is empty, and of the table it knows nothing, which is not zero.
+    pub(crate) fn inactive(&self) {
+        self.active.set(0);
+        self.memory((0, 0), 0);
+        self.calls(Busy::default());
+        let rows = [&self.due, &self.delayed, &self.dead, &self.oldest];
+        let partitions = [&self.unowned_partitions, &self.partitions_pending, &self.partitions_most_pending];
+        for unknown in rows.into_iter().chain(partitions).chain([&self.live_nodes, &self.owned_partitions]) {
+            unknown.set(f64::NAN);
+        }
+    }
+
+    /// What is in memory.
+    pub(crate) fn memory(&self, (hot, cold): (usize, usize), held: usize) {
+        self.hot_depth.set(hot as f64);
+        self.cold_depth.set(cold as f64);
+        self.held.set(held as f64);
+    }
+
+    /// The calls that are running.
+    pub(crate) fn calls(&self, busy: Busy) {
+        self.busy_workers.set(busy.workers as f64);
+        self.oldest_call.set(busy.oldest.unwrap_or_default());
+        self.abandoned.set(busy.abandoned as f64);
+    }
+
+    /// What is in the table.
+    pub(crate) fn backlog(&self, backlog: &Backlog) {
+        self.due.set(backlog.due as f64);
+        self.delayed.set(backlog.delayed as f64);
+        self.dead.set(backlog.dead as f64);
+        self.oldest.set(backlog.oldest_due.unwrap_or_default());
+    }
+
+    /// Who is there, `own` among them.
+    pub(crate) fn nodes(&self, nodes: &[NodeStatus], own: &NodeId, mode: Mode) {
+        self.live_nodes.set(nodes.iter().filter(|node| node.lease_left.is_some()).count() as f64);
+        if mode.fence() != Fence::Row {
+            let owned = nodes.iter().find(|status| status.node == *own).map_or(0, |status| status.partitions);
+            self.owned_partitions.set(f64::from(owned));
+        }
+    }
+
+    /// How the partitions are doing.
+    pub(crate) fn partitions(&self, partitions: &PartitionBacklog) {
+        self.unowned_partitions.set(f64::from(partitions.unowned));
+        self.partitions_pending.set(partitions.pending as f64);
+        self.partitions_most_pending.set(partitions.most_pending as f64);
+    }
+}
+
+/// What a repeated exchange of rows with the database takes.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    duration: Histogram,
+    size: Histogram,
+    failed: Counter,
+}
+
+impl Exchange {
+    /// Waits for a call to the database, and measures it; `size` says how many rows a successful one was about.
+    pub(crate) async fn measure<T, E>(
+        &self,
+        call: impl Future<Output = Result<T, E>>,
+        size: impl FnOnce(&T) -> usize,
+    ) -> Result<T, E> {
+        let began = Instant::now();
+        let answer = call.await;
+        match &answer {
+            Ok(answer) => {
+                self.duration.record(began.elapsed());
+                self.size.record(size(answer) as f64);
+            }
+            Err(_) => self.failed.increment(1),
+        }
+        answer
+    }
+}
+
+/// Every sixteenth number or so, whatever the distance between those that are asked about: transactions that write events
+/// in a fixed pattern must not leave some of them out for ever.
+fn one_in_sixteen(seq: i64) -> bool {
+    // Multiplied by 2^64 divided by the golden ratio, numbers in any arithmetic progression spread evenly.
+    seq.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+    use super::*;
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::store::StoreInfo;
+    use pillarbox_core::write::{Dialect, NewRow};
+
+    #[test]
+    fn one_in_sixteen_is_sampled_of_every_pattern() {
+        for distance in 1..=100_i64 {
+            let sampled = (0..16_000).filter(|n| one_in_sixteen(n * distance + 7)).count();
+            assert!((900..=1100).contains(&sampled), "{sampled} of 16000 at distance {distance}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_calls_are_measured_until_they_are_quick_and_again_once_they_are_not() {
+        let recorder = DebuggingRecorder::new();
+        let info = StoreInfo::new(Dialect::MEMORY, "here", "outbox_event");
+        let meters =
+            metrics::with_local_recorder(&recorder, || Meters::new(&Registrar::new("test", &info), std::iter::empty()));
+        let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
+            for seq in seqs {
+                let row = Row::fresh(
+                    &NewRow::new(Envelope::json("t", "1").expect("valid")),
+                    seq,
+                    pillarbox_core::clock::Timestamp::from_micros(0),
+                );
+                let waited = std::iter::once((Path::Hot, Instant::now()));
+                let call = async {
+                    if !takes.is_zero() {
+                        tokio::time::sleep(takes).await;
+                    }
+                };
+                meters.handling(&row, waited, call).await;
+            }
+            let all = recorder.snapshotter().snapshot().into_vec().into_iter();
+            all.filter(|(key, ..)| key.key().name() == "test.handler.duration")
+                .map(|(.., value)| if let DebugValue::Histogram(all) = value { all.len() } else { 0 })
+                .sum::<usize>()
+        };
+        let slow = Duration::from_millis(1);
+        assert_eq!(calls(0..100, slow).await, 100);
+        let quick = calls(100..1700, Duration::ZERO).await;
+        assert!((90..=111).contains(&quick), "{quick} of 1600");
+        let slow_again = calls(1700..1800, slow).await;
+        assert!((60..100).contains(&slow_again), "{slow_again} of 100: noticed at the next sample");
+    }
+}

@@ -1,0 +1,27 @@
+//! What is going on: what this process counts and measures, whether it is well, and logs that stay short.
+//!
+//! Metrics leave through the [`metrics`] facade, to whatever recorder the program installed before it started the outbox;
+//! without one they cost next to nothing. `docs/metrics.md` has the table of them, a contract that a test compares with
+//! the code.
+
+pub mod buckets;
+mod calls;
+mod counters;
+mod error_text;
+mod failures;
+mod health;
+mod meters;
+mod pulse;
+mod registrar;
+mod role;
+
+pub(crate) use calls::{Calls, Slot};
+pub(crate) use counters::Counters;
+pub use counters::Stats;
+pub(crate) use error_text::clean_error;
+pub(crate) use failures::{Consequence, Failed, FailureLog};
+pub use health::{Health, Problem};
+pub(crate) use meters::Meters;
+pub(crate) use pulse::Pulse;
+pub(crate) use registrar::Registrar;
+pub use role::Role;

@@ -1,0 +1,132 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::hash::guarded::HashSet;
+use pillarbox_core::ownership::{NodeId, Reclaimed};
+use pillarbox_core::store::Store;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::lookout::Lookout;
+use crate::pause::{Pause, jittered};
+use crate::queue::Intake;
+
+/// How often rows of nodes long gone are looked for: a transaction may commit rows for a node that has left meanwhile.
+const THOROUGH_EVERY: Duration = Duration::from_secs(10);
+/// A thorough look takes at most this share of the time, however many rows are pending.
+const THOROUGH_SHARE: u32 = 50;
+/// Shortest distance between two looks, should a node die that nobody can clear away.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// How often to see whether a node has left while there is work: what it gave back is to be had at once.
+const SEE_WHO_LEFT: Duration = Duration::from_millis(900);
+/// For how long after the last event there is work.
+const BUSY_FOR: Duration = Duration::from_secs(60);
+
+/// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
+#[derive(Debug)]
+pub(crate) struct Caretaker {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) node: NodeId,
+    pub(crate) lease: Duration,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) intake: Arc<Intake>,
+    /// Cancelled when this node turns out to have been cleared away itself.
+    pub(crate) lost: CancellationToken,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Caretaker {
+    pub(crate) async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.care()).await;
+    }
+
+    async fn care(&self) {
+        let mut pause = Pause::default();
+        let mut neighbours = Neighbours::default();
+        // A term begins with a thorough look: rows may be left of nodes that died while no other was running.
+        let mut thorough_at = Instant::now();
+        loop {
+            let began = Instant::now();
+            let thorough = began >= thorough_at;
+            let until = match self.store.reclaim(&self.node, thorough).await {
+                Ok(found) => {
+                    pause.is_over();
+                    if !found.registered {
+                        self.lost.cancel();
+                        return;
+                    }
+                    if thorough {
+                        let busy = began.elapsed() * THOROUGH_SHARE;
+                        thorough_at = Instant::now() + jittered(THOROUGH_EVERY.max(busy), &*self.random);
+                    }
+                    self.tell(&found);
+                    let expiry = found.next_expiry.unwrap_or(self.lease).min(self.lease).max(SHORTEST);
+                    (Instant::now() + expiry).min(thorough_at)
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "what dead nodes left cannot be freed; trying again");
+                    }
+                    Instant::now() + pause.next(&*self.random)
+                }
+            };
+            if neighbours.one_left(self, until).await {
+                // Rows may still name it: a claim or a commit that ended after it gave back the rest.
+                thorough_at = Instant::now();
+            }
+        }
+    }
+
+    fn tell(&self, found: &Reclaimed) {
+        if found.freed > 0 {
+            tracing::info!(events = found.freed, node = %self.node, "freed what a dead node held");
+            self.intake.lookout.wake_for(Lookout::ANY);
+        }
+    }
+}
+
+/// The other nodes, as far as it matters that one of them leaves.
+#[derive(Debug, Default)]
+struct Neighbours {
+    known: HashSet<NodeId>,
+    /// Events that had come in when there was work last, and when that was.
+    seen: (u64, Option<Instant>),
+}
+
+impl Neighbours {
+    /// Waits `until` then, or while there is work until a neighbour is gone. What that one held and did not deliver is
+    /// free, maybe below where the next look would begin, so the cold path is woken.
+    async fn one_left(&mut self, caretaker: &Caretaker, until: Instant) -> bool {
+        loop {
+            let tick = Instant::now() + jittered(SEE_WHO_LEFT, &*caretaker.random);
+            tokio::time::sleep_until(tick.min(until)).await;
+            if tick >= until {
+                return false;
+            }
+            // A failure shows elsewhere; this only looks sooner than the interval would.
+            if self.is_busy(caretaker)
+                && let Ok(nodes) = caretaker.store.nodes().await
+            {
+                let now: HashSet<NodeId> = nodes.into_iter().map(|status| status.node).collect();
+                let left = !self.known.is_subset(&now);
+                self.known = now;
+                if left {
+                    caretaker.intake.lookout.wake_for(Lookout::ANY);
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn is_busy(&mut self, caretaker: &Caretaker) -> bool {
+        let counters = caretaker.intake.counters.snapshot();
+        let events = counters.hot + counters.cold;
+        let (before, at) = self.seen;
+        if events != before || at.is_none() {
+            self.seen = (events, Some(Instant::now()));
+        }
+        self.seen.1.is_some_and(|at| at.elapsed() < BUSY_FOR)
+    }
+}

@@ -1,0 +1,175 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::ownership::{NodeId, Renewal};
+use pillarbox_core::plants;
+use pillarbox_core::store::Store;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::observe::Pulse;
+use crate::pause::{Pause, jittered};
+use crate::tenure::Standing;
+
+/// A node's right to deliver, kept up by renewing it.
+///
+/// The database says when a lease ends; this node must have stopped by then, without asking. So it counts from the moment
+/// *before* a renewal was sent, which is no later than the moment the database counts from, and stops a margin earlier:
+///
+/// ```text
+///   node      sent ─────────────────────────── sent + lease − margin: stop
+///   database       renewed ─────────────────────────────────── renewed + lease: others may take over
+/// ```
+///
+/// The margin covers clocks that run at different speeds, not clocks that show different times: no time of day is
+/// ever compared.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) node: NodeId,
+    pub(crate) length: Duration,
+    pub(crate) random: Arc<dyn Random>,
+    /// Counts the renewals that fail.
+    pub(crate) failed: metrics::Counter,
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) standing: Arc<Standing>,
+    /// Cancelled when the lease can no longer be relied on.
+    pub(crate) lost: CancellationToken,
+}
+
+impl Lease {
+    /// When a lease confirmed by a request sent at `sent` must no longer be relied on.
+    fn deadline(&self, sent: Instant) -> Instant {
+        let length = if plants::is("lease_held_until_refused") { self.length * 9 } else { self.length };
+        sent + length - length / 10
+    }
+
+    /// Renews every third of the lease, counted from `sent`, when the first one was asked for. Returns when the lease is
+    /// lost; dropping it just stops renewing.
+    pub(crate) async fn keep(&self, sent: Instant) {
+        self.pulse.lease.begin(sent);
+        let mut deadline = self.deadline(sent);
+        let mut next = sent + jittered(self.length / 3, &*self.random);
+        let mut pause = Pause::default();
+        loop {
+            let wake = next.min(deadline);
+            self.pulse.lease.until(wake, tokio::time::sleep_until(wake)).await;
+            let sent = Instant::now();
+            // Asked here and not only by the timeout below: a renewal that fails at once never waits for it.
+            if sent >= deadline {
+                break;
+            }
+            let renewal = self.pulse.lease.ask(self.store.renew(&self.node, self.length, self.standing.mark()));
+            let renewal = tokio::time::timeout_at(deadline, renewal).await;
+            // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
+            if !self.standing.holds() {
+                return;
+            }
+            match renewal {
+                Ok(Ok(Renewal::Renewed { mark })) => {
+                    self.standing.confirm(mark);
+                    deadline = self.deadline(if plants::is("lease_counted_from_the_answer") {
+                        Instant::now() + self.length / 2
+                    } else {
+                        sent
+                    });
+                    next = sent + jittered(self.length / 3, &*self.random);
+                    if pause.is_over() {
+                        tracing::info!(node = %self.node, "the lease is renewed again");
+                    }
+                }
+                Ok(Ok(Renewal::Lost)) => break,
+                Ok(Ok(Renewal::WentBack)) => return self.standing.went_back(),
+                Ok(Err(error)) => {
+                    self.failed.increment(1);
+                    if pause.is_first() {
+                        tracing::warn!(%error, node = %self.node, "the lease could not be renewed; trying again");
+                    }
+                    next = Instant::now() + pause.next(&*self.random).min(self.length / 10);
+                }
+                Err(_elapsed) => {
+                    self.failed.increment(1);
+                    break;
+                }
+            }
+        }
+        tracing::warn!(node = %self.node, "the lease is lost; this node stops delivering and joins anew");
+        self.lost.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pillarbox_core::clock::SystemRandom;
+    use pillarbox_core::event::Stamp;
+    use pillarbox_core::ownership::{Mode, NodeName};
+    use pillarbox_memory::MemoryStore;
+
+    const LENGTH: Duration = Duration::from_secs(15);
+
+    async fn lease(store: &MemoryStore) -> Lease {
+        let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
+        store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
+        let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
+        let failed = metrics::Counter::noop();
+        let joined = store.history();
+        let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
+        let random = Arc::new(SystemRandom);
+        Lease { store, node, length: LENGTH, random, failed, pulse: Arc::default(), standing, lost }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_whose_renewal_fails_at_once_is_given_up_before_it_ends() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        store.close().await;
+        let sent = Instant::now();
+        lease.keep(sent).await;
+        assert!(lease.lost.is_cancelled());
+        assert_eq!(sent.elapsed(), LENGTH - LENGTH / 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_another_node_cleared_is_lost_at_the_next_renewal() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        store.leave(&lease.node).await.expect("leave");
+        let sent = Instant::now();
+        lease.keep(sent).await;
+        assert!(lease.lost.is_cancelled() && sent.elapsed() <= LENGTH / 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_lost_when_the_database_went_back() {
+        for tells in [false, true] {
+            let store = MemoryStore::new();
+            let lease = lease(&store).await;
+            let earlier = store.inspect().snapshot();
+            let went_back = async {
+                let begun = lease.standing.mark();
+                while lease.standing.mark() == begun {
+                    tokio::time::sleep(LENGTH / 10).await;
+                }
+                if tells {
+                    store.inspect().fail_over_to(&earlier);
+                } else {
+                    store.inspect().restore(&earlier);
+                }
+                Instant::now()
+            };
+            let ((), went_back) = tokio::join!(lease.keep(Instant::now()), went_back);
+            assert!(lease.lost.is_cancelled() && went_back.elapsed() <= LENGTH / 2, "{tells}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_renewed_is_kept() {
+        let store = MemoryStore::new();
+        let lease = lease(&store).await;
+        // The store's clock is the wall's, which does not move here: every renewal finds the lease alive.
+        let kept = tokio::time::timeout(LENGTH * 10, lease.keep(Instant::now())).await;
+        assert!(kept.is_err() && !lease.lost.is_cancelled());
+    }
+}

@@ -1,0 +1,202 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Share, spread};
+use pillarbox_core::plants;
+use pillarbox_core::store::{Store, written};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::pause::{Pause, jittered};
+use crate::queue::{Intake, KeyLanes};
+
+/// How often to look who is there and what is free: a node that leaves is replaced within a second.
+const LOOK_EVERY: Duration = Duration::from_millis(900);
+/// The same on a node that has had nothing to do for a while.
+const LOOK_EVERY_IDLE: Duration = Duration::from_millis(1600);
+/// The same if there is no other node: whoever comes waits for its share that long, and this one delivers meanwhile.
+const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
+/// The same right after partitions came or went, and then twice as long each time: nodes that start together find each other.
+const LOOK_SOON: Duration = Duration::from_millis(100);
+/// For how long after the last event there is work.
+const BUSY_FOR: Duration = Duration::from_secs(60);
+/// How often to see whether the running events of what is to be given have ended, at first.
+const ENDED_YET: Duration = Duration::from_millis(5);
+/// The same after a while.
+const ENDED_YET_SLOWLY: Duration = Duration::from_millis(100);
+/// For how long partitions that can be given wait for others that almost can, so that they go together.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Takes this node's share of the partitions, and gives away what is beyond it.
+///
+/// Of a partition that is to be given away no further event begins. It is given when those that run have ended and their
+/// verdicts are recorded, each partition as soon as it can be. After the time that a shutdown would have, handlers that still
+/// run are told to stop; their partitions wait for them all the same, for as long as this node has its lease.
+#[derive(Debug)]
+pub(crate) struct Sharer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) node: NodeId,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) lanes: Arc<KeyLanes>,
+    pub(crate) random: Arc<dyn Random>,
+    /// How long running events may take to end before they are told to.
+    pub(crate) patience: Duration,
+    /// Cancelled when this node turns out to have been cleared away.
+    pub(crate) lost: CancellationToken,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Sharer {
+    pub(crate) async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.share()).await;
+    }
+
+    async fn share(&self) {
+        let mut pause = Pause::default();
+        let mut work = Work::default();
+        let mut surplus = Surplus::default();
+        let mut give = Epochs::none();
+        let mut soon = LOOK_SOON;
+        loop {
+            let beat = &self.intake.pulse.share;
+            match beat.ask(self.store.share(&self.node, &give)).await {
+                Ok(Share::Member(holding)) => {
+                    if pause.is_over() {
+                        tracing::info!("partitions can be shared again");
+                    }
+                    let (before, _) = self.lanes.assignment();
+                    surplus.set(self.deliver_share(&holding).await, Instant::now());
+                    let (after, _) = self.lanes.assignment();
+                    soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
+                    let every = match (work.is_recent(&self.intake), holding.next_expiry) {
+                        (true, _) => LOOK_EVERY,
+                        (false, Some(_)) => LOOK_EVERY_IDLE,
+                        (false, None) => LOOK_EVERY_ALONE,
+                    };
+                    let look = jittered(every.min(soon), &*self.random);
+                    let look = holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET));
+                    let latest = Instant::now() + look;
+                    give = holding.epochs.of(beat.until(latest, self.given_by(latest, &mut surplus)).await);
+                }
+                Ok(Share::Lost) => return self.lost.cancel(),
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "partitions cannot be shared; trying again");
+                    }
+                    beat.sleep(pause.next(&*self.random)).await;
+                }
+            }
+        }
+    }
+
+    /// Delivers what is this node's share and nothing else; returns the rest of what it owns.
+    async fn deliver_share(&self, holding: &Holding) -> Partitions {
+        let surplus = spread::surplus(holding.owned, holding.target.clone());
+        let active = holding.owned.difference(surplus);
+        let (_, before) = self.lanes.assignment();
+        if !holding.unclean.is_empty() {
+            self.lanes.suspect(holding.unclean, written(&*self.store).await);
+        }
+        let dropped = self.lanes.assign(active);
+        self.intake.registry.release(dropped);
+        if active != before {
+            tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");
+        }
+        surplus
+    }
+
+    /// Waits until part of the surplus can be given, `latest` at the latest; returns that part. Handlers that run for too long
+    /// are told to stop.
+    async fn given_by(&self, latest: Instant, surplus: &mut Surplus) -> Partitions {
+        let gathered = Instant::now() + GATHER;
+        let (mut look, mut pause) = (Instant::now(), ENDED_YET);
+        loop {
+            let now = Instant::now();
+            self.tell(surplus.overdue(now, self.patience));
+            let busy = if surplus.is_empty() || plants::is("partition_given_while_its_handler_runs") {
+                Partitions::NONE
+            } else {
+                self.intake.registry.busy()
+            };
+            let idle = surplus.partitions().difference(busy);
+            let all = idle == surplus.partitions();
+            if now >= latest || !idle.is_empty() && (all || now >= gathered) {
+                return idle;
+            }
+            if !surplus.is_empty() {
+                look = (look + pause).min(latest);
+                pause = (pause * 2).min(ENDED_YET_SLOWLY);
+            } else {
+                look = latest;
+            }
+            sleep_until(look).await;
+        }
+    }
+
+    /// Tells the handlers of these partitions to stop.
+    fn tell(&self, partitions: Partitions) {
+        if !partitions.is_empty() && self.lanes.tell(partitions) > 0 {
+            tracing::warn!(
+                node = %self.node,
+                ?partitions,
+                "handlers run for longer than the drain timeout while another node waits for their partitions; they are told \
+                 to stop, and each partition is given when its handlers have ended"
+            );
+        }
+    }
+}
+
+/// The partitions that are to be given away.
+#[derive(Debug, Default)]
+struct Surplus {
+    /// Each since when, and whether its handlers were told to stop.
+    since: BTreeMap<u8, (Instant, bool)>,
+}
+
+impl Surplus {
+    fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+
+    fn partitions(&self) -> Partitions {
+        self.since.keys().copied().collect()
+    }
+
+    /// Makes these the ones that are to be given away.
+    fn set(&mut self, partitions: Partitions, now: Instant) {
+        self.since.retain(|partition, _| partitions.contains(*partition));
+        for partition in partitions.iter() {
+            self.since.entry(partition).or_insert((now, false));
+        }
+    }
+
+    /// Those whose handlers are to be told now. Each is returned once.
+    fn overdue(&mut self, now: Instant, patience: Duration) -> Partitions {
+        let overdue = self.since.iter_mut().filter(|(_, (since, told))| !told && now >= *since + patience);
+        let told = |(partition, (_, told)): (&u8, &mut (Instant, bool))| {
+            *told = true;
+            *partition
+        };
+        overdue.map(told).collect()
+    }
+}
+
+/// Whether events have come in lately.
+#[derive(Debug, Default)]
+struct Work {
+    events: u64,
+    at: Option<Instant>,
+}
+
+impl Work {
+    fn is_recent(&mut self, intake: &Intake) -> bool {
+        let events = intake.counters.snapshot().cold;
+        if events != self.events || self.at.is_none() {
+            (self.events, self.at) = (events, Some(Instant::now()));
+        }
+        self.at.is_some_and(|at| at.elapsed() < BUSY_FOR)
+    }
+}

@@ -1,0 +1,176 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::store::WakeUps;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::pause::Pause;
+
+/// The shortest distance between two rings: however many events are committed here, the others are woken for all of them.
+const DEBOUNCE: Duration = Duration::from_millis(5);
+/// When to ring after a write of which nobody will say when it commits.
+const GUESSES: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+
+/// Wakes the nodes that deliver what this process writes and does not deliver itself.
+///
+/// It never rings within a user's transaction: in PostgreSQL that would make all committers queue for one lock.
+#[derive(Debug)]
+pub(crate) struct Herald {
+    enabled: bool,
+    plan: Mutex<Plan>,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    /// When to ring next.
+    at: Option<Instant>,
+    /// The last write whose commit has to be guessed.
+    wrote: Option<Instant>,
+}
+
+impl Herald {
+    pub(crate) fn new(enabled: bool) -> Self {
+        Self { enabled, plan: Mutex::default(), bell: Notify::new() }
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Events were committed that somebody else has to deliver.
+    pub(crate) fn committed(&self) {
+        if self.enabled {
+            self.ring_at(&mut self.lock(), Instant::now());
+        }
+    }
+
+    /// Events were written that somebody else has to deliver; when they are committed is not known.
+    pub(crate) fn wrote(&self) {
+        if self.enabled {
+            let now = Instant::now();
+            let mut plan = self.lock();
+            plan.wrote = Some(now);
+            self.ring_at(&mut plan, now + GUESSES[0]);
+        }
+    }
+
+    fn ring_at(&self, plan: &mut Plan, at: Instant) {
+        if plan.at.is_none_or(|planned| at < planned) {
+            plan.at = Some(at);
+            self.bell.notify_one();
+        }
+    }
+
+    /// Rings for as long as it is polled.
+    pub(crate) async fn run(&self, wake_ups: &dyn WakeUps, random: &dyn Random) {
+        let mut pause = Pause::default();
+        loop {
+            self.wait().await;
+            match wake_ups.ring().await {
+                Ok(()) => {
+                    if pause.is_over() {
+                        tracing::info!("other nodes are woken again");
+                    }
+                    tokio::time::sleep(DEBOUNCE).await;
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "other nodes cannot be woken; they find the events at their next look");
+                    }
+                    tokio::time::sleep(pause.next(random)).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next planned ring and plans the one after it.
+    async fn wait(&self) {
+        loop {
+            let changed = self.bell.notified();
+            let at = {
+                let mut plan = self.lock();
+                let now = Instant::now();
+                if plan.at.is_some_and(|at| at <= now) {
+                    let guesses = plan.wrote.map(|wrote| GUESSES.map(|after| wrote + after));
+                    plan.at = guesses.and_then(|guesses| guesses.into_iter().find(|guess| *guess > now));
+                    return;
+                }
+                plan.at
+            };
+            match at {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = changed => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of all rings within `span`, in milliseconds.
+    async fn rings(herald: &Herald, span: Duration) -> Vec<u128> {
+        let start = Instant::now();
+        let mut times = Vec::new();
+        let ring = async {
+            loop {
+                herald.wait().await;
+                times.push(start.elapsed().as_millis());
+                tokio::time::sleep(DEBOUNCE).await;
+            }
+        };
+        let _elapsed: Result<(), _> = tokio::time::timeout(span, ring).await;
+        times
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_commit_rings_at_once_and_a_thousand_ring_once() {
+        let herald = Herald::new(true);
+        for _ in 0..1000 {
+            herald.committed();
+        }
+        assert_eq!(rings(&herald, Duration::from_secs(1)).await, [0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_rings_when_it_may_have_been_committed() {
+        let herald = Herald::new(true);
+        herald.wrote();
+        assert_eq!(rings(&herald, Duration::from_secs(1)).await, [5, 20, 80]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn writes_without_end_do_not_put_off_the_ring() {
+        let herald = Herald::new(true);
+        let writing = async {
+            loop {
+                herald.wrote();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let rings = tokio::select! {
+            rings = rings(&herald, Duration::from_secs(1)) => rings,
+            () = writing => unreachable!("it never ends"),
+        };
+        assert!(rings.len() > 50 && rings.windows(2).all(|pair| pair[1] - pair[0] <= 21), "{rings:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_silent_unless_enabled() {
+        let herald = Herald::new(false);
+        herald.wrote();
+        herald.committed();
+        assert!(rings(&herald, Duration::from_secs(1)).await.is_empty());
+    }
+}

@@ -1,0 +1,379 @@
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use pillarbox_core::event::Stamp;
+use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::plants;
+use pillarbox_core::store::{Row, RowId};
+use pillarbox_core::throttle::Throttle;
+use pillarbox_core::write::{CommitSink, Fate, Found, NewRow, Written};
+use tokio::time::Instant;
+
+use super::{Feed, Herald, KeyLanes, Registry, Reported, Surplus, Taken, Unverified};
+use crate::lookout::Lookout;
+use crate::observe::{Calls, Counters, FailureLog, Meters, Pulse};
+
+/// Rows that one statement asks for at most. Beyond it they are delivered from the table.
+const MOST_VERIFIED: usize = 10_000;
+
+/// Which committed events are delivered from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HotPath {
+    /// All: while this node delivers, every row is its own.
+    All,
+    /// Those whose rows were inserted as this node's own; any other may have been claimed by another node.
+    Owned,
+    /// None: the order of the table is the order of delivery, or nobody delivers here.
+    Off,
+}
+
+impl HotPath {
+    pub(crate) fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::SingleNode => Self::All,
+            Mode::MultiNode => Self::Owned,
+            Mode::Partitioned | Mode::Ordered => Self::Off,
+        }
+    }
+
+    /// Whether a row may take it, if it is known to be committed.
+    fn takes(self, row: &NewRow) -> bool {
+        match self {
+            Self::All => !row.is_delayed(),
+            Self::Owned => row.locked_by().is_some(),
+            Self::Off => false,
+        }
+    }
+}
+
+/// What the writing side knows of the delivering side: where committed events go.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    pub(crate) registry: Registry,
+    pub(crate) lookout: Lookout,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) failures: FailureLog,
+    pub(crate) stamp: Arc<Stamp>,
+    pub(crate) herald: Herald,
+    pub(crate) surplus: Surplus,
+    pub(crate) unverified: Unverified,
+    pub(crate) reported: Reported,
+    hot_path: HotPath,
+    hot_capacity: usize,
+    dropping: Throttle,
+    complaints: Throttle,
+    /// The term under way; `None` while this node owns nothing.
+    term: RwLock<Option<Open>>,
+}
+
+/// The open side of a term.
+#[derive(Debug)]
+struct Open {
+    feed: Feed,
+    node: NodeId,
+}
+
+impl Intake {
+    pub(crate) fn new(
+        hot_path: HotPath,
+        hot_capacity: usize,
+        wakes_others: bool,
+        stamp: Arc<Stamp>,
+        counters: Counters,
+        meters: Meters,
+        calls: Calls,
+    ) -> Self {
+        Self {
+            registry: Registry::default(),
+            lookout: Lookout::default(),
+            counters: Arc::new(counters),
+            meters: Arc::new(meters),
+            pulse: Arc::default(),
+            calls: Arc::new(calls),
+            failures: FailureLog::default(),
+            stamp,
+            herald: Herald::new(wakes_others),
+            surplus: Surplus::default(),
+            unverified: Unverified::default(),
+            reported: Reported::default(),
+            hot_path,
+            hot_capacity,
+            dropping: Throttle::default(),
+            complaints: Throttle::default(),
+            term: RwLock::new(None),
+        }
+    }
+
+    /// A term of `node` begins: events committed from now on may enter its lanes.
+    pub(crate) fn open(&self, feed: Feed, node: NodeId) {
+        let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
+        self.registry.clear();
+        self.surplus.clear();
+        *term = Some(Open { feed, node });
+    }
+
+    /// A term ends: no event enters its lanes after this returns.
+    pub(crate) fn close(&self) {
+        *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.unverified.clear();
+    }
+
+    /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.
+    pub(crate) fn hand_back(&self, row: RowId) {
+        let seq = row.seq;
+        if !self.surplus.push(row, true) {
+            // It finds the row by itself, as it finds whatever it forgot.
+            self.registry.release([seq]);
+        }
+    }
+
+    /// Rows that are held here are left in the table, to be read again when there is room for them. If they are this node's own in the
+    /// table, any node may claim them meanwhile.
+    pub(crate) fn leave(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
+        let forgotten = rows.into_iter().filter_map(|row| {
+            let seq = row.seq;
+            (fence != Fence::Row || !self.surplus.push(row, false)).then_some(seq)
+        });
+        self.registry.release(forgotten);
+    }
+
+    /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be given back only the identity is
+    /// remembered.
+    pub(crate) fn in_memory(&self) -> usize {
+        self.registry.held().saturating_sub(self.surplus.len())
+    }
+
+    /// Payload bytes of the events that wait or run.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        term.as_ref().map_or(0, |open| open.feed.payload_bytes())
+    }
+
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        term.as_ref().map_or((0, 0), |open| open.feed.depths())
+    }
+
+    /// Makes rows this node's own before they are inserted, as many as the hot lane could take, where that is what lets
+    /// them be delivered from memory. Only for a transaction whose end will be reported.
+    pub(crate) fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow> {
+        if self.hot_path != HotPath::Owned {
+            return rows;
+        }
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { node, feed }) = term.as_ref() else { return rows };
+        // What the lane has no room for now is left for whichever node claims it first.
+        let mut room = self.hot_capacity.saturating_sub(feed.depths().0);
+        let own = |row: NewRow| {
+            if row.is_delayed() || room == 0 {
+                return row;
+            }
+            room -= 1;
+            row.owned_by(node)
+        };
+        rows.into_iter().map(own).collect()
+    }
+
+    /// Rows of a receipt, `probed`, were looked up after somebody had said that they are committed.
+    pub(super) fn verified(&self, written: &Written, probed: &[i64], found: &Found) {
+        let (rows, seqs) = written.rows();
+        if !written.is_gone(probed, found) {
+            return self.committed(rows, seqs, &|row, seq| found.fate(probed, seq, row.event_id()));
+        }
+        // What the cold path has delivered meanwhile, and perhaps deleted, is not announced any more.
+        let Some(first) = rows.first().filter(|_| self.registry.is_announced(probed)) else { return };
+        self.complain(first.event_id(), first.envelope().event_type());
+    }
+
+    /// Logs a receipt that was reported for an event that is not in the table.
+    pub(super) fn complain(&self, event_id: &str, event_type: &str) {
+        if let Some(receipts) = self.complaints.report(1) {
+            tracing::warn!(
+                event_id,
+                event_type,
+                receipts,
+                "an event was reported as committed and is not in the table: its transaction was rolled back, or has not \
+                 committed yet; it is not delivered"
+            );
+        }
+    }
+
+    /// These rows are committed, and the owners of their partitions deliver them: from the table, where they stand in
+    /// their order.
+    fn wake_owners(&self, keys: &KeyLanes, rows: &[NewRow], seqs: &[i64]) {
+        let (mut ours, mut theirs) = (Vec::new(), false);
+        for (row, seq) in rows.iter().zip(seqs) {
+            if !keys.is_ours(row.partition()) {
+                theirs = true;
+            } else if !row.is_delayed() {
+                ours.push(*seq);
+            }
+        }
+        if let Some(seq) = ours.first() {
+            self.lookout.wake_for(*seq);
+            self.lookout.found([*seq]);
+        }
+        if theirs {
+            self.herald.committed();
+        }
+        self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keys.is_ours(row.partition())));
+    }
+
+    fn seek(&self, rows: &[NewRow], seqs: &[i64]) {
+        self.seek_those(rows.iter().zip(seqs));
+    }
+
+    fn seek_those<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
+        // All rows of a write become visible together, so the first of each due time stands for the rest.
+        if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
+            self.lookout.look_for(*seq, Duration::ZERO);
+        }
+        let delayed = rows.filter(|(row, _)| row.is_delayed());
+        let now = self.stamp.now();
+        if let Some((due_in, seq)) = delayed.map(|(row, seq)| (row.due_in(now), seq)).min() {
+            self.lookout.look_for(*seq, due_in);
+        }
+    }
+
+    fn hot_candidates<'a>(
+        &self,
+        rows: &'a [NewRow],
+        seqs: &'a [i64],
+    ) -> impl Iterator<Item = (&'a NewRow, i64)> + use<'a> {
+        let hot_path = self.hot_path;
+        rows.iter().zip(seqs.iter().copied()).filter(move |(row, _)| hot_path.takes(row)).take(self.hot_capacity)
+    }
+}
+
+impl CommitSink for Intake {
+    /// Rows were written in an open transaction. More than the hot lane could ever take are not worth remembering.
+    fn announce(&self, rows: &[NewRow], seqs: &[i64]) {
+        self.registry.announce(self.hot_candidates(rows, seqs).map(|(_, seq)| seq));
+    }
+
+    /// The receipt of these rows is gone.
+    fn forget(&self, seqs: &[i64]) {
+        self.registry.forget(seqs);
+    }
+
+    /// Adds the rows that the hot lane could take, if they are known to be committed, to others of the same transaction.
+    fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>) {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { feed: Feed::Lanes(lanes), .. }) = term.as_ref() else { return };
+        let room = self.hot_capacity.saturating_sub(lanes.depths().0).min(MOST_VERIFIED).saturating_sub(asked.len());
+        asked.extend(self.hot_candidates(rows, seqs).take(room).map(|(_, seq)| seq));
+    }
+
+    /// Somebody says that these rows are committed. Before any of them is delivered from memory it is looked up; one that is delivered
+    /// from the table is looked up for the log.
+    fn notify_committed(&self, written: &Written) {
+        let (rows, seqs) = written.rows();
+        if plants::is("caller_is_believed") {
+            return self.committed(rows, seqs, &|_, _| Fate::There);
+        }
+        if self.hot_path == HotPath::All {
+            let mut verify = Vec::new();
+            self.verify(rows, seqs, &mut verify);
+            // Held for reading until they are queued, so that a term cannot end in between and leave them there.
+            let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+            if term.is_some() && !verify.is_empty() && self.unverified.push(written, verify, self.hot_capacity) {
+                return;
+            }
+        }
+        self.reported.push(written);
+        self.committed(rows, seqs, &|_, _| Fate::Unknown);
+    }
+
+    /// These rows are committed. Those that are known to be there, and are not delayed, take the hot path as far as there is
+    /// room; the others are delivered from the table.
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Fate) {
+        // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        // Between two terms, or before the first, nobody takes them from here.
+        let (lanes, node) = match term.as_ref() {
+            Some(Open { feed: Feed::Lanes(lanes), node }) => (lanes, node),
+            Some(Open { feed: Feed::Keys(keys), .. }) => return self.wake_owners(keys, rows, seqs),
+            None => {
+                self.herald.committed();
+                return self.seek(rows, seqs);
+            }
+        };
+        let (mut taken, mut dropped, mut left) = (0_u64, 0_u64, None);
+        let since = Instant::now();
+        for (row, seq) in rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| !row.is_delayed()) {
+            let (fate, holder) = (fate(row, seq), row.locked_by());
+            // A row that names an earlier incarnation of this node is not its own any more.
+            let fate = if fate == Fate::Gone && plants::is("rolled_back_rows_go_hot") { Fate::There } else { fate };
+            if fate == Fate::Gone || holder.is_some_and(|holder| holder != node.as_str()) {
+                continue;
+            }
+            // It is in the table for anybody who claims it, which may be this node, at once.
+            if !self.hot_path.takes(row) || (fate == Fate::Unknown && holder.is_none()) {
+                dropped += u64::from(self.hot_path == HotPath::All);
+                left.get_or_insert(seq);
+                continue;
+            }
+            match self.registry.take_announced(row.id(seq)) {
+                Taken::Now => {}
+                Taken::Before => continue,
+                // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
+                // the commit after its first look, only this tells the cold path of it.
+                Taken::Unknown => {
+                    self.lookout.wake_for(seq);
+                    continue;
+                }
+            }
+            taken += 1;
+            if fate == Fate::There && lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
+                Counters::add(&self.counters.hot, 1);
+                continue;
+            }
+            dropped += 1;
+            if holder.is_some() {
+                self.hand_back(row.id(seq));
+            } else {
+                self.registry.release([seq]);
+                self.lookout.wake_for(seq);
+            }
+        }
+        if let Some(seq) = left {
+            self.lookout.wake_for(seq);
+        }
+        let delayed = rows.iter().filter(|row| row.is_delayed()).count();
+        Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
+        if dropped > 0 {
+            Counters::add(&self.counters.hot_dropped, dropped);
+            if let Some(events) = self.dropping.report(dropped) {
+                tracing::warn!(events, "the hot queue is full; the events are delivered from the table");
+            }
+        }
+        match seqs.first() {
+            // Taken by the cold path, the row is no longer sought.
+            Some(_) if delayed == 0 && taken == 0 => {}
+            Some(first) if delayed == 0 => self.lookout.found([*first]),
+            _ => self.seek(rows, seqs),
+        }
+    }
+
+    /// These rows may be committed at any time without anybody saying so.
+    fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let theirs = match term.as_ref() {
+            Some(Open { feed: Feed::Keys(keys), .. }) => {
+                let is_ours = |row: &NewRow| keys.is_ours(row.partition());
+                self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
+                !rows.iter().all(is_ours)
+            }
+            open => {
+                self.seek(rows, seqs);
+                open.is_none()
+            }
+        };
+        if theirs {
+            self.herald.wrote();
+        }
+    }
+}

@@ -1,0 +1,499 @@
+mod behind;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pillarbox_core::hash::HashMap;
+use tokio::time::Instant;
+
+use behind::MOST_BEHIND;
+
+pub(crate) use behind::Refill;
+use state::{KeyHash, Ready, Running, State, Suspected, Taken, Watched, hash, hash_of, partition_of};
+
+use super::lanes::PASSED_OVER;
+use super::{Class, Item, Limits, Shares};
+use crate::config::FailingKey;
+use pillarbox_core::handle::{Deliverer, Path};
+use pillarbox_core::ownership::{Partitions, Past};
+use pillarbox_core::plants;
+use pillarbox_core::row::Change;
+use pillarbox_core::store::{OrderKey, Row};
+
+/// The bounded queue between the table and the workers where the events of a key are delivered in their order.
+///
+/// ```text
+///              push                    pop                     ended
+///   table ───────────▶ key: 4 7 9 ───────────▶ 4 runs, 7 and 9 wait ───────▶ 7 is ready, or 7 and 9 are dropped
+/// ```
+///
+/// Of each key one event runs at a time, and the lowest `seq` is next. A key that has much waiting in the table gets a share of
+/// the memory and no more, so that it cannot keep the others out: then it is *behind*, and read apart from the others,
+/// together with all that are behind.
+///
+/// What makes a key wait is in the table: a failing event that is recorded there. Until it is, and until every fetch that
+/// began before is over, the key is *blocked* here.
+///
+/// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
+/// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
+#[derive(Debug)]
+pub(crate) struct KeyLanes {
+    state: Mutex<State>,
+    shares: Arc<Shares>,
+    /// Who delivers all of it.
+    deliverer: Arc<Deliverer>,
+    capacity: usize,
+    per_key: usize,
+    most_behind: usize,
+    failing: FailingKey,
+}
+
+/// As many keys are waited for at most, which have events in the table of a class that has its share. Beyond, nothing further is read.
+const MOST_WAITED_FOR: usize = 100_000;
+
+/// Where the rows of a fetch come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    /// Which fetch, as [`KeyLanes::begin_fetch`] numbered it.
+    pub(crate) fetch: u64,
+    /// All rows at or below it were known before.
+    pub(crate) floor: i64,
+    /// Whether it read keys that are behind.
+    pub(crate) refill: bool,
+    /// The class that it reads for, if it reads what was left in the table of one.
+    pub(crate) class: Option<Class>,
+}
+
+/// What there is to know when a fetch begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    /// The number of the fetch.
+    pub(crate) number: u64,
+    /// The lowest row from which on it has to read, since the rest of its key was freed.
+    pub(crate) freed: Option<i64>,
+    /// Whether the table may have failed events behind which others wait.
+    pub(crate) heads: bool,
+}
+
+/// What an event's end means for those behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// No verdict is to be recorded: its handler was told to stop, and did not succeed.
+    pub(crate) left: bool,
+    /// Events of its key that were waiting in memory and are left to the table.
+    pub(crate) dropped: Vec<i64>,
+}
+
+impl KeyLanes {
+    pub(crate) fn new(
+        capacity: usize,
+        workers: usize,
+        failing: FailingKey,
+        shares: Arc<Shares>,
+        deliverer: Arc<Deliverer>,
+    ) -> Self {
+        // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
+        let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
+        let most_behind = workers.max(MOST_BEHIND);
+        Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_behind, failing }
+    }
+
+    /// How workers and memory are divided.
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
+        &self.shares
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Suspects rows of partitions whose last owner died: the first ones read up to `highest`, the end of the table when they
+    /// were taken over, and no more than that owner can have had in memory.
+    pub(crate) fn suspect(&self, unclean: Partitions, highest: i64) {
+        let mut state = self.lock();
+        let Suspected { partitions, left, up_to } = &mut state.suspected;
+        (*partitions, *left, *up_to) = (partitions.union(unclean), self.capacity, highest.max(*up_to));
+    }
+
+    /// From now on this node delivers the events of `active` and of no other partition. Returns the events that were waiting
+    /// and are not its own any more.
+    pub(crate) fn assign(&self, active: Partitions) -> Vec<i64> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if state.active == active {
+            return Vec::new();
+        }
+        let mut dropped = Vec::new();
+        for key in state.keys.values_mut() {
+            key.waiting.retain(|item| keep(&mut dropped, active.contains(partition_of(&item.row)), item.row.seq));
+        }
+        state.ready.retain(|ready| match ready {
+            Ready::Key(_) => true,
+            Ready::Lone(item) => keep(&mut dropped, active.contains(partition_of(&item.row)), item.row.seq),
+        });
+        state.queued -= dropped.len();
+        state.behind.retain(|_, behind| active.contains(behind.partition));
+        // What has been told to stop goes on as it was told; what begins from now on has not been.
+        state.deliverers.retain(|partition, deliverer| !active.contains(*partition) || !deliverer.lost.is_cancelled());
+        state.active = active;
+        state.assignment += 1;
+        // A fetch under way may have read rows that were just dropped; to take what follows them would break the order.
+        state.assigned_during = state.fetch;
+        state.failed_during = state.fetch;
+        self.shares.room.notify_one();
+        dropped
+    }
+
+    /// The partitions whose events are delivered here, and a number that changes with them.
+    pub(crate) fn assignment(&self) -> (u64, Partitions) {
+        let state = self.lock();
+        (state.assignment, state.active)
+    }
+
+    /// Whether events of this partition are delivered here, or may be: before the first share, any may.
+    pub(crate) fn is_ours(&self, partition: u8) -> bool {
+        let state = self.lock();
+        state.assignment == 0 || state.active.contains(partition)
+    }
+
+    /// Tells the handlers of these partitions to stop: another node waits for them. Says how many run.
+    pub(crate) fn tell(&self, partitions: Partitions) -> usize {
+        let mut state = self.lock();
+        let mut told = 0;
+        for running in state.running.values_mut().filter(|running| partitions.contains(running.partition)) {
+            running.told = true;
+            told += 1;
+        }
+        for (_, deliverer) in state.deliverers.iter().filter(|(partition, _)| partitions.contains(**partition)) {
+            deliverer.lost.cancel();
+        }
+        told
+    }
+
+    /// A fetch begins.
+    pub(crate) fn begin_fetch(&self) -> Begun {
+        let mut state = self.lock();
+        let state = &mut *state;
+        // No fetch from before their failure was recorded is under way any more: the table answers for these keys.
+        while let Some((fetch, hash)) = state.recorded.front().copied().filter(|(fetch, _)| *fetch <= state.fetch) {
+            state.recorded.pop_front();
+            if let Some(key) = state.keys.get_mut(&hash) {
+                key.blocked.take_if(|blocked| blocked.unrecorded == 0 && blocked.fetch == fetch);
+                if key.is_idle() {
+                    state.keys.remove(&hash);
+                }
+            }
+        }
+        state.fetch += 1;
+        let heads = state.headless <= state.failed_during || !state.watched.is_empty();
+        Begun { number: state.fetch, freed: state.freed.take(), heads }
+    }
+
+    /// A fetch has seen that operators have replayed or discarded events.
+    pub(crate) fn intervened(&self) {
+        let mut state = self.lock();
+        state.intervened_during = state.fetch;
+    }
+
+    /// A fetch has seen whether any event in the table is RETRY or DEAD. Nobody but this node makes one so of those it owns.
+    pub(crate) fn saw_heads(&self, fetch: u64, heads: bool) {
+        let mut state = self.lock();
+        if heads {
+            state.failed_during = state.failed_during.max(fetch);
+        } else {
+            state.headless = fetch;
+        }
+    }
+
+    /// What there is room for, if a fetch is worth it. None is made for further keys while too many are behind, or waited for.
+    pub(crate) fn room(&self) -> Option<Limits> {
+        if self.takes_keys() { self.shares.fetch_room() } else { None }
+    }
+
+    fn takes_keys(&self) -> bool {
+        let state = self.lock();
+        state.behind.len() < self.most_behind && state.waited_for.len() < MOST_WAITED_FOR
+    }
+
+    /// Waits until the reader may have something to do, which may want room.
+    pub(crate) async fn wanted(&self, room: bool) {
+        self.shares.freed(room && self.takes_keys()).await;
+    }
+
+    /// Nothing is passed over any more: all of it is read again.
+    pub(crate) fn pass_nothing(&self) {
+        self.lock().waited_for.clear();
+        self.shares.pass_nothing();
+    }
+
+    /// All that was left in the table of a class has been read.
+    pub(crate) fn caught_up(&self, class: Class) {
+        let mut state = self.lock();
+        state.waited_for.retain(|_, waited_for| *waited_for != class);
+        drop(state);
+        self.shares.caught_up(class);
+    }
+
+    /// Queues rows in ascending order of `seq`. Returns those that it has no place for, which are in the table still; and of each class
+    /// that has its share, the rows which wait for it there, in ascending order as well.
+    pub(crate) fn push(
+        &self,
+        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        source: Source,
+    ) -> (Vec<i64>, BTreeMap<Class, Vec<i64>>) {
+        let mut state = self.lock();
+        let since = Instant::now();
+        let (mut refused, mut left, mut left_keys) =
+            (Vec::new(), BTreeMap::<Class, Vec<i64>>::new(), HashMap::default());
+        for (row, past) in rows {
+            let seq = row.seq;
+            let class = self.shares.class(&row, Path::Cold);
+            let item = Item { row, path: Path::Cold, since, past, class, charge: None, deliverer: None };
+            match state.take(item, source, self.per_key, &self.shares, &mut left_keys) {
+                Taken::Queued => continue,
+                Taken::Refused => {}
+                Taken::WaitsFor(class) => {
+                    left.entry(class).or_default().push(seq);
+                }
+            }
+            refused.push(seq);
+        }
+        drop(state);
+        self.shares.items.notify_one();
+        (refused, left)
+    }
+
+    /// The next event; `None` once the lanes are closed and empty.
+    pub(crate) async fn pop(&self) -> Option<Item> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some(mut item) = state.next(&self.deliverer, |class| self.shares.may_begin(class)) {
+                    let more = !state.ready.is_empty();
+                    let wanted = self.wants(&state, &item);
+                    item.begin(true);
+                    drop(state);
+                    if more {
+                        self.shares.items.notify_one();
+                    }
+                    if wanted {
+                        self.shares.room.notify_one();
+                    }
+                    return Some(item);
+                }
+                if state.closed && state.queued == 0 {
+                    drop(state);
+                    self.shares.items.notify_one();
+                    return None;
+                }
+            }
+            self.shares.items.notified().await;
+        }
+    }
+
+    /// Up to `max` events of a class that are ready and are `wanted`, of each key one. Others stay where they are, as in
+    /// [`Lanes::pop_more`](super::Lanes::pop_more).
+    pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+        let mut state = self.lock();
+        let (mut items, mut passed) = (Vec::new(), Vec::new());
+        while items.len() < max && passed.len() < PASSED_OVER {
+            let Some((number, ready)) = state.pop_ready(class) else { break };
+            if state.item_of(&ready).is_some_and(&wanted) {
+                if let Some(mut item) = state.run(ready, &self.deliverer) {
+                    item.begin(false);
+                    items.push(item);
+                }
+            } else {
+                passed.push((number, ready));
+            }
+        }
+        state.ready.put_back(class, passed);
+        let hungry = items.iter().any(|item| self.wants(&state, item));
+        drop(state);
+        if hungry || !items.is_empty() {
+            self.shares.room.notify_one();
+        }
+        items
+    }
+
+    /// Whether taking `item` has left something for the reader to do.
+    fn wants(&self, state: &State, item: &Item) -> bool {
+        let is_low =
+            |hash: KeyHash| state.behind.get(&hash).is_some_and(|behind| state.waiting(hash) == behind.share / 2);
+        state.queued == self.capacity / 2 || (!state.behind.is_empty() && hash_of(&item.row).is_some_and(is_low))
+    }
+
+    /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
+    pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Ended {
+        let mut state = self.lock();
+        let fails =
+            change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
+        if fails && state.running.get(&seq).is_some_and(|running| running.told) {
+            drop(state);
+            return self.left(seq);
+        }
+        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else {
+            return Ended::default();
+        };
+        let mut ended = Ended::default();
+        if let (Some(hash), Some(change)) = (hash, change) {
+            if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
+                state.block(hash, seq).unrecorded += 1;
+                if !plants::is("failed_head_drops_nothing") {
+                    ended.dropped = state.drop_above(hash, seq);
+                }
+                let fetch = state.fetch;
+                state.watched.insert(seq, Watched::blocks(hash, change, fetch));
+                state.failed_during = fetch;
+            } else if head {
+                // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
+                // it has come back, nothing of the key is taken.
+                state.block(hash, seq).unrecorded += 1;
+                state.watched.insert(seq, Watched::Frees(hash));
+            }
+        }
+        if let Some(hash) = hash {
+            state.released(hash);
+        }
+        let (ready, over) = (!state.ready.is_empty(), state.closed && state.queued == 0);
+        drop(state);
+        if ready || over {
+            self.shares.items.notify_one();
+        }
+        if !ended.dropped.is_empty() {
+            self.shares.room.notify_one();
+        }
+        ended
+    }
+
+    /// An event is left in the table as it is, to be read again when its type is: so are those that were waiting behind it in
+    /// memory, which are returned. Nothing of its key is taken until [`recorded`](Self::recorded) says that it did not change: a fetch
+    /// leaves out what the registry holds, so all of them have to be released there first, or later ones would overtake them.
+    pub(crate) fn left(&self, seq: i64) -> Ended {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else {
+            return Ended { left: true, dropped: Vec::new() };
+        };
+        let mut ended = Ended { left: true, dropped: Vec::new() };
+        if let Some(hash) = hash {
+            state.block(hash, seq).unrecorded += 1;
+            state.watched.insert(seq, Watched::Frees(hash));
+            ended.dropped = state.drop_above(hash, seq);
+            state.released(hash);
+        } else {
+            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+        }
+        let over = state.closed && state.queued == 0;
+        if over {
+            self.shares.items.notify_one();
+        }
+        self.shares.room.notify_one();
+        ended
+    }
+
+    /// The row `seq` of a key has failed without having been an event: `change` is to be recorded. Returns the events that
+    /// were waiting behind it in memory, and are left to the table.
+    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) -> Vec<i64> {
+        if !self.failing.blocks(change) {
+            return Vec::new();
+        }
+        let mut state = self.lock();
+        let state = &mut *state;
+        let hash = hash(key);
+        state.failed_during = state.fetch;
+        state.block(hash, seq).unrecorded += 1;
+        state.watched.insert(seq, Watched::blocks(hash, change, state.fetch));
+        state.drop_above(hash, seq)
+    }
+
+    /// These verdicts are recorded, or, if not `true`, never will be. Returns the lowest row whose key the table has more of
+    /// now.
+    pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if state.watched.is_empty() {
+            return None;
+        }
+        let (mut freed, mut answered) = (None, false);
+        for (seq, recorded) in verdicts {
+            match state.watched.remove(&seq) {
+                None => {}
+                Some(watched) => {
+                    if matches!(watched, Watched::Blocks { .. }) {
+                        // Even if it was refused: a first try, whose answer was lost, may have been recorded.
+                        state.failed_during = state.fetch;
+                    }
+                    let hash = match watched {
+                        Watched::Blocks { key, dead } if recorded => {
+                            if dead.is_some_and(|since| state.intervened_during >= since) {
+                                // It may have been replayed before the answer was here, while fetches left it out.
+                                state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+                            }
+                            key
+                        }
+                        // What was to keep the key waiting does not: what was dropped behind it has to be read again.
+                        Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
+                            freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
+                            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+                            hash
+                        }
+                    };
+                    if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
+                        blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
+                        let head = blocked.head;
+                        if head < seq {
+                            // An earlier event of the key was decided about too. Rows between the two were refused for as long as
+                            // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
+                            freed = Some(freed.map_or(head, |other: i64| other.min(head)));
+                            state.freed = Some(state.freed.map_or(head, |other| other.min(head)));
+                        }
+                        answered |= state.table_answers_for(hash);
+                    }
+                }
+            }
+        }
+        if answered {
+            // With the next fetch the key is not blocked any more: if it is behind, it may be read.
+            self.shares.room.notify_one();
+        }
+        freed
+    }
+
+    /// How many events wait.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().queued
+    }
+
+    /// Takes nothing more in; what is queued can still be popped.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.shares.items.notify_one();
+    }
+
+    /// Closes and throws away what is queued: the table still has it.
+    pub(crate) fn abandon(&self) -> usize {
+        let mut state = self.lock();
+        state.closed = true;
+        state.ready.clear();
+        for key in state.keys.values_mut() {
+            key.waiting.clear();
+        }
+        let abandoned = std::mem::take(&mut state.queued);
+        drop(state);
+        self.shares.items.notify_one();
+        abandoned
+    }
+}
+
+/// Notes what is not kept.
+fn keep(dropped: &mut Vec<i64>, kept: bool, seq: i64) -> bool {
+    if !kept {
+        dropped.push(seq);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use pillarbox_core::plants;
+use pillarbox_core::store::OrderKey;
+use tokio::time::Instant;
+
+use super::KeyLanes;
+use super::state::{KeyHash, State, hash};
+use crate::queue::{Class, Shares};
+
+/// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others
+/// has to name them all.
+pub(super) const MOST_BEHIND: usize = 1000;
+/// What is read of a key at once lasts it for so long, where memory has the room: many times what a fetch takes.
+pub(super) const LASTS: Duration = Duration::from_millis(100);
+
+/// A key of which the table has more than memory holds.
+#[derive(Debug)]
+pub(super) struct Behind {
+    pub(super) key: OrderKey,
+    pub(super) partition: u8,
+    /// Everything of the key at or below it is known: it is or was in memory, or waits behind a head.
+    pub(super) floor: i64,
+    /// How many of its events may wait in memory.
+    pub(super) share: usize,
+    /// When it was last read, or fell behind; and how many of its events have waited in memory since.
+    pub(super) since: Instant,
+    pub(super) held: usize,
+    /// The lowest event that the fetch under way brought in vain.
+    pub(super) refused: Option<i64>,
+    /// The class of the event that was refused last.
+    pub(super) class: Class,
+}
+
+impl Behind {
+    /// How many of its events will be used up within [`LASTS`], if it goes on as it did, of which so many are left.
+    fn pace(&self, waiting: usize, now: Instant) -> usize {
+        let used = self.held.saturating_sub(waiting) as u128;
+        let elapsed = now.saturating_duration_since(self.since).as_micros().max(1);
+        usize::try_from(used * LASTS.as_micros() / elapsed).unwrap_or(usize::MAX)
+    }
+}
+
+/// What is to be read of keys that are behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refill {
+    pub(crate) keys: Vec<OrderKey>,
+    /// A run of this node's partitions in which they all are.
+    pub(crate) partitions: RangeInclusive<u8>,
+    /// Everything of these keys at or below it is known.
+    pub(crate) floor: i64,
+    /// How many of their events are wanted.
+    pub(crate) wanted: usize,
+}
+
+impl KeyLanes {
+    /// The keys of which memory holds enough.
+    pub(crate) fn behind(&self) -> Vec<OrderKey> {
+        self.lock().behind.values().map(|behind| behind.key.clone()).collect()
+    }
+
+    /// What to read next of keys that are behind: of those of which little is left, and of all others that have used up some,
+    /// since what is worth a statement is worth more rows of it. At most `most` rows, and as many keys.
+    ///
+    /// A key gets what will last it for a while by its pace: a slow one no more than its share of the memory, a fast one of
+    /// what is left of half of the memory. The other half is for keys that are not behind. All keys together get no more than
+    /// there is room for: with many keys behind, their shares are more than the memory.
+    pub(crate) fn refill(&self, most: usize, now: Instant) -> Option<Refill> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let room = self.capacity.saturating_sub(state.queued);
+        // Below, it waits until half of the memory is free, of which `pop` tells: a statement for each place costs more than it brings.
+        if room < (self.capacity / 4).max(1) {
+            return None;
+        }
+        let most = most.min(room);
+        let hungry = state.behind.iter().filter(|(hash, behind)| state.is_hungry(**hash, behind, &self.shares));
+        let (_, hungriest) = hungry.min_by_key(|(hash, _)| state.waiting(**hash))?;
+        let runs = state.active.runs();
+        let partitions = runs.into_iter().find(|run| run.contains(&hungriest.partition))?;
+
+        let mut keys = Vec::new();
+        for (hash, behind) in state.behind.iter().filter(|(_, behind)| partitions.contains(&behind.partition)) {
+            if !state.is_blocked(*hash) {
+                let waiting = state.waiting(*hash);
+                keys.push((waiting, behind.pace(waiting, now), *hash));
+            }
+        }
+        let fast = keys.iter().filter(|(waiting, pace, _)| pace > waiting && *pace > self.per_key).count();
+        let more = (self.capacity / 2).saturating_sub(state.queued) / fast.max(1);
+        keys.sort_unstable_by_key(|(waiting, ..)| *waiting);
+
+        let mut refill = Refill { keys: Vec::new(), partitions, floor: i64::MAX, wanted: 0 };
+        for (waiting, pace, hash) in keys {
+            let Some(behind) = state.behind.get_mut(&hash) else { continue };
+            let share = pace.clamp(self.per_key, self.per_key.max(waiting.saturating_add(more)));
+            if share <= waiting {
+                // It has become slower: it is hungry when half of that is left.
+                behind.share = share;
+            } else if refill.wanted < most {
+                (behind.share, behind.since, behind.held, behind.refused) = (share, now, waiting, None);
+                refill.keys.push(behind.key.clone());
+                refill.floor = refill.floor.min(behind.floor);
+                refill.wanted += share - waiting;
+            }
+        }
+        refill.wanted = refill.wanted.min(most);
+        (refill.wanted > 0).then_some(refill)
+    }
+
+    /// What a fetch found of keys that are behind is queued: all of them up to `seen`, or all there is if that is the highest
+    /// number. Up to `complete` nothing is added any more.
+    pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, complete: i64) {
+        let mut state = self.lock();
+        if fetch <= state.assigned_during {
+            // None of it was taken.
+            return;
+        }
+        for key in keys {
+            let hash = hash(key);
+            let Some(behind) = state.behind.get_mut(&hash) else { continue };
+            match behind.refused.take().filter(|_| !plants::is("refill_skips_what_was_refused")) {
+                None if seen == i64::MAX => {
+                    state.behind.remove(&hash);
+                }
+                refused => {
+                    let taken = refused.map_or(seen, |refused| seen.min(refused.saturating_sub(1)));
+                    behind.floor = behind.floor.max(taken.min(complete));
+                }
+            }
+        }
+    }
+
+    /// Something of keys that are behind may be at `seq` that was not there when it was read.
+    pub(crate) fn look_from(&self, seq: i64) {
+        for behind in self.lock().behind.values_mut() {
+            behind.floor = behind.floor.min(seq.saturating_sub(1).max(0));
+        }
+    }
+}
+
+impl State {
+    /// Whether little is left of a key that is behind, and more of it can be read.
+    fn is_hungry(&self, hash: KeyHash, behind: &Behind, shares: &Shares) -> bool {
+        self.waiting(hash) <= behind.share / 2
+            && !self.is_blocked(hash)
+            && (!shares.is_divided() || shares.room_for(self.account(hash, behind.class)).is_some())
+    }
+}

@@ -1,0 +1,439 @@
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, LazyLock};
+
+use pillarbox_core::handle::Deliverer;
+use pillarbox_core::hash::HashMap;
+use pillarbox_core::hash::RandomState;
+use pillarbox_core::ownership::{Partitions, Past};
+use pillarbox_core::plants;
+use pillarbox_core::row::{Change, Status};
+use pillarbox_core::store::{OrderKey, Row};
+
+use super::Source;
+use super::behind::Behind;
+use crate::queue::class_queue::ClassQueue;
+use crate::queue::{Charge, Class, Item, Shares};
+
+/// Seeded anew in each process, so that nobody can choose keys that wait for each other.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+/// A key by its hash. Two keys of the same hash are delivered one at a time as well, which is slower and not wrong.
+pub(super) type KeyHash = u64;
+
+/// The rows that are suspected of having killed their last owner.
+#[derive(Debug, Default)]
+pub(super) struct Suspected {
+    /// Partitions whose last owner died.
+    pub(super) partitions: Partitions,
+    /// The number of rows still to be suspected.
+    pub(super) left: usize,
+    /// The highest `seq` when they were taken over: what has been written since, no dead node can have had.
+    pub(super) up_to: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) keys: HashMap<KeyHash, Key>,
+    /// Keys that have an event for a worker, and events without a key.
+    pub(super) ready: ClassQueue<Ready>,
+    pub(super) running: HashMap<i64, Running>,
+    /// Keys of which the table has more than memory holds.
+    pub(super) behind: HashMap<KeyHash, Behind>,
+    /// Keys of which the table has events that were read and left there, and the class that they wait for.
+    pub(super) waited_for: HashMap<KeyHash, Class>,
+    /// Verdicts to be recorded that matter to their key.
+    pub(super) watched: HashMap<i64, Watched>,
+    /// Blocked keys whose failure is recorded, in the order of the fetches since then.
+    pub(super) recorded: VecDeque<(u64, KeyHash)>,
+    /// Events waiting.
+    pub(super) queued: usize,
+    pub(super) active: Partitions,
+    /// Who delivers the events of a partition, which may be told to stop; of those that had any.
+    pub(super) deliverers: HashMap<u8, Arc<Deliverer>>,
+    /// How often partitions came or went.
+    pub(super) assignment: u64,
+    /// The fetch that was under way, or over, when partitions last came or went.
+    pub(super) assigned_during: u64,
+    pub(super) suspected: Suspected,
+    /// The lowest `seq` from which on the table has to be read again, for the sake of keys whose events failed or ended since the
+    /// last fetch began.
+    pub(super) freed: Option<i64>,
+    /// The last fetch that was found to have seen no failed event in the table.
+    pub(super) headless: u64,
+    /// The last fetch that may not have seen a failure of this node.
+    pub(super) failed_during: u64,
+    /// The last fetch that was known to have seen an operator intervene.
+    pub(super) intervened_during: u64,
+    /// Fetches begun so far.
+    pub(super) fetch: u64,
+    pub(super) closed: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Ready {
+    Key(KeyHash),
+    Lone(Item),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Key {
+    /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
+    pub(super) waiting: VecDeque<Item>,
+    pub(super) running: bool,
+    pub(super) ready: bool,
+    pub(super) blocked: Option<Blocked>,
+    /// The class of the event that the others wait for.
+    pub(super) account: Option<Class>,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is in memory.
+    Queued,
+    /// It has no place: its key has to be read apart, or may not be read now.
+    Refused,
+    /// It has no place until there is room for this class.
+    WaitsFor(Class),
+}
+
+impl Key {
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.running && self.blocked.is_none()
+    }
+
+    fn is_blocked_at(&self, seq: i64) -> bool {
+        self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
+    }
+
+    /// What waits, waits for an event of this class from now on.
+    fn wait_for(&mut self, class: Class) {
+        if self.account.replace(class) != Some(class) {
+            self.waiting.iter_mut().filter_map(|item| item.charge.as_mut()).for_each(|charge| charge.move_to(class));
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Blocked {
+    /// Nothing of the key above it is taken.
+    pub(super) head: i64,
+    /// Verdicts on events of the key that are still to be recorded.
+    pub(super) unrecorded: usize,
+    /// The last fetch that began before the table showed what the key has to wait for.
+    pub(super) fetch: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) key: Option<KeyHash>,
+    pub(super) partition: u8,
+    /// In the table, the rest of its key waits for it.
+    pub(super) head: bool,
+    /// Its handler was told to stop, since another node waits for its partition.
+    pub(super) told: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Watched {
+    /// Once it is recorded, the table keeps the key waiting. If the event is DEAD, an operator may replay it; `dead` is the fetch that was
+    /// under way, or over, when it was given up.
+    Blocks { key: KeyHash, dead: Option<u64> },
+    /// Once it is recorded, the table has more of the key to deliver.
+    Frees(KeyHash),
+}
+
+impl Watched {
+    /// The event has failed, and its key waits for it once `change` is recorded.
+    pub(super) fn blocks(key: KeyHash, change: &Change, fetch: u64) -> Self {
+        Self::Blocks { key, dead: matches!(change, Change::Dead { .. }).then_some(fetch) }
+    }
+}
+
+impl State {
+    /// Takes a row in, unless there is a reason not to.
+    ///
+    /// `left` are the keys of which this fetch has brought an event that has no place until there is room for a class.
+    pub(super) fn take(
+        &mut self,
+        mut item: Item,
+        source: Source,
+        per_key: usize,
+        shares: &Arc<Shares>,
+        left: &mut HashMap<KeyHash, Class>,
+    ) -> Taken {
+        let row = &item.row;
+        let (seq, partition) = (row.seq, partition_of(row));
+        if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
+            return Taken::Refused;
+        }
+        let hash = hash_of(row);
+        if shares.is_divided()
+            && let Some(class) = self.waits_for(&item, hash, source, shares, left)
+        {
+            shares.pass(class);
+            if let Some(hash) = hash {
+                left.insert(hash, class);
+                self.waited_for.insert(hash, class);
+            }
+            return Taken::WaitsFor(class);
+        }
+        if let Some(hash) = hash {
+            if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
+                let falls_behind = !self.is_blocked_at(hash, seq);
+                let held = self.waiting(hash);
+                match (self.behind.entry(hash), row.order_key()) {
+                    (Entry::Occupied(mut behind), _) if source.refill => {
+                        behind.get_mut().refused.get_or_insert(seq);
+                    }
+                    (Entry::Vacant(place), Some(key)) if falls_behind => {
+                        let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
+                        place.insert(Behind { key, partition, floor, share, since, held, refused: None, class });
+                        self.waited_for.remove(&hash);
+                    }
+                    _ => {}
+                }
+                if let Some(behind) = self.behind.get_mut(&hash) {
+                    behind.class = item.class;
+                }
+                return Taken::Refused;
+            }
+            if source.refill
+                && let Some(behind) = self.behind.get_mut(&hash)
+            {
+                behind.held += 1;
+            }
+            self.suspect(&mut item, partition);
+            let key = self.keys.entry(hash).or_default();
+            // Nearly always the last place: rows come in their order, but for those that were due only now.
+            let place = key.waiting.partition_point(|other| other.row.seq < seq);
+            let (class, is_first) = (item.class, place == 0 && !key.running);
+            let account = key.account.filter(|_| !is_first).unwrap_or(class);
+            item.charge = Some(Charge::new(shares, account, &item.row, true));
+            key.waiting.insert(place, item);
+            if is_first {
+                key.wait_for(class);
+            }
+            if !key.running && !std::mem::replace(&mut key.ready, true) {
+                self.ready.push(class, Ready::Key(hash));
+            }
+        } else {
+            self.suspect(&mut item, partition);
+            item.charge = Some(Charge::new(shares, item.class, &item.row, true));
+            self.ready.push(item.class, Ready::Lone(item));
+        }
+        self.queued += 1;
+        Taken::Queued
+    }
+
+    /// The class for which a row has to wait, if it has to; a key that is behind is read apart, and waits there.
+    fn waits_for(
+        &self,
+        item: &Item,
+        hash: Option<KeyHash>,
+        source: Source,
+        shares: &Shares,
+        left: &HashMap<KeyHash, Class>,
+    ) -> Option<Class> {
+        let is_own = |class: Class| source.class == Some(class);
+        if let Some(hash) = hash {
+            if source.refill || self.behind.contains_key(&hash) || self.is_blocked_at(hash, item.row.seq) {
+                return None;
+            }
+            if let Some(class) = left.get(&hash) {
+                return Some(*class);
+            }
+            if let Some(class) = self.waited_for.get(&hash).filter(|class| !is_own(**class)) {
+                return Some(*class);
+            }
+        }
+        let class = item.class;
+        if shares.is_passed(class) && !is_own(class) {
+            return Some(class);
+        }
+        let account = hash.map_or(class, |hash| self.account(hash, class));
+        (!shares.may_wait(account)).then_some(account)
+    }
+
+    /// The class that an event of this class waits for in its key.
+    pub(super) fn account(&self, hash: KeyHash, class: Class) -> Class {
+        let key = self.keys.get(&hash).filter(|key| key.running || !key.waiting.is_empty());
+        key.and_then(|key| key.account).unwrap_or(class)
+    }
+
+    fn has_room(&self, hash: KeyHash, item: &Item, shares: &Shares) -> bool {
+        shares.may_wait(self.account(hash, item.class))
+    }
+
+    /// Whether memory has no place for this row of a key.
+    fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
+        let key = self.keys.get(&hash);
+        let share = match self.behind.get(&hash) {
+            // What follows a row that has no place has none either, or it would overtake it.
+            Some(behind) if source.refill && behind.refused.is_none() => behind.share,
+            Some(_) => 0,
+            None => per_key,
+        };
+        key.is_some_and(|key| key.is_blocked_at(seq)) || key.map_or(0, |key| key.waiting.len()) >= share
+    }
+
+    pub(super) fn waiting(&self, hash: KeyHash) -> usize {
+        self.keys.get(&hash).map_or(0, |key| key.waiting.len())
+    }
+
+    /// Nothing of the key above `seq` is taken, until every fetch that began before the table knows of it is over.
+    pub(super) fn block(&mut self, hash: KeyHash, seq: i64) -> &mut Blocked {
+        let key = self.keys.entry(hash).or_default();
+        let blocked = key.blocked.get_or_insert(Blocked { head: seq, ..Blocked::default() });
+        blocked.head = blocked.head.min(seq);
+        blocked
+    }
+
+    /// What waits in memory above an event of its key is left to the table.
+    pub(super) fn drop_above(&mut self, hash: KeyHash, seq: i64) -> Vec<i64> {
+        if let Some(behind) = self.behind.remove(&hash)
+            && behind.floor < seq
+        {
+            // What was to be read of it apart from the others, below this event as well, is read with them now.
+            let lowest = behind.floor.saturating_add(1);
+            self.freed = Some(self.freed.map_or(lowest, |other| other.min(lowest)));
+        }
+        let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
+        let above = key.waiting.partition_point(|item| item.row.seq < seq);
+        let dropped: Vec<i64> = key.waiting.drain(above..).map(|item| item.row.seq).collect();
+        self.queued -= dropped.len();
+        dropped
+    }
+
+    /// With the next fetch the table answers for a blocked key, unless a verdict on it is still to be recorded; says which.
+    pub(super) fn table_answers_for(&mut self, hash: KeyHash) -> bool {
+        let blocked = self.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut());
+        let Some(blocked) = blocked.filter(|blocked| blocked.unrecorded == 0) else { return false };
+        if plants::is("key_unblocked_during_a_fetch") {
+            return self.keys.get_mut(&hash).and_then(|key| key.blocked.take()).is_some();
+        }
+        blocked.fetch = self.fetch;
+        self.recorded.push_back((self.fetch, hash));
+        true
+    }
+
+    /// Whether nothing of the key may be read, since the table does not know yet what it has to wait for.
+    pub(super) fn is_blocked(&self, hash: KeyHash) -> bool {
+        let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
+        blocked.is_some_and(|blocked| blocked.unrecorded > 0)
+    }
+
+    fn is_blocked_at(&self, hash: KeyHash, seq: i64) -> bool {
+        self.keys.get(&hash).is_some_and(|key| key.is_blocked_at(seq))
+    }
+
+    /// Marks a row that was read if it is among those that the last owner of its partition may have died of.
+    fn suspect(&mut self, item: &mut Item, partition: u8) {
+        let Suspected { partitions, left, up_to } = &mut self.suspected;
+        if *left == 0 || item.row.seq > *up_to || !partitions.contains(partition) {
+            return;
+        }
+        *left -= 1;
+        if item.past == Past::Clean {
+            item.past = Past::Suspect;
+        }
+        if *left == 0 {
+            self.suspected = Suspected::default();
+        }
+    }
+
+    /// Takes what is ready first of a class that `may` be served.
+    pub(super) fn next(&mut self, deliverer: &Deliverer, may: impl Fn(Class) -> bool) -> Option<Item> {
+        loop {
+            let class = self.ready.first(&may)?;
+            if let Some((_, ready)) = self.pop_ready(class) {
+                return self.run(ready, deliverer);
+            }
+        }
+    }
+
+    /// Takes what is ready first of a class, if that is of it still.
+    pub(super) fn pop_ready(&mut self, class: Class) -> Option<(u64, Ready)> {
+        loop {
+            let (number, ready) = self.ready.pop(class)?;
+            let Ready::Key(hash) = ready else { return Some((number, ready)) };
+            let Some(key) = self.keys.get_mut(&hash) else { continue };
+            match key.waiting.front().map(|item| item.class) {
+                Some(first) if first == class => return Some((number, ready)),
+                // An earlier event has come in before the one that was ready.
+                Some(first) => self.ready.push(first, ready),
+                None => {
+                    key.ready = false;
+                    if key.is_idle() {
+                        self.keys.remove(&hash);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The event that [`run`](Self::run) would return.
+    pub(super) fn item_of<'a>(&'a self, ready: &'a Ready) -> Option<&'a Item> {
+        match ready {
+            Ready::Lone(item) => Some(item),
+            Ready::Key(hash) => self.keys.get(hash).and_then(|key| key.waiting.front()),
+        }
+    }
+
+    /// From now on, what was ready runs.
+    pub(super) fn run(&mut self, ready: Ready, deliverer: &Deliverer) -> Option<Item> {
+        let (mut item, key) = match ready {
+            Ready::Lone(item) => (item, None),
+            Ready::Key(hash) => {
+                let key = self.keys.get_mut(&hash)?;
+                (key.ready, key.running) = (false, true);
+                let item = key.waiting.pop_front()?;
+                key.wait_for(item.class);
+                (item, Some(hash))
+            }
+        };
+        self.queued -= 1;
+        let head = item.row.status == Status::Retry;
+        let partition = partition_of(&item.row);
+        let own = self.deliverers.entry(partition).or_insert_with(|| Arc::new(deliverer.of_a_partition()));
+        item.deliverer = Some(Arc::clone(own));
+        let running = Running { key, partition, head, told: own.lost.is_cancelled() };
+        self.running.insert(item.row.seq, running);
+        Some(item)
+    }
+
+    /// No event of the key runs any more.
+    pub(super) fn released(&mut self, hash: KeyHash) {
+        let Some(key) = self.keys.get_mut(&hash) else { return };
+        key.running = false;
+        if let Some(class) = key.waiting.front().map(|item| item.class) {
+            key.wait_for(class);
+            if !std::mem::replace(&mut key.ready, true) {
+                self.ready.push(class, Ready::Key(hash));
+            }
+        }
+        if key.is_idle() {
+            self.keys.remove(&hash);
+        }
+    }
+}
+
+/// The reader stamps rows before it queues them.
+pub(super) fn partition_of(row: &Row) -> u8 {
+    row.partition.unwrap_or_default()
+}
+
+pub(super) fn hash_of(row: &Row) -> Option<KeyHash> {
+    let key = row.key.as_deref().or(row.aggregate_id.as_deref())?;
+    Some(hash_parts(row.handler.as_deref(), key))
+}
+
+pub(super) fn hash(key: &OrderKey) -> KeyHash {
+    hash_parts(key.handler.as_deref(), &key.key)
+}
+
+fn hash_parts(handler: Option<&str>, key: &str) -> KeyHash {
+    KEYS.hash_one((handler, key))
+}

@@ -1,0 +1,298 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pillarbox_core::handle::{Deliverer, Path};
+use pillarbox_core::ownership::Past;
+use pillarbox_core::store::Row;
+use tokio::time::Instant;
+
+use super::class_queue::ClassQueue;
+use super::{Charge, Class, Shares};
+
+/// How many events that go elsewhere a search for those of a batch passes over.
+pub(super) const PASSED_OVER: usize = 1000;
+
+/// An event waiting for a worker.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) row: Arc<Row>,
+    pub(crate) path: Path,
+    /// When it was committed (hot) or had been read (cold).
+    pub(crate) since: Instant,
+    /// What the table knew of earlier deliveries.
+    pub(crate) past: Past,
+    pub(crate) class: Class,
+    /// What it takes up; `None` for a copy of one that has a charge.
+    pub(crate) charge: Option<Charge>,
+    /// Who delivers it, if it can be told to stop without the rest of the node.
+    pub(crate) deliverer: Option<Arc<Deliverer>>,
+}
+
+impl Item {
+    /// A worker takes it: as what it is called with, or beside that.
+    pub(super) fn begin(&mut self, is_call: bool) {
+        if let Some(charge) = &mut self.charge {
+            charge.begin(self.class, is_call);
+        }
+    }
+}
+
+/// The two bounded queues between the paths and the workers.
+///
+/// Workers wait on both at once. While both have work, two hot events are taken for each cold one, so that neither
+/// starves. Events of a class that has its share of the workers are passed by.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    state: Mutex<State>,
+    shares: Arc<Shares>,
+    hot_capacity: usize,
+    cold_capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    hot: ClassQueue<Item>,
+    cold: ClassQueue<Item>,
+    /// Hot events taken since the last cold one.
+    hot_in_a_row: u8,
+    closed: bool,
+}
+
+impl State {
+    fn next(&mut self, may: impl Fn(Class) -> bool + Copy) -> Option<Item> {
+        let take =
+            |queue: &mut ClassQueue<Item>| queue.first(may).and_then(|class| queue.pop(class)).map(|(_, item)| item);
+        if self.hot_in_a_row < 2
+            && let Some(item) = take(&mut self.hot)
+        {
+            self.hot_in_a_row += 1;
+            return Some(item);
+        }
+        self.hot_in_a_row = 0;
+        take(&mut self.cold).or_else(|| {
+            let item = take(&mut self.hot);
+            self.hot_in_a_row = u8::from(item.is_some());
+            item
+        })
+    }
+}
+
+impl Lanes {
+    pub(crate) fn new(hot_capacity: usize, cold_capacity: usize, shares: Arc<Shares>) -> Self {
+        Self { state: Mutex::default(), shares, hot_capacity, cold_capacity }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How workers and memory are divided.
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
+        &self.shares
+    }
+
+    /// Queues a hot event that was committed at `since`; false if there is no room for it, or the lane is closed.
+    pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
+        let class = self.shares.class(&row, Path::Hot);
+        let mut state = self.lock();
+        let free = self.hot_capacity.saturating_sub(state.hot.len());
+        if state.closed || !self.shares.may_wait_hot(class, state.hot.len_of(class), free) {
+            return false;
+        }
+        let charge = Some(Charge::new(&self.shares, class, &row, false));
+        state.hot.push(class, Item { row, path: Path::Hot, since, past: Past::Clean, class, charge, deliverer: None });
+        drop(state);
+        self.shares.items.notify_one();
+        true
+    }
+
+    /// Queues cold events, no more than [there was room for](Shares::fetch_room). Returns those that are left to the table, with their
+    /// class, since that has its share of the memory or is passed over; `reading` is the class that is read by itself. `None` if the
+    /// lane is closed.
+    pub(crate) fn push_cold(
+        &self,
+        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        reading: Option<Class>,
+    ) -> Option<Vec<(Arc<Row>, Class)>> {
+        let since = Instant::now();
+        let mut refused = Vec::new();
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        for (row, past) in rows {
+            let class = self.shares.class(&row, Path::Cold);
+            let passed = self.shares.is_passed(class) && reading != Some(class);
+            if passed || !self.shares.may_wait(class) {
+                refused.push((row, class));
+                continue;
+            }
+            let charge = Some(Charge::new(&self.shares, class, &row, true));
+            state.cold.push(class, Item { row, path: Path::Cold, since, past, class, charge, deliverer: None });
+        }
+        debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
+        drop(state);
+        self.shares.items.notify_one();
+        Some(refused)
+    }
+
+    /// The next event; `None` once the lanes are closed and empty.
+    pub(crate) async fn pop(&self) -> Option<Item> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some(mut item) = state.next(|class| self.shares.may_begin(class)) {
+                    let more = !(state.hot.is_empty() && state.cold.is_empty());
+                    // Within the lock: the next worker has to know that this one is busy.
+                    item.begin(true);
+                    drop(state);
+                    // Each worker that finds work wakes the next one: a push rings once, however much it brings.
+                    if more {
+                        self.shares.items.notify_one();
+                    }
+                    return Some(item);
+                }
+                if state.closed && state.hot.is_empty() && state.cold.is_empty() {
+                    drop(state);
+                    self.shares.items.notify_one();
+                    return None;
+                }
+            }
+            self.shares.items.notified().await;
+        }
+    }
+
+    /// Up to `max` events of a class that would be next and are `wanted`. Others stay where they are; after a number of them that
+    /// is no more worth the time than the rest of a batch would be, the search ends.
+    pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let mut items = Vec::new();
+        for queue in [&mut state.hot, &mut state.cold] {
+            let mut passed = Vec::new();
+            while items.len() < max && passed.len() < PASSED_OVER {
+                match queue.pop(class) {
+                    Some((_, mut item)) if wanted(&item) => {
+                        item.begin(false);
+                        items.push(item);
+                    }
+                    Some(item) => passed.push(item),
+                    None => break,
+                }
+            }
+            queue.put_back(class, passed);
+        }
+        items
+    }
+
+    /// How many events wait in the hot and in the cold lane.
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.hot.len(), state.cold.len())
+    }
+
+    /// Takes nothing more in; what is queued can still be popped.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.shares.items.notify_one();
+    }
+
+    /// Closes and throws away what is queued: the table still has it.
+    pub(crate) fn abandon(&self) -> usize {
+        let mut state = self.lock();
+        state.closed = true;
+        let abandoned = state.hot.len() + state.cold.len();
+        state.hot.clear();
+        state.cold.clear();
+        drop(state);
+        self.shares.items.notify_one();
+        abandoned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::queue::{Classes, Limits};
+    use pillarbox_core::clock::Timestamp;
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::write::NewRow;
+
+    const CAPACITY: usize = 100;
+
+    fn lanes() -> Arc<Lanes> {
+        let most = Limits { rows: CAPACITY, bytes: usize::MAX };
+        Arc::new(Lanes::new(CAPACITY, CAPACITY, Arc::new(Shares::new(Classes::one(), CAPACITY, most))))
+    }
+
+    fn row(seq: i64) -> Row {
+        let event = Envelope::json("t", "{}").expect("valid");
+        Row::fresh(&NewRow::new(event), seq, Timestamp::from_micros(0))
+    }
+
+    fn push(lanes: &Lanes, path: Path, seqs: std::ops::Range<i64>) {
+        match path {
+            Path::Hot => assert!(seqs.map(row).all(|row| lanes.push_hot(Arc::new(row), Instant::now()))),
+            Path::Cold => {
+                let refused = lanes.push_cold(seqs.map(|seq| (Arc::new(row(seq)), Past::Clean)), None);
+                assert_eq!(refused.map(|rows| rows.len()), Some(0));
+            }
+        }
+    }
+
+    /// The paths of the next events, as a letter each.
+    async fn next(lanes: &Lanes, count: usize) -> String {
+        let mut paths = String::new();
+        for _ in 0..count {
+            let item = timeout(Duration::from_secs(1), lanes.pop()).await.expect("there is one").expect("it is open");
+            paths.push(if item.path == Path::Hot { 'H' } else { 'C' });
+        }
+        paths
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_hot_events_are_taken_for_each_cold_one_and_neither_lane_starves() {
+        let lanes = lanes();
+        push(&lanes, Path::Hot, 0..6);
+        push(&lanes, Path::Cold, 6..12);
+        assert_eq!(next(&lanes, 9).await, "HHCHHCHHC");
+        assert_eq!(next(&lanes, 3).await, "CCC", "a lane alone has all the turns");
+        // However much the one is filled up, the other has its turn.
+        for round in 0..5 {
+            let first = 100 + round * 10;
+            push(&lanes, Path::Hot, first..first + 4);
+            push(&lanes, Path::Cold, first + 4..first + 6);
+            assert_eq!(next(&lanes, 6).await, "HHCHHC");
+        }
+        push(&lanes, Path::Hot, 200..203);
+        assert_eq!(next(&lanes, 3).await, "HHH");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_waits_on_both_lanes() {
+        for path in [Path::Hot, Path::Cold] {
+            let lanes = lanes();
+            let (taken, ()) = tokio::join!(next(&lanes, 2), async {
+                for seq in 0..2 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    push(&lanes, path, seq..seq + 1);
+                }
+            });
+            assert_eq!(taken, if path == Path::Hot { "HH" } else { "CC" });
+        }
+    }
+
+    /// One push of many events wakes every worker that waits: each wakes the next.
+    #[tokio::test(start_paused = true)]
+    async fn a_push_of_many_wakes_all_who_wait() {
+        for path in [Path::Hot, Path::Cold] {
+            let lanes = lanes();
+            let (first, second, third, ()) =
+                tokio::join!(next(&lanes, 1), next(&lanes, 1), next(&lanes, 1), async { push(&lanes, path, 0..3) });
+            assert_eq!([first, second, third].concat().len(), 3);
+        }
+    }
+}

@@ -1,0 +1,380 @@
+use std::collections::hash_map::Entry::Occupied;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::event::EventId;
+use pillarbox_core::hash::HashMap;
+use pillarbox_core::ownership::Partitions;
+use pillarbox_core::plants;
+use pillarbox_core::store::RowId;
+use tokio::time::Instant;
+
+/// Rows settled while one fetch is under way that are remembered, before that fetch is called off instead.
+const MAX_SETTLED_DURING_FETCH: usize = 100_000;
+
+/// Rows that a fetch is asked to leave out at most.
+const MAX_EXCLUDED: usize = 10_000;
+/// Rows that are left to other nodes at most.
+const MAX_SHUNNED: usize = MAX_EXCLUDED / 2;
+
+/// Which rows this process has to do with, so that no row is ever in its memory twice.
+///
+/// ```text
+/// write ──▶ announced ──committed──▶ held ──settled──▶ (gone)
+///               │                     ▲
+///               └──── fetched first ──┘   and: unknown row ──fetched──▶ held
+/// ```
+///
+/// Three races decide its shape.
+///
+/// *Hot against cold.* Between a commit and the call of `notify_committed`, the cold path may find the row, deliver and settle
+/// it. So a write announces its rows, whoever comes first turns "announced" into "held", and the other finds nothing
+/// left to take.
+///
+/// *Fetch against settle.* A fetch may read a row that is pending in its snapshot and return it after the row was handled
+/// and settled. So rows settled while a fetch is under way are remembered until that fetch has been admitted.
+///
+/// *This node against another.* A row announced while another node was the owner, or before one was, may have been
+/// delivered by it. So nothing that was announced before a term is taken hot in it.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    rows: HashMap<i64, Entry>,
+    /// Whether a fetch is under way, and what was settled since it began.
+    fetching: bool,
+    settled: Vec<i64>,
+    called_off: bool,
+    /// Rows that other nodes may have, and until when this one does not take them.
+    shunned: HashMap<i64, Instant>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    /// Written here, not known to be committed.
+    Announced,
+    /// Queued, running or waiting to be settled.
+    Held { timed: bool, partition: u8, event_id: EventId, handler: Option<Box<str>> },
+    /// Settled since the fetch under way began.
+    Settled,
+}
+
+impl Entry {
+    fn held(row: RowId, timed: bool, partition: u8) -> Self {
+        Self::Held { timed, partition, event_id: row.event_id, handler: row.handler }
+    }
+}
+
+/// What became of a row that was to be taken for the hot path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is held from now on.
+    Now,
+    /// The cold path holds it.
+    Before,
+    /// Nothing is known of it: the cold path has settled it, or it was announced before this term.
+    Unknown,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Every section below leaves the map consistent, so a panic elsewhere while it was locked changes nothing.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows were written in an open transaction.
+    pub(crate) fn announce(&self, seqs: impl IntoIterator<Item = i64>) {
+        let mut entries = self.lock();
+        for seq in seqs {
+            entries.rows.entry(seq).or_insert(Entry::Announced);
+        }
+    }
+
+    /// Nobody will say any more that these rows were committed.
+    pub(crate) fn forget(&self, seqs: &[i64]) {
+        let mut entries = self.lock();
+        for seq in seqs {
+            if entries.rows.get(seq) == Some(&Entry::Announced) {
+                entries.rows.remove(seq);
+            }
+        }
+    }
+
+    /// Takes an announced row for the hot path, unless the cold path has taken it already.
+    pub(crate) fn take_announced(&self, row: RowId) -> Taken {
+        match self.lock().rows.get_mut(&row.seq) {
+            Some(entry @ Entry::Announced) => {
+                *entry = Entry::held(row, false, 0);
+                Taken::Now
+            }
+            Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => Taken::Now,
+            Some(Entry::Held { .. } | Entry::Settled) => Taken::Before,
+            None => Taken::Unknown,
+        }
+    }
+
+    /// Whether any of these rows was announced, and neither path has taken it.
+    pub(crate) fn is_announced(&self, seqs: &[i64]) -> bool {
+        let entries = self.lock();
+        seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
+    }
+
+    /// Gives up rows that were held: they are settled, or left to the table.
+    pub(crate) fn release(&self, seqs: impl IntoIterator<Item = i64>) {
+        let mut entries = self.lock();
+        let entries = &mut *entries;
+        for seq in seqs {
+            if !entries.fetching {
+                entries.rows.remove(&seq);
+            } else if entries.settled.len() < MAX_SETTLED_DURING_FETCH {
+                entries.rows.insert(seq, Entry::Settled);
+                entries.settled.push(seq);
+            } else {
+                // Too many to remember: the fetch's answer cannot be trusted any more.
+                entries.rows.remove(&seq);
+                entries.called_off = true;
+            }
+        }
+    }
+
+    /// From now on a row is left to other nodes, for so long. False if there are too many of those.
+    pub(crate) fn shun(&self, seq: i64, now: Instant, delay: Duration) -> bool {
+        let mut entries = self.lock();
+        if entries.shunned.len() >= MAX_SHUNNED {
+            entries.shunned.retain(|_, until| *until > now);
+        }
+        let Some(until) = now.checked_add(delay).filter(|_| entries.shunned.len() < MAX_SHUNNED) else { return false };
+        entries.shunned.insert(seq, until);
+        true
+    }
+
+    /// The partitions of rows that are held, in the order of `seqs`; 0 of one that is not.
+    pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<u8> {
+        let entries = self.lock();
+        let partition = |seq| match entries.rows.get(seq) {
+            Some(Entry::Held { partition, .. }) => *partition,
+            _ => 0,
+        };
+        seqs.iter().map(partition).collect()
+    }
+
+    /// Begins anew with nothing: between two terms of this node another may have delivered whatever is known here, so a
+    /// row announced before a term may not be taken hot in it.
+    pub(crate) fn clear(&self) {
+        let mut entries = self.lock();
+        entries.rows.clear();
+        entries.settled.clear();
+        entries.shunned.clear();
+    }
+
+    /// The rows that are held.
+    pub(crate) fn held_rows(&self) -> Vec<RowId> {
+        let entries = self.lock();
+        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Held { event_id, handler, .. } => {
+                Some(RowId { seq: *seq, event_id: event_id.clone(), handler: handler.clone() })
+            }
+            Entry::Announced | Entry::Settled => None,
+        });
+        held.collect()
+    }
+
+    /// The partitions of which rows are held.
+    pub(crate) fn busy(&self) -> Partitions {
+        let partition = |entry: &Entry| match entry {
+            Entry::Held { partition, .. } => Some(*partition),
+            Entry::Announced | Entry::Settled => None,
+        };
+        self.lock().rows.values().filter_map(partition).collect()
+    }
+
+    /// How many rows are held.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
+    }
+
+    /// Begins a fetch. One at a time.
+    pub(crate) fn sight(&self) -> Sight<'_> {
+        let mut entries = self.lock();
+        debug_assert!(!entries.fetching, "one fetch at a time");
+        entries.fetching = true;
+        entries.called_off = false;
+        Sight { registry: self }
+    }
+}
+
+/// A fetch under way. Dropping it ends the fetch.
+#[derive(Debug)]
+pub(crate) struct Sight<'a> {
+    registry: &'a Registry,
+}
+
+impl Sight<'_> {
+    /// Whether so much was settled since the fetch began that its answer is worth nothing.
+    pub(crate) fn is_called_off(&self) -> bool {
+        self.registry.lock().called_off
+    }
+
+    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held, and
+    /// those that are left to other nodes.
+    ///
+    /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
+    pub(crate) fn exclude(&self, above: i64) -> Vec<i64> {
+        let mut entries = self.registry.lock();
+        let now = Instant::now();
+        entries.shunned.retain(|_, until| *until > now);
+        let shunned: Vec<i64> = entries.shunned.keys().copied().collect();
+        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Held { timed, .. } if *timed || *seq > above => Some(*seq),
+            _ => None,
+        });
+        let mut held: Vec<i64> = held.collect();
+        drop(entries);
+        if plants::is("claim_forgets_its_exclusions") {
+            held.clear();
+        }
+        // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
+        // would meet first.
+        let room = MAX_EXCLUDED - shunned.len();
+        if held.len() > room {
+            held.select_nth_unstable(room);
+            held.truncate(room);
+        }
+        held.extend(shunned);
+        held
+    }
+
+    /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
+    ///
+    /// A row comes with whether it has a due time, and with its partition.
+    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (RowId, bool, u8)>) -> Vec<bool> {
+        let mut entries = self.registry.lock();
+        let called_off = entries.called_off;
+        let take = |(row, timed, partition): (RowId, bool, u8)| match entries.rows.entry(row.seq) {
+            _ if called_off => false,
+            Occupied(known) if is_admitted_by_a_plant(known.get()) => true,
+            Occupied(known) if *known.get() != Entry::Announced => false,
+            place => {
+                place.insert_entry(Entry::held(row, timed, partition));
+                true
+            }
+        };
+        rows.into_iter().map(take).collect()
+    }
+}
+
+/// A bug for the simulation to find: a row that is in memory, or was settled, is taken once more.
+fn is_admitted_by_a_plant(known: &Entry) -> bool {
+    match known {
+        Entry::Held { .. } => plants::is("claim_forgets_its_exclusions"),
+        Entry::Settled => plants::is("fetch_revives_what_was_settled"),
+        Entry::Announced => false,
+    }
+}
+
+impl Drop for Sight<'_> {
+    fn drop(&mut self) {
+        let mut entries = self.registry.lock();
+        let entries = &mut *entries;
+        entries.fetching = false;
+        for seq in entries.settled.drain(..) {
+            // A row that was settled and fetched again within this fetch cannot be: `admit` refused it.
+            if entries.rows.get(&seq) == Some(&Entry::Settled) {
+                entries.rows.remove(&seq);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(seq: i64) -> RowId {
+        RowId { seq, event_id: EventId::from_stored("event"), handler: None }
+    }
+
+    #[test]
+    fn a_row_taken_by_the_cold_path_is_lost_to_the_hot_path() {
+        let registry = Registry::default();
+        registry.announce([1, 2]);
+        assert_eq!(registry.sight().admit([(row(1), false, 0), (row(3), true, 0)]), [true, true]);
+        assert_eq!(registry.take_announced(row(1)), Taken::Before);
+        registry.release([1]);
+        assert_eq!(registry.take_announced(row(1)), Taken::Unknown, "not even after it was settled");
+        assert_eq!(registry.take_announced(row(2)), Taken::Now);
+        assert_eq!(registry.sight().admit([(row(2), false, 0)]), [false], "and the other way round");
+    }
+
+    #[test]
+    fn a_row_settled_during_a_fetch_is_not_admitted_by_it() {
+        let registry = Registry::default();
+        registry.announce([1]);
+        let sight = registry.sight();
+        assert_eq!(registry.take_announced(row(1)), Taken::Now);
+        registry.release([1]);
+        assert_eq!(sight.admit([(row(1), false, 0)]), [false]);
+        drop(sight);
+        assert_eq!(registry.sight().admit([(row(1), false, 0)]), [true], "a later fetch sees what is true then");
+    }
+
+    #[test]
+    fn a_fetch_that_saw_too_much_settled_is_called_off() {
+        let registry = Registry::default();
+        let sight = registry.sight();
+        registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
+        assert_eq!(sight.admit([(row(-1), false, 0)]), [false]);
+        drop(sight);
+        assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
+    }
+
+    #[test]
+    fn forgetting_leaves_held_rows_alone() {
+        let registry = Registry::default();
+        registry.announce([1, 2]);
+        assert_eq!(registry.take_announced(row(1)), Taken::Now);
+        registry.forget(&[1, 2]);
+        assert_eq!(registry.held(), 1);
+        assert_eq!(registry.take_announced(row(2)), Taken::Unknown);
+        registry.announce([3]);
+        registry.clear();
+        assert_eq!(registry.held(), 0);
+        assert_eq!(registry.take_announced(row(3)), Taken::Unknown, "another node may have delivered it since");
+    }
+
+    #[test]
+    fn the_list_of_excluded_rows_is_bounded_and_begins_with_the_lowest() {
+        let registry = Registry::default();
+        let rows = i64::try_from(MAX_EXCLUDED).expect("small");
+        registry.sight().admit((0..rows * 2).rev().map(|seq| (row(seq), false, 0)));
+        let mut excluded = registry.sight().exclude(i64::MIN);
+        excluded.sort_unstable();
+        assert_eq!(excluded, (0..rows).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn only_rows_with_a_due_time_are_left_out_of_a_running_sweep() {
+        let registry = Registry::default();
+        registry.sight().admit([(row(1), false, 0), (row(2), true, 0)]);
+        let sight = registry.sight();
+        assert_eq!(sight.exclude(i64::MAX), [2]);
+        assert_eq!(sight.exclude(i64::MIN).len(), 2);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_not_asked_for_until_its_time() {
+        let (registry, now, hour) = (Registry::default(), Instant::now(), Duration::from_secs(3600));
+        assert!(registry.shun(7, now, hour) && registry.shun(8, now, Duration::ZERO));
+        assert_eq!(registry.sight().exclude(100), [7], "wherever it stands");
+        let shunned = (0_i64..).take(2 * MAX_SHUNNED).filter(|seq| registry.shun(*seq, now, hour)).count();
+        assert!(shunned <= MAX_SHUNNED, "{shunned}");
+        assert!(registry.shun(-1, now + 2 * hour, hour), "what is over makes room");
+        registry.sight().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (row(seq), false, 0)));
+        assert!(registry.sight().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
+        registry.clear();
+        assert!(registry.sight().exclude(0).is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::store::Store;
+use pillarbox_core::write::{Fate, Found, Written};
+use tokio::sync::Notify;
+
+use super::Intake;
+
+/// Receipts that one look-up asks for at most; more of them are not looked up.
+const MOST: usize = 256;
+/// The shortest distance between two look-ups.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Receipts that are reported as committed and delivered from the table, until it is known that their events are there.
+///
+/// Nothing waits for the answer, which is only for the log: the event of a transaction that was rolled back cannot be found by
+/// anybody. A look-up a second asks for the first row of each receipt.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    /// True while somebody looks receipts up.
+    is_on: AtomicBool,
+    waiting: Mutex<Vec<First>>,
+    bell: Notify,
+}
+
+/// The first row of a receipt, which stands for all: a write is one statement.
+#[derive(Debug)]
+struct First {
+    seq: i64,
+    event_id: Box<str>,
+    event_type: Box<str>,
+}
+
+impl Reported {
+    fn lock(&self) -> MutexGuard<'_, Vec<First>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a receipt, if there is room.
+    pub(super) fn push(&self, written: &Written) {
+        let (rows, seqs) = written.rows();
+        let (Some(row), Some(seq), true) = (rows.first(), seqs.first(), self.is_on.load(Relaxed)) else { return };
+        let mut waiting = self.lock();
+        if waiting.len() >= MOST {
+            return;
+        }
+        let (event_id, event_type) = (row.event_id().into(), row.envelope().event_type().into());
+        waiting.push(First { seq: *seq, event_id, event_type });
+        drop(waiting);
+        self.bell.notify_one();
+    }
+
+    /// Looks receipts up for as long as it is polled.
+    pub(crate) async fn look_up(&self, store: &dyn Store, intake: &Intake) {
+        self.is_on.store(true, Relaxed);
+        loop {
+            self.bell.notified().await;
+            let receipts = std::mem::take(&mut *self.lock());
+            let mut seqs: Vec<i64> = receipts.iter().map(|first| first.seq).collect();
+            seqs.sort_unstable();
+            // A look-up that fails says nothing, and what was reported is delivered from the table all the same.
+            if let Ok(found) = store.identify(&seqs).await {
+                let found = Found::new(found);
+                for First { seq, event_id, event_type } in receipts {
+                    if found.fate(&seqs, seq, &event_id) == Fate::Gone {
+                        intake.complain(&event_id, &event_type);
+                    }
+                }
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+}

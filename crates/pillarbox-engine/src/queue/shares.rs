@@ -1,0 +1,504 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pillarbox_core::handle::{Deliverer, Delivery, Path};
+use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::plants;
+use pillarbox_core::store::Row;
+use tokio::sync::Notify;
+
+use crate::handlers::{Router, Target};
+
+/// Classes that are told apart; further ones share the last.
+const CLASSES: u8 = 64;
+
+/// The events that one place takes: a handler, or one [lane](pillarbox_core::handle::BatchHandler::lane) of a batch handler. If that place does
+/// not answer, none of them gets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// Events that no handler takes: nothing is called for them, so that nothing bounds them.
+    pub(crate) const NONE: Self = Self(0);
+    /// The only class of an outbox that has one.
+    pub(crate) const FIRST: Self = Self(1);
+    const LAST: Self = Self(CLASSES - 1);
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// True if it may stand for several places.
+    pub(crate) fn is_shared(self) -> bool {
+        self == Self::LAST
+    }
+
+    fn bit(self) -> u64 {
+        1 << self.0
+    }
+}
+
+/// Rows, and payload bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Divides workers and memory among the classes, so that none that stands still takes what the others need.
+///
+/// ```text
+///   workers   a class takes at most half, rounded up; of the last quarter, one is kept back for each class that has none
+///   memory    a class takes less than what is free: one that stands still takes half, a second one half of the rest, …
+/// ```
+///
+/// Where there is one class, it takes all. Payloads count from the moment an event is queued until it has been handled.
+///
+/// A class that has used up its part of the memory for a while is *passed over*: its events are left in the table while those of the
+/// others are read, and it is read by itself when there is room for it again.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    classes: Classes,
+    workers: usize,
+    most: Limits,
+    all: Load,
+    by_class: [Load; CLASSES as usize],
+    /// A bit for each class that is passed over.
+    passed: AtomicU64,
+    /// What the reader waits for, if it waits.
+    reader_wants: AtomicU8,
+    /// Rung when there may be something for a worker.
+    pub(super) items: Notify,
+    /// Rung when there may be room for a fetch.
+    pub(super) room: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Load {
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Shares {
+    pub(crate) fn new(classes: Classes, workers: usize, most: Limits) -> Self {
+        Self {
+            classes,
+            workers,
+            most,
+            all: Load::default(),
+            by_class: std::array::from_fn(|_| Load::default()),
+            passed: AtomicU64::new(0),
+            reader_wants: AtomicU8::new(0),
+            items: Notify::new(),
+            room: Notify::new(),
+        }
+    }
+
+    /// The class of a row.
+    pub(crate) fn class(&self, row: &Arc<Row>, path: Path) -> Class {
+        self.classes.of(row, path)
+    }
+
+    /// True if all events of this row's type are of its class.
+    pub(crate) fn has_type_alone(&self, row: &Arc<Row>) -> bool {
+        self.classes.has_type_alone(row)
+    }
+
+    /// True if there may be more than one class.
+    pub(crate) fn is_divided(&self) -> bool {
+        self.classes.several.load(Relaxed)
+    }
+
+    /// True if a worker may take an event of this class now.
+    pub(super) fn may_begin(&self, class: Class) -> bool {
+        if !self.is_divided() || class == Class::NONE {
+            return true;
+        }
+        let (own, busy) = (self.load(class).running.load(Relaxed), self.all.running.load(Relaxed));
+        may_begin(self.workers, own, self.workers.saturating_sub(busy), || self.idle_classes())
+    }
+
+    /// The number of classes with no event under way, those that no event was of yet among them.
+    fn idle_classes(&self) -> usize {
+        let busy = self.known().filter(|class| self.load(*class).running.load(Relaxed) > 0).count();
+        self.classes.count().max(self.classes.expected).saturating_sub(busy)
+    }
+
+    /// True if an event of this class, waiting at the cost of `account`, may be queued beside those that are.
+    pub(super) fn may_wait(&self, account: Class) -> bool {
+        self.has_bytes(account) && (!self.is_limited(account) || self.rows_of(account) < self.free().rows)
+    }
+
+    /// The same for the hot queue, in which `own` events of the class wait and `free` places are left.
+    pub(super) fn may_wait_hot(&self, class: Class, own: usize, free: usize) -> bool {
+        free > 0 && self.free().bytes > 0 && self.has_bytes(class) && (!self.is_limited(class) || own < free)
+    }
+
+    fn has_bytes(&self, account: Class) -> bool {
+        !self.is_limited(account) || self.load(account).bytes.load(Relaxed) < self.free().bytes
+    }
+
+    fn is_limited(&self, class: Class) -> bool {
+        class != Class::NONE && self.is_divided()
+    }
+
+    fn load(&self, class: Class) -> &Load {
+        self.by_class.get(class.index()).unwrap_or(&self.all)
+    }
+
+    fn rows_of(&self, class: Class) -> usize {
+        self.load(class).waiting.load(Relaxed)
+    }
+
+    fn free(&self) -> Limits {
+        Limits {
+            rows: self.most.rows.saturating_sub(self.all.waiting.load(Relaxed)),
+            bytes: self.most.bytes.saturating_sub(self.all.bytes.load(Relaxed)),
+        }
+    }
+
+    /// Payload bytes in memory.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.all.bytes.load(Relaxed)
+    }
+
+    /// What the next fetch may bring; `None` while one is not worth it. Every class that is not passed over will have room for it.
+    pub(crate) fn fetch_room(&self) -> Option<Limits> {
+        let free = self.free();
+        if free.rows == 0 || free.bytes == 0 {
+            return None;
+        }
+        if !self.is_divided() {
+            let worth_it = free.rows >= self.most.rows - self.most.rows / 2 && free.bytes >= self.most.bytes / 4;
+            return worth_it.then(|| Limits { rows: free.rows, bytes: self.bytes_of_a_fetch(free.bytes) });
+        }
+        let nobody = Limits { rows: free.rows.div_ceil(2), bytes: self.bytes_of_a_fetch(free.bytes) };
+        self.flowing().try_fold(nobody, |room, class| {
+            let own = self.room_for(class)?;
+            Some(Limits { rows: room.rows.min(own.rows), bytes: room.bytes.min(own.bytes) })
+        })
+    }
+
+    /// What a fetch of this class may bring; `None` while there is little room for it.
+    pub(crate) fn room_for(&self, class: Class) -> Option<Limits> {
+        let (free, load) = (self.free(), self.load(class));
+        let own = Limits { rows: load.waiting.load(Relaxed), bytes: load.bytes.load(Relaxed) };
+        let is_hungry = free.rows > 0 && free.bytes > 0 && 3 * own.rows <= free.rows && 2 * own.bytes <= free.bytes;
+        is_hungry.then(|| Limits {
+            rows: (free.rows - own.rows).div_ceil(2),
+            bytes: self.bytes_of_a_fetch(free.bytes - own.bytes),
+        })
+    }
+
+    /// The bytes that a fetch may bring which does not wait for room.
+    pub(crate) fn fetch_bytes(&self) -> usize {
+        self.bytes_of_a_fetch(self.free().bytes)
+    }
+
+    /// Each of the two kinds of rows may bring so much; with what is free of it left over, no class outgrows its part.
+    fn bytes_of_a_fetch(&self, free: usize) -> usize {
+        (self.most.bytes / 8).min(free / 4).max(1)
+    }
+
+    /// The classes that are not passed over.
+    fn flowing(&self) -> impl Iterator<Item = Class> {
+        let passed = self.passed.load(Relaxed);
+        self.known().filter(move |class| passed & class.bit() == 0)
+    }
+
+    fn known(&self) -> impl Iterator<Item = Class> + use<> {
+        (1..=self.classes.count()).filter_map(|number| u8::try_from(number).ok().map(Class))
+    }
+
+    /// From now on, classes for which there is no room are passed over; returns them.
+    pub(crate) fn pass_over(&self) -> Vec<Class> {
+        if !self.is_divided() {
+            return Vec::new();
+        }
+        let full: Vec<Class> = self.flowing().filter(|class| self.room_for(*class).is_none()).collect();
+        full.iter().for_each(|class| self.pass(*class));
+        full
+    }
+
+    /// From now on, this class is passed over.
+    pub(crate) fn pass(&self, class: Class) {
+        self.passed.fetch_or(class.bit(), Relaxed);
+    }
+
+    pub(crate) fn is_passed(&self, class: Class) -> bool {
+        self.passed.load(Relaxed) & class.bit() != 0
+    }
+
+    /// All that was left in the table of this class has been read.
+    pub(crate) fn caught_up(&self, class: Class) {
+        self.passed.fetch_and(!class.bit(), Relaxed);
+    }
+
+    /// Nothing is passed over any more.
+    pub(crate) fn pass_nothing(&self) {
+        self.passed.store(0, Relaxed);
+    }
+
+    /// True if there is room for something of a class that is passed over.
+    fn has_room_for_passed(&self) -> bool {
+        let passed = self.passed.load(Relaxed);
+        let is_passed = |class: &Class| passed & class.bit() != 0;
+        passed != 0 && self.known().filter(is_passed).any(|class| self.room_for(class).is_some())
+    }
+
+    /// Waits, for the table's only reader, until something has been freed for a class that is passed over; or, if it wants that, until a
+    /// fetch of the others is worth it.
+    ///
+    /// Beside a timer it may be asked in a loop that has something else to do first: so it yields like one. Otherwise the loop
+    /// would go on for ever once its task has used up what the runtime grants it at a time, as no timer is due for such a task.
+    pub(crate) async fn freed(&self, wants_room: bool) {
+        tokio::task::consume_budget().await;
+        let rung = self.room.notified();
+        let wants = if wants_room { WANTS_ROOM } else { WANTS_ROOM_FOR_PASSED };
+        self.reader_wants.store(wants, Relaxed);
+        // What was freed before that rang for nobody.
+        if !self.is_wanted(wants) {
+            rung.await;
+        }
+        self.reader_wants.store(0, Relaxed);
+    }
+
+    fn is_wanted(&self, wants: u8) -> bool {
+        self.has_room_for_passed() || (wants == WANTS_ROOM && self.fetch_room().is_some())
+    }
+
+    fn wake_reader(&self) {
+        let wants = self.reader_wants.load(Relaxed);
+        if wants != 0
+            && !plants::is("room_rings_nobody")
+            && self.is_wanted(wants)
+            && self.reader_wants.swap(0, Relaxed) != 0
+        {
+            self.room.notify_one();
+        }
+    }
+}
+
+/// What the reader waits for.
+const WANTS_ROOM: u8 = 1;
+const WANTS_ROOM_FOR_PASSED: u8 = 2;
+
+/// A class takes at most half of the workers, rounded up. A second event of a class leaves one free worker for every class that has
+/// none, up to a quarter of the workers: more would slow down two classes that are busy among many.
+fn may_begin(workers: usize, own: usize, free: usize, idle_classes: impl FnOnce() -> usize) -> bool {
+    own == 0 || own < workers.div_ceil(2) && (free > workers.div_ceil(4) || free > idle_classes())
+}
+
+/// What an event takes up from the moment it is queued; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    shares: Arc<Shares>,
+    account: Class,
+    bytes: usize,
+    waits: bool,
+    runs: bool,
+}
+
+impl Charge {
+    /// Of an event of the cold queue, or, if it does not count there, of the hot one.
+    pub(super) fn new(shares: &Arc<Shares>, account: Class, row: &Row, waits: bool) -> Self {
+        let bytes = row.payload.as_bytes().len();
+        let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false };
+        for load in charge.loads() {
+            load.bytes.fetch_add(bytes, Relaxed);
+            load.waiting.fetch_add(usize::from(waits), Relaxed);
+        }
+        charge
+    }
+
+    fn loads(&self) -> [&Load; 2] {
+        [&self.shares.all, self.shares.load(self.account)]
+    }
+
+    /// It is at the cost of another class.
+    pub(super) fn move_to(&mut self, account: Class) {
+        if self.account == account {
+            return;
+        }
+        let (from, to) = (self.shares.load(self.account), self.shares.load(account));
+        from.bytes.fetch_sub(self.bytes, Relaxed);
+        to.bytes.fetch_add(self.bytes, Relaxed);
+        if self.waits {
+            from.waiting.fetch_sub(1, Relaxed);
+            to.waiting.fetch_add(1, Relaxed);
+        }
+        self.account = account;
+    }
+
+    /// It waits no longer; with `worker`, it is what a worker is called with.
+    pub(super) fn begin(&mut self, class: Class, worker: bool) {
+        self.move_to(class);
+        for load in self.loads() {
+            load.waiting.fetch_sub(usize::from(self.waits), Relaxed);
+            load.running.fetch_add(usize::from(worker), Relaxed);
+        }
+        (self.waits, self.runs) = (false, worker);
+        self.shares.wake_reader();
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        for load in self.loads() {
+            load.bytes.fetch_sub(self.bytes, Relaxed);
+            load.waiting.fetch_sub(usize::from(self.waits), Relaxed);
+            load.running.fetch_sub(usize::from(self.runs), Relaxed);
+        }
+        self.shares.wake_reader();
+        if self.runs && self.shares.is_divided() {
+            self.shares.items.notify_one();
+        }
+    }
+}
+
+/// Tells the class of events.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    /// `None` where all events are of one class, whoever takes them.
+    asked: Option<(Arc<Router>, Arc<Deliverer>)>,
+    /// By the number of the handler, and its lane.
+    known: Mutex<HashMap<(usize, u64), Class>>,
+    count: AtomicUsize,
+    /// How many there will be at least.
+    expected: usize,
+    several: AtomicBool,
+}
+
+impl Classes {
+    /// All events are of one class.
+    pub(crate) fn one() -> Self {
+        let (known, count) = (Mutex::default(), AtomicUsize::new(1));
+        Self { asked: None, known, count, expected: 1, several: AtomicBool::new(false) }
+    }
+
+    /// Those that `router` tells apart.
+    pub(crate) fn of_handlers(router: &Arc<Router>, deliverer: &Arc<Deliverer>) -> Self {
+        if !router.may_differ() {
+            return Self::one();
+        }
+        let asked = Some((Arc::clone(router), Arc::clone(deliverer)));
+        Self {
+            asked,
+            known: Mutex::default(),
+            count: AtomicUsize::new(0),
+            expected: router.lanes(),
+            several: AtomicBool::new(router.lanes() > 1),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    fn of(&self, row: &Arc<Row>, path: Path) -> Class {
+        let Some((router, deliverer)) = &self.asked else { return Class::FIRST };
+        let Ok(registered) = router.find(row) else { return Class::NONE };
+        let lane = match &registered.target {
+            Target::One(_) => 0,
+            // Whatever a lane's number is computed by is the user's code: one that panics must not cost the reader.
+            Target::Batch { handler, .. } => catch_unwind(AssertUnwindSafe(|| {
+                handler.lane(&Delivery::new(Arc::clone(row), path, Arc::clone(deliverer)))
+            }))
+            .unwrap_or(u64::MAX),
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = known.len() + 1;
+        *known.entry((registered.number, lane)).or_insert_with(|| {
+            let class = u8::try_from(next).map_or(Class::LAST, |number| Class(number).min(Class::LAST));
+            self.count.store(class.index(), Relaxed);
+            if next > 1 {
+                self.several.store(true, Relaxed);
+            }
+            class
+        })
+    }
+
+    fn has_type_alone(&self, row: &Arc<Row>) -> bool {
+        let Some((router, deliverer)) = &self.asked else { return false };
+        let delivery = || Delivery::new(Arc::clone(row), Path::Cold, Arc::clone(deliverer));
+        router.has_type_alone(row, delivery)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_takes_half_of_the_workers_and_leaves_one_for_each_class_that_has_none() {
+        for (workers, own, free, idle, may) in [
+            (1, 0, 1, 0, true),
+            (4, 1, 3, 1, true),
+            (4, 2, 2, 1, false),
+            (4, 1, 1, 0, true),
+            (4, 1, 1, 1, false),
+            (4, 0, 1, 1, true),
+            (5, 2, 3, 1, true),
+            (5, 3, 2, 1, false),
+            (8, 2, 2, 1, true),
+            (8, 2, 2, 2, false),
+            (8, 1, 3, 7, true),
+            (8, 1, 2, 7, false),
+        ] {
+            assert_eq!(
+                may_begin(workers, own, free, || idle),
+                may,
+                "{own} of {workers}, {free} free, {idle} classes without any"
+            );
+        }
+    }
+
+    /// The workers of each class where all classes always have events and none ever answers.
+    fn silent(workers: usize, classes: usize) -> Vec<usize> {
+        let mut running = vec![0; classes];
+        for class in 0..classes {
+            loop {
+                let free = workers - running.iter().sum::<usize>();
+                let idle = || running.iter().filter(|running| **running == 0).count();
+                if free == 0 || !may_begin(workers, running[class], free, idle) {
+                    break;
+                }
+                running[class] += 1;
+            }
+        }
+        running
+    }
+
+    #[test]
+    fn classes_that_never_answer_leave_a_worker_for_each_other_class() {
+        assert_eq!(silent(8, 2), [4, 4]);
+        assert_eq!(silent(8, 3), [4, 3, 1]);
+        assert_eq!(silent(8, 4), [4, 2, 1, 1]);
+        assert_eq!(silent(32, 10), [[16, 8].as_slice(), &[1; 8]].concat());
+    }
+
+    #[tokio::test]
+    async fn a_timer_beside_it_is_served_though_there_always_is_room() {
+        use futures_util::poll;
+        use std::pin::pin;
+        use tokio::time::{Instant, sleep_until};
+
+        let most = Limits { rows: 10, bytes: 1000 };
+        let shares = Shares::new(Classes::one(), 1, most);
+        shares.classes.several.store(true, Relaxed);
+        shares.pass(Class::FIRST);
+        assert!(shares.has_room_for_passed());
+        // The runtime grants this task nothing more before it yields.
+        while poll!(pin!(tokio::task::consume_budget())).is_ready() {}
+        let mut timer = pin!(sleep_until(Instant::now()));
+        for round in 0.. {
+            tokio::select! {
+                biased;
+                () = &mut timer => break,
+                () = shares.freed(false) => assert!(round < 1_000_000, "no timer is served any more"),
+            }
+        }
+    }
+}

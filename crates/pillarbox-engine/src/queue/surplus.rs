@@ -1,0 +1,98 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::ownership::NodeId;
+use pillarbox_core::plants;
+use pillarbox_core::store::{RowId, Store};
+use tokio::sync::Notify;
+
+use super::Registry;
+use crate::lookout::Lookout;
+use crate::pause::Pause;
+
+/// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
+const MAX_ROWS: usize = 100_000;
+/// Rows given back by one statement.
+const BATCH: usize = 5_000;
+
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot lane full, their class has its share of the memory, their type is held
+/// back, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
+/// that this node claimed again meanwhile would be given away under its hands.
+#[derive(Debug, Default)]
+pub(crate) struct Surplus {
+    /// Each with whether this node looks for it when it is given back.
+    rows: Mutex<Vec<(RowId, bool)>>,
+    bell: Notify,
+}
+
+impl Surplus {
+    fn lock(&self) -> MutexGuard<'_, Vec<(RowId, bool)>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is room to remember a row that is to be given back; `wanted` says that this node looks for it then.
+    pub(crate) fn push(&self, row: RowId, wanted: bool) -> bool {
+        let mut rows = self.lock();
+        let has_room = rows.len() < MAX_ROWS;
+        if has_room {
+            rows.push((row, wanted));
+        }
+        drop(rows);
+        self.bell.notify_one();
+        has_room
+    }
+
+    /// The number of rows that are to be given back.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// A term begins: what an earlier one left names a node that is gone.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Gives rows back for as long as it is polled.
+    pub(crate) async fn give_back(
+        &self,
+        store: &dyn Store,
+        node: &NodeId,
+        registry: &Registry,
+        lookout: &Lookout,
+        random: &dyn Random,
+    ) {
+        let mut pause = Pause::default();
+        loop {
+            let given: Vec<(RowId, bool)> = self.lock().iter().take(BATCH).cloned().collect();
+            if given.is_empty() {
+                self.bell.notified().await;
+                continue;
+            }
+            let lowest = given.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
+            let rows: Vec<RowId> = given.into_iter().map(|(row, _)| row).collect();
+            if plants::is("given_back_row_is_forgotten_first") {
+                registry.release(rows.iter().map(|row| row.seq));
+            }
+            match store.release(node, &rows).await {
+                Ok(()) => {
+                    pause.is_over();
+                    // Nobody else takes any out while a term is open.
+                    let mut left = self.lock();
+                    let given = rows.len().min(left.len());
+                    left.drain(..given);
+                    drop(left);
+                    registry.release(rows.iter().map(|row| row.seq));
+                    if let Some(lowest) = lowest {
+                        lookout.wake_for(lowest);
+                    }
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "what this node does not deliver now cannot be given back; trying again");
+                    }
+                    tokio::time::sleep(pause.next(random)).await;
+                }
+            }
+        }
+    }
+}

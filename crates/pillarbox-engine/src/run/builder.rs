@@ -1,0 +1,562 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::{Clock, Random, SystemClock, SystemRandom};
+use pillarbox_core::context::ContextProvider;
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::event::Stamp;
+use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Route};
+use pillarbox_core::ownership::NodeName;
+use pillarbox_core::retry::{Retry, RetryPolicy};
+use pillarbox_core::store::{Purgeable, Store};
+use pillarbox_core::write::{WriterHook, WriterHooks};
+use tracing::Span;
+
+use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
+use super::outbox::Writing;
+use super::supervisor::{Handling, Supervisor};
+use super::{Config, FailingHead, FailingKey, Gate, Outbox, Shared};
+use crate::handlers::{DuplicateHandler, Register, Registration, Unroutable, check_id, on, on_all, on_batch, on_type};
+use crate::handlers::{FanOut, Recipient};
+use crate::maintain::{Purger, Task};
+use crate::queue::HotPath;
+use crate::run::StartError;
+
+/// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
+/// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder.
+#[derive(Debug)]
+#[must_use = "nothing runs until start() is called"]
+pub struct OutboxBuilder<K> {
+    store: Arc<dyn Store>,
+    config: Config,
+    handling: Handling,
+    hooks: WriterHooks,
+    /// Mode `writer_only`: the named handlers, which are elsewhere.
+    fan_out: FanOut,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    span: Span,
+    /// Mode `writer_only`: how long any row is kept.
+    purge_all_after: Option<Duration>,
+    /// Whether anything is delivered here, in a mode that does.
+    enabled: bool,
+    /// The first thing that went wrong while building; reported by `start`.
+    failure: Option<BuildError>,
+    kind: PhantomData<fn() -> K>,
+}
+
+#[derive(Debug)]
+enum BuildError {
+    Config(ConfigError),
+    Handlers(DuplicateHandler),
+}
+
+impl<K> OutboxBuilder<K> {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            config: Config::default(),
+            handling: Handling::default(),
+            hooks: WriterHooks::default(),
+            fan_out: FanOut::default(),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            span: Span::none(),
+            purge_all_after: None,
+            enabled: true,
+            failure: None,
+            kind: PhantomData,
+        }
+    }
+
+    fn check<T>(&mut self, result: Result<T, BuildError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Adds a hook that sees every batch of events being written.
+    pub fn writer_hook(mut self, hook: impl WriterHook) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
+    /// Adds a provider that carries a context from the writer to the handler, in headers of the event.
+    pub fn context(mut self, provider: impl ContextProvider) -> Self {
+        self.handling.interceptors.contexts.push(provider);
+        self
+    }
+
+    /// Whether processes on the same table wake each other, so that events committed by another one are delivered within
+    /// milliseconds. Default: no. PostgreSQL only; see [`WakeUpConfig`](super::WakeUpConfig).
+    pub fn wake_up(mut self, enabled: bool) -> Self {
+        self.config.wake_up.enabled = enabled;
+        self
+    }
+
+    /// How often old events are looked for, and how many are deleted in one transaction. Default: hourly, 500.
+    pub fn purge_interval(mut self, interval: Duration, batch: usize) -> Self {
+        self.config.purge.interval = interval;
+        self.config.purge.batch = batch;
+        self
+    }
+
+    /// What the names of this outbox's metrics begin with, before a dot. Default `pillarbox`.
+    pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.config.metrics.prefix = prefix.into();
+        self
+    }
+
+    /// The span that every line which this outbox logs by itself stands in, and every span of its handlers, such as one that
+    /// names the database where there are several. It should have no parent: it lasts as long as the outbox. Default: none.
+    ///
+    /// ```
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// let outbox = Outbox::single_node(MemoryStore::new()).span(tracing::error_span!(parent: None, "outbox", database = "shop"));
+    /// ```
+    pub fn span(mut self, span: Span) -> Self {
+        self.span = span;
+        self
+    }
+
+    /// Where the time of events comes from. Default: the operating system.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where randomness comes from. Default: the operating system.
+    pub fn random(mut self, random: impl Random) -> Self {
+        self.random = Arc::new(random);
+        self
+    }
+
+    /// Checks what does not need the database.
+    fn verify(&mut self) -> Result<(), StartError> {
+        match self.failure.take() {
+            Some(BuildError::Config(error)) => return Err(error.into()),
+            Some(BuildError::Handlers(error)) => return Err(error.into()),
+            None => {}
+        }
+        if self.config.wake_up.enabled && self.store.wake_ups().is_none() {
+            let problem =
+                format!("is on, but this {} store has no way to wake other processes", self.store.info().dialect);
+            let remedy = "turn it off; it needs PostgreSQL, connected to without a transaction pooler";
+            return Err(ConfigError::new("wake_up.enabled", problem, remedy).into());
+        }
+        Ok(())
+    }
+}
+
+impl<K: Deliverer> OutboxBuilder<K> {
+    /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
+    pub fn handle<S, H: EventHandler<S>>(self, handler: H) -> Self {
+        self.add(on(handler))
+    }
+
+    /// Registers one of several handlers of a typed event. It has the events of that type to itself, in rows of its own;
+    /// see [`Registration::named`].
+    ///
+    /// ```
+    /// # use pillarbox_core::{event::Event, handle::Delivery};
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct OrderPlaced;
+    /// # impl Event for OrderPlaced {
+    /// #     const TYPE: &'static str = "order.placed";
+    /// #     type Codec = pillarbox_core::event::codecs::Json;
+    /// # }
+    /// async fn send_receipt(_: OrderPlaced) {}
+    /// async fn book(_: OrderPlaced, _: Delivery) {}
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_named("mailer", send_receipt).handle_named("ledger", book);
+    /// ```
+    pub fn handle_named<S, H: EventHandler<S>>(self, id: &str, handler: H) -> Self {
+        self.add(on(handler).named(id))
+    }
+
+    /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
+    /// name, a retry policy, a fallback or an observer of its own.
+    pub fn handler(self, handler: impl Register) -> Self {
+        self.add(handler.register())
+    }
+
+    fn add(mut self, registration: Registration) -> Self {
+        if self.check(registration.check().map_err(BuildError::Config)).is_some() {
+            let added = self.handling.router.add(registration);
+            self.check(added.map_err(BuildError::Handlers));
+        }
+        self
+    }
+
+    /// Registers the handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`,
+    /// or an event type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or an object that implements [`Handler`](pillarbox_core::handle::Handler).
+    pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_type(route, handler))
+    }
+
+    /// Registers one of several handlers of events known by name, as [`handle_named`](Self::handle_named) does of typed ones.
+    pub fn handle_type_named<S>(self, route: impl Into<Route>, id: &str, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_type(route, handler).named(id))
+    }
+
+    /// Registers a handler that takes many events at once: those that are waiting, 1 to `max` (at most 10,000), and never
+    /// waits for more. It is an `async fn(Vec<Delivery>) -> Vec<R>` that answers for each, in order.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// async fn index(deliveries: Vec<Delivery>) -> Vec<Result<(), std::io::Error>> {
+    ///     deliveries.iter().map(|_delivery| Ok(())).collect()
+    /// }
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_batch(("order", "order.placed"), 100, index);
+    /// ```
+    pub fn handle_batch<R>(self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
+        self.add(on_batch(route, max, handler))
+    }
+
+    /// Registers the handler of every event that has no handler of its own.
+    pub fn handle_all<S>(self, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_all(handler))
+    }
+
+    /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
+    /// the event goes DEAD. See [`Fallback`].
+    pub fn fallback(mut self, fallback: impl Fallback) -> Self {
+        self.handling.router.set_fallback(fallback);
+        self
+    }
+
+    /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. See [`OnDead`].
+    pub fn on_dead(mut self, observer: impl OnDead) -> Self {
+        self.handling.router.set_on_dead(observer);
+        self
+    }
+
+    /// How failures are met by handlers that do not say themselves: sets what is set in it of
+    /// [`retry_policy`](Self::retry_policy) and [`max_attempts`](Self::max_attempts), and which errors are tried again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.check(retry.check().map_err(BuildError::Config));
+        let (policy, max_attempts, errors) = retry.into_parts();
+        let config = &mut self.config.retry;
+        config.policy = policy.unwrap_or_else(|| Arc::clone(&config.policy));
+        config.max_attempts = max_attempts.unwrap_or(config.max_attempts);
+        config.errors = errors.unwrap_or_else(|| std::mem::take(&mut config.errors));
+        self
+    }
+
+    /// Whether this process delivers. Default: yes. While it is switched off it only writes, as in mode `writer_only`: its
+    /// events wait in the table, no handler is called, nothing is purged, and other processes see no node.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::{Outbox, Role};
+    /// # use pillarbox_memory::MemoryStore;
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let outbox = Outbox::partitioned(MemoryStore::new()).handle_all(send_receipt).enabled(false).start().await?;
+    /// assert_eq!(outbox.role(), Role::Writing);
+    /// # outbox.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
+        self
+    }
+
+    /// Replaces all settings at once. [`start`](Self::start) refuses one that was changed and that the mode
+    /// [lacks](Config::validate_for).
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Events waiting in memory after being read from the table. Default 4000.
+    pub fn cold_capacity(mut self, events: usize) -> Self {
+        self.config.dispatch.cold_capacity = events;
+        self
+    }
+
+    /// Bytes of payload in memory, of events that wait and of events that are being handled. Default 64 MiB.
+    pub fn payload_memory(mut self, bytes: usize) -> Self {
+        self.config.dispatch.payload_memory = bytes;
+        self
+    }
+
+    /// The fate of an event that no handler takes. Default: it stays pending and is looked at again every 30 seconds; see
+    /// [`Unroutable`].
+    pub fn unroutable(mut self, policy: Unroutable) -> Self {
+        self.config.dispatch.unroutable = policy;
+        self
+    }
+
+    /// The age at which an event that no handler takes goes DEAD. `None`: it never does. Default one day.
+    pub fn unroutable_dead_after(mut self, age: impl Into<Option<Duration>>) -> Self {
+        self.config.dispatch.unroutable_dead_after = age.into();
+        self
+    }
+
+    /// How long a call of a handler may take, for handlers that do not [say](Registration::timeout). Then it is dropped, and
+    /// the attempt has failed. `None`: for ever. Default 5 minutes.
+    pub fn handler_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.dispatch.handler_timeout = timeout.into();
+        self
+    }
+
+    /// A call that runs longer is named in the log; if all workers are in such calls, the outbox is not ready. Default 60 s.
+    pub fn slow_after(mut self, time: Duration) -> Self {
+        self.config.dispatch.slow_after = time;
+        self
+    }
+
+    /// Rows read at once. Default 1000.
+    pub fn claim_batch(mut self, rows: usize) -> Self {
+        self.config.claim.batch = rows;
+        self
+    }
+
+    /// Shortest and longest pause between looks at the table that nothing asked for. Default 50 ms and 5 s.
+    pub fn poll_interval(mut self, min: Duration, max: Duration) -> Self {
+        self.config.claim.min_interval = min;
+        self.config.claim.max_interval = max;
+        self
+    }
+
+    /// Verdicts recorded in one transaction at most. Default 1000.
+    pub fn settle_batch(mut self, verdicts: usize) -> Self {
+        self.config.settle.batch = verdicts;
+        self
+    }
+
+    /// Whether the rows of delivered events are deleted at once. Default: no, they are kept as DONE until they are purged.
+    pub fn delete_done(mut self, delete: bool) -> Self {
+        self.config.settle.delete_done = delete;
+        self
+    }
+
+    /// Handler calls in total before an event goes DEAD. Default 10.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.config.retry.max_attempts = attempts;
+        self
+    }
+
+    /// How long to wait between attempts. Default: exponential from 200 ms to 60 s.
+    pub fn retry_policy(mut self, policy: impl RetryPolicy) -> Self {
+        self.config.retry.policy = Arc::new(policy);
+        self
+    }
+
+    /// The node's name in the database and in logs. Default: the host's name.
+    pub fn node_name(mut self, name: &str) -> Self {
+        if let Some(name) = self.check(NodeName::new(name).map_err(BuildError::Config)) {
+            self.config.ownership.node_name = name;
+        }
+        self
+    }
+
+    /// How long ownership holds without renewal. Default 15 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.config.ownership.lease = lease;
+        self
+    }
+
+    /// How long queued and running events may take to finish at shutdown. In mode `partitioned`, also how long a handler may run
+    /// while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::cancelled). Default 5 s.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.config.shutdown.drain_timeout = timeout;
+        self
+    }
+
+    /// How often the gauges are brought up to date: rows, nodes and queues. Default 15 s.
+    pub fn metrics_interval(mut self, interval: Duration) -> Self {
+        self.config.metrics.interval = interval;
+        self
+    }
+
+    /// Adds code that runs around every handler.
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.handling.interceptors.push(interceptor);
+        self
+    }
+
+    /// How long DONE events are kept. `None` keeps them for ever. Default 7 days.
+    pub fn purge_done_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
+        self.config.purge.done_after = kept.into();
+        self
+    }
+
+    /// How long DEAD events are kept. Default: `None`, until they are replayed or discarded.
+    pub fn purge_dead_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
+        self.config.purge.dead_after = kept.into();
+        self
+    }
+
+    /// Checks the settings and the schema, registers the node and starts delivering, or waits as a standby.
+    ///
+    /// Where another transaction holds the lock that nodes take to join, it waits for that for about two minutes, and says so in the
+    /// log.
+    ///
+    /// # Errors
+    /// A setting, the handlers, the schema or the database; nothing is left running then.
+    pub async fn start(mut self) -> Result<Outbox, StartError> {
+        self.verify()?;
+        self.config.validate_for(K::MODE)?;
+        if !self.enabled {
+            tracing::info!(mode = %K::MODE, "delivering is switched off: the registered handlers are not called in this process");
+            // Each event is still written once for each handler that will have it.
+            self.fan_out = FanOut::new(self.handling.router.named());
+            return self.start_writer().await;
+        }
+        if self.handling.router.is_empty() {
+            let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
+            return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
+        }
+        self.store.check().await?;
+        K::adjust(&mut self.config);
+        self.handling.router.set_errors(self.config.retry.errors.clone());
+        if self.config.retry.failing_head == FailingHead::DeadAndContinue {
+            // One attempt is what that means, whatever a handler asks for.
+            self.handling.router.forget_limits();
+        }
+        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
+        let shared = Arc::new(Shared::new(
+            self.store,
+            stamp,
+            Writing {
+                hooks: self.hooks,
+                contexts: self.handling.interceptors.contexts.clone(),
+                fan_out: FanOut::new(self.handling.router.named()),
+            },
+            HotPath::of(K::MODE),
+            &self.config,
+            &self.handling.router,
+            self.span,
+        ));
+        let supervisor = Supervisor::new(&shared, K::MODE, self.config, self.handling, self.random);
+        let (membership, acquired) = supervisor.enter().await?;
+        Ok(Outbox::launch(shared, supervisor, membership, acquired))
+    }
+}
+
+impl<K: Parallel> OutboxBuilder<K> {
+    /// Holds back events of some types for a while, as a handler says that passes events on.
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.handling.gate = gate;
+        self
+    }
+
+    /// Handlers running at once. Default 8.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.config.dispatch.workers = workers;
+        self
+    }
+}
+
+impl<K: Remembering> OutboxBuilder<K> {
+    /// Events waiting in memory after their commit. Default 2000.
+    pub fn hot_capacity(mut self, events: usize) -> Self {
+        self.config.dispatch.hot_capacity = events;
+        self
+    }
+}
+
+impl OutboxBuilder<Partitioned> {
+    /// What becomes of the later events of a key when one of them fails. Default: they wait.
+    pub fn failing_key(mut self, key: FailingKey) -> Self {
+        self.config.retry.failing_key = key;
+        self
+    }
+}
+
+impl OutboxBuilder<Ordered> {
+    /// What becomes of the events behind one that fails. Default: they wait while it is tried again.
+    pub fn failing_head(mut self, head: FailingHead) -> Self {
+        self.config.retry.failing_head = head;
+        self
+    }
+}
+
+impl OutboxBuilder<WriterOnly> {
+    /// Deletes rows this long after they were written, whatever their state: for tables read from outside, where no row
+    /// ever ends. Default: no row is deleted. While a node that delivers is alive, nothing is.
+    pub fn purge_all_after(mut self, kept: Duration) -> Self {
+        self.purge_all_after = Some(kept);
+        self
+    }
+
+    /// Says which named handlers take the events of a type where they are delivered: each event is written once for each of
+    /// them. The names are those given there with [`handle_named`](Self::handle_named) or [`Registration::named`].
+    ///
+    /// ```
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// let writer = Outbox::writer_only(MemoryStore::new()).handled_by(("order", "order.placed"), ["mailer", "ledger"]);
+    /// ```
+    pub fn handled_by<'a>(mut self, route: impl Into<Route>, ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let route = route.into();
+        for id in ids {
+            if self.check(check_id(id).map_err(BuildError::Config)).is_some() {
+                let added = self.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
+                self.check(added.map_err(BuildError::Handlers));
+            }
+        }
+        self
+    }
+
+    /// Writes the events of a named handler once for it, as [`handled_by`](Self::handled_by) does, if it
+    /// [accepts](Registration::accepts) them. The handler is not called here, and one without a name changes nothing: so a
+    /// program can register the same handlers in every mode.
+    pub fn handler(mut self, handler: impl Register) -> Self {
+        let registration = handler.register();
+        if self.check(registration.check().map_err(BuildError::Config)).is_none() {
+            return self;
+        }
+        if let Registration { route: Some(route), id: Some(id), accepts, .. } = registration {
+            let added = self.fan_out.add(&route, Recipient { id, accepts });
+            self.check(added.map_err(BuildError::Handlers));
+        }
+        self
+    }
+
+    /// Checks the settings and the schema. Nothing delivers here.
+    ///
+    /// # Errors
+    /// A setting, the schema or the database.
+    pub async fn start(mut self) -> Result<Outbox, StartError> {
+        self.verify()?;
+        self.config.validate()?;
+        self.start_writer().await
+    }
+}
+
+impl<K> OutboxBuilder<K> {
+    /// Starts what there is of an outbox that delivers nothing.
+    async fn start_writer(self) -> Result<Outbox, StartError> {
+        self.store.check().await?;
+        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
+        let Handling { router, interceptors, .. } = self.handling;
+        let (store, config) = (Arc::clone(&self.store), &self.config);
+        let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
+        let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router, self.span));
+        let purge = &self.config.purge;
+        let purger = self.purge_all_after.map(|older_than| Purger {
+            store: self.store,
+            tasks: vec![Task { what: Purgeable::All, older_than }],
+            interval: purge.interval,
+            batch: purge.batch,
+            random: Arc::clone(&self.random),
+            counters: Arc::clone(&shared.intake.counters),
+            stop: tokio_util::sync::CancellationToken::new(),
+        });
+        Ok(Outbox::launch_writer(shared, purger, &self.random))
+    }
+}

@@ -1,0 +1,88 @@
+//! The modes as types, so that a builder offers what applies to its mode and nothing else.
+
+use pillarbox_core::ownership::Mode;
+
+use super::{Config, FailingHead};
+use crate::handlers::Unroutable;
+
+/// One node delivers at a time; further nodes on the same table wait as standbys.
+///
+/// It costs the database the least, and has the hot path: an event committed here is handled from memory. There is no
+/// order between events.
+#[derive(Debug, Clone, Copy)]
+pub enum SingleNode {}
+
+/// Any number of nodes deliver; each row is claimed by one of them. There is no order between events.
+///
+/// Events committed through the guard of [`Outbox::begin`](super::Outbox::begin) are handled from memory.
+#[derive(Debug, Clone, Copy)]
+pub enum MultiNode {}
+
+/// Any number of nodes deliver, each the events of some of the 256 partitions that keys are grouped into. The events of a key
+/// are delivered in the order in which they were written, one at a time, whichever node has them.
+///
+/// There is no delivery from memory: a commit wakes the owner, which reads the table.
+#[derive(Debug, Clone, Copy)]
+pub enum Partitioned {}
+
+/// One node with one worker delivers in the order of the table; further nodes wait as standbys. No event overtakes one
+/// that fails. There is no hot path.
+#[derive(Debug, Clone, Copy)]
+pub enum Ordered {}
+
+/// Nothing is delivered here: a relay or a reader of the database's log does it elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub enum WriterOnly {}
+
+/// A mode that delivers.
+pub trait Deliverer: sealed::Sealed {
+    /// Which.
+    const MODE: Mode;
+
+    /// What the mode makes of the settings.
+    #[doc(hidden)]
+    fn adjust(_config: &mut Config) {}
+}
+
+/// A mode that handles several events at once.
+pub trait Parallel: Deliverer {}
+
+impl Deliverer for SingleNode {
+    const MODE: Mode = Mode::SingleNode;
+}
+impl Deliverer for MultiNode {
+    const MODE: Mode = Mode::MultiNode;
+}
+impl Deliverer for Partitioned {
+    const MODE: Mode = Mode::Partitioned;
+}
+impl Deliverer for Ordered {
+    const MODE: Mode = Mode::Ordered;
+
+    fn adjust(config: &mut Config) {
+        // With one worker at most one event is under way, which is what order means.
+        config.dispatch.workers = 1;
+        if config.retry.failing_head == FailingHead::DeadAndContinue {
+            config.retry.max_attempts = 1;
+            config.dispatch.unroutable = Unroutable::Dead;
+        }
+    }
+}
+impl Parallel for SingleNode {}
+impl Parallel for MultiNode {}
+impl Parallel for Partitioned {}
+
+/// A mode that delivers from memory.
+pub trait Remembering: Parallel {}
+
+impl Remembering for SingleNode {}
+impl Remembering for MultiNode {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::SingleNode {}
+    impl Sealed for super::MultiNode {}
+    impl Sealed for super::Partitioned {}
+    impl Sealed for super::Ordered {}
+    impl Sealed for super::WriterOnly {}
+}

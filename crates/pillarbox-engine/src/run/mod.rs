@@ -1,0 +1,31 @@
+//! Starting, running and stopping an outbox. The only place that spawns tasks.
+
+mod builder;
+mod error;
+pub mod kind;
+mod outbox;
+mod supervisor;
+mod tasks;
+mod term;
+
+pub use crate::config::{
+    ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
+    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig,
+};
+pub use crate::gate::Gate;
+pub use crate::observe::Role;
+pub use builder::OutboxBuilder;
+pub use error::StartError;
+pub use outbox::Outbox;
+pub(crate) use outbox::Shared;
+
+/// The builder of [`Outbox::single_node`].
+pub type SingleNode = OutboxBuilder<kind::SingleNode>;
+/// The builder of [`Outbox::multi_node`].
+pub type MultiNode = OutboxBuilder<kind::MultiNode>;
+/// The builder of [`Outbox::partitioned`].
+pub type Partitioned = OutboxBuilder<kind::Partitioned>;
+/// The builder of [`Outbox::ordered`].
+pub type Ordered = OutboxBuilder<kind::Ordered>;
+/// The builder of [`Outbox::writer_only`].
+pub type WriterOnly = OutboxBuilder<kind::WriterOnly>;

@@ -1,0 +1,396 @@
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::event::{IntoEnvelope, Stamp};
+use pillarbox_core::ownership::Acquired;
+use pillarbox_core::store::Store;
+use pillarbox_core::write::WriteError;
+use pillarbox_core::write::{
+    Begin, Connection, Finish, OpenTransactions, Receipts, Transaction, WriterHooks, Written, insert_rows,
+};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{Instrument as _, Span};
+
+use super::supervisor::{Membership, Supervisor};
+use super::tasks::TaskTracker;
+use super::{Config, OutboxBuilder, Role, kind};
+use crate::claim::listen;
+use crate::handlers::Contexts;
+use crate::handlers::FanOut;
+use crate::handlers::Router;
+use crate::maintain::Surveyor;
+use crate::maintain::{DeadEvents, Purger};
+use crate::observe::{Calls, Counters, Health, Meters, Registrar, Stats};
+use crate::queue::{HotPath, Intake};
+
+/// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
+///
+/// Call [`shutdown`](Self::shutdown) before the process ends. Dropping the last clone shuts down too, but nobody waits
+/// for it then.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    shared: Arc<Shared>,
+    running: Arc<Running>,
+}
+
+/// What the writing and the delivering side share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stamp: Arc<Stamp>,
+    writing: Writing,
+    pub(crate) intake: Arc<Intake>,
+    open: Arc<OpenTransactions>,
+    lease: Duration,
+    /// What every task of it runs in.
+    span: Span,
+}
+
+/// What events go through on their way into the table.
+#[derive(Debug, Default)]
+pub(super) struct Writing {
+    pub(super) hooks: WriterHooks,
+    pub(super) contexts: Contexts,
+    pub(super) fan_out: FanOut,
+}
+
+impl Shared {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        stamp: Arc<Stamp>,
+        writing: Writing,
+        hot_path: HotPath,
+        config: &Config,
+        router: &Router,
+        span: Span,
+    ) -> Self {
+        let registrar = Registrar::new(&config.metrics.prefix, store.info());
+        let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
+        let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
+        let calls = Calls::new(config.dispatch.slow_after);
+        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters, calls);
+        Self {
+            store,
+            stamp,
+            writing,
+            intake: Arc::new(intake),
+            open: Arc::default(),
+            lease: config.ownership.lease,
+            span,
+        }
+    }
+}
+
+/// The tasks of a running outbox; they stop when it is dropped.
+#[derive(Debug)]
+struct Running {
+    tasks: TaskTracker,
+    role: watch::Receiver<Role>,
+    stop: CancellationToken,
+    /// Ends draining, whatever the drain timeout leaves of it.
+    hurry: CancellationToken,
+    _stop_when_dropped: DropGuard,
+}
+
+impl Outbox {
+    /// An outbox of which one node delivers at a time; further nodes on the same table wait as standbys.
+    ///
+    /// A store is cheap to clone: keep a copy to query it yourself.
+    pub fn single_node(store: impl Store) -> OutboxBuilder<kind::SingleNode> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox of which any number of nodes deliver, each the rows it has claimed.
+    pub fn multi_node(store: impl Store) -> OutboxBuilder<kind::MultiNode> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox of which any number of nodes deliver, each the events of its share of the keys: those of a key in the order
+    /// in which they were written, one at a time. Handlers with names keep that order each for itself.
+    pub fn partitioned(store: impl Store) -> OutboxBuilder<kind::Partitioned> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox of which one node delivers, one event after the other, in the order of the table.
+    pub fn ordered(store: impl Store) -> OutboxBuilder<kind::Ordered> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    /// An outbox that only writes: its events are delivered elsewhere.
+    pub fn writer_only(store: impl Store) -> OutboxBuilder<kind::WriterOnly> {
+        OutboxBuilder::new(Arc::new(store))
+    }
+
+    pub(super) fn launch(
+        shared: Arc<Shared>,
+        supervisor: Supervisor,
+        first: Membership,
+        acquired: Option<Acquired>,
+    ) -> Self {
+        let tasks = supervisor.tasks.clone();
+        let role = supervisor.role.subscribe();
+        let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
+        wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
+        // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
+        if !supervisor.config.settle.delete_done {
+            look_up_reported(&shared, &tasks, &stop);
+        }
+        let surveyor = Surveyor {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&shared.intake),
+            random: Arc::clone(&supervisor.random),
+            interval: supervisor.config.metrics.interval,
+            mode: supervisor.mode,
+        };
+        tasks.spawn(surveyor.run(role.clone()).instrument(shared.span.clone()));
+        tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
+        tasks.close();
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        Self { shared, running: Arc::new(running) }
+    }
+
+    pub(super) fn launch_writer(shared: Arc<Shared>, purger: Option<Purger>, random: &Arc<dyn Random>) -> Self {
+        let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+        let (told, role) = watch::channel(Role::Writing);
+        wake_each_other(&shared, random, &tasks, &stop, false);
+        if let Some(purger) = purger {
+            tasks.spawn(Purger { stop: stop.clone(), ..purger }.run().instrument(shared.span.clone()));
+        }
+        let stopped = stop.clone();
+        tasks.spawn(async move {
+            stopped.cancelled().await;
+            told.send_replace(Role::Stopped);
+        });
+        tasks.close();
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        Self { shared, running: Arc::new(running) }
+    }
+
+    /// Writes one event in the caller's transaction: a reference to a typed event, or an
+    /// [`Envelope`](pillarbox_core::event::Envelope).
+    ///
+    /// It is one `INSERT` on the caller's connection and nothing else; of one row, or of one for each handler if the handlers
+    /// of its type have names. The event exists if and only if the transaction
+    /// commits. In a transaction of [`begin`](Self::begin) it is handled from memory after the commit. In one of your own it
+    /// is too if you commit by [`commit`](Self::commit) with the receipt; otherwise it is delivered from the table within
+    /// some tens of milliseconds.
+    ///
+    /// # Errors
+    /// See [`WriteError`]. After [`Invalid`](WriteError::Invalid), [`Hook`](WriteError::Hook),
+    /// [`WrongDatabase`](WriteError::WrongDatabase) and [`NoTransaction`](WriteError::NoTransaction) the transaction was
+    /// not touched.
+    pub async fn write<M, C: Connection<M>>(
+        &self,
+        connection: &mut C,
+        event: impl IntoEnvelope,
+    ) -> Result<Written, WriteError<C::Error>> {
+        // Pinned, since a future that is awaited by value is copied once more.
+        pin!(self.write_all(connection, [event])).await
+    }
+
+    /// Writes many events in the caller's transaction, with one statement, in the given order.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write). Either all events are written or none.
+    pub async fn write_all<M, C: Connection<M>, E: IntoEnvelope>(
+        &self,
+        connection: &mut C,
+        events: impl IntoIterator<Item = E>,
+    ) -> Result<Written, WriteError<C::Error>> {
+        let Shared { store, stamp, writing, intake, open, lease: _, span: _ } = &*self.shared;
+        let Writing { hooks, contexts, fan_out } = writing;
+        let events = events.into_iter();
+        let mut envelopes = Vec::with_capacity(events.size_hint().0);
+        for event in events {
+            envelopes.push(event.into_envelope(stamp)?);
+        }
+        let mut events = hooks.before_write(envelopes).map_err(WriteError::Hook)?;
+        contexts.capture(&mut events);
+        let count = events.len();
+        let mut rows = fan_out.rows(events);
+        let receipts = connection.receipts().cloned().or_else(|| open.find(connection.id()));
+        if receipts.is_some() {
+            rows = intake.claim_for_memory(rows);
+        }
+        let span = tracing::debug_span!("write", table = store.info().table, events = count);
+        let seqs = {
+            let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
+            intake.meters.write.measure(insert, Vec::len).await?
+        };
+        let written = Written::new(rows, seqs, store, Arc::<Intake>::clone(intake), hooks);
+        match receipts {
+            Some(receipts) => receipts.add(&written),
+            None => written.look_for(),
+        }
+        hooks.after("after_write", &written, |hook, events| hook.after_write(events));
+        Ok(written)
+    }
+
+    /// Begins a transaction that tells the outbox of its commit, so that its events take the hot path.
+    ///
+    /// Its commit verifies what it tells: an event that was rolled back to a savepoint is not delivered, and a transaction
+    /// that the database rolls back instead of committing is an error.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub async fn begin<M, B: Begin<M>>(&self, source: B) -> Result<Transaction<B::Transaction, M>, B::Error> {
+        Ok(Transaction::new(source.begin().await?, &self.shared.open))
+    }
+
+    /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
+    /// does: the commit is verified, and the events that it committed take the hot path.
+    ///
+    /// In mode `multi_node` they are claimed from the table at once instead: their rows are nobody's, and another node may
+    /// have them. There only the guard gives events to memory.
+    ///
+    /// # Errors
+    /// The driver's, as of [`Transaction::commit`].
+    pub async fn commit<M, T: Finish<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
+        Receipts::from(receipt).commit(transaction).await
+    }
+
+    /// Tells the outbox that the transaction of a write has committed, where neither the guard of [`begin`](Self::begin) nor
+    /// [`commit`](Self::commit) can: the transaction is another library's.
+    ///
+    /// Nothing is delivered on this word alone. In mode `single_node` the rows are looked up, many receipts in one statement,
+    /// and those that are there are delivered from memory. A receipt whose rows are not there is logged: its transaction was
+    /// rolled back, as PostgreSQL does with the `COMMIT` of one in which a statement has failed, or has not committed yet. In
+    /// the other modes the nodes that may deliver the events are woken.
+    ///
+    /// Calling it twice, or not at all, delivers no event twice and loses none.
+    #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
+    pub fn notify_committed(&self, receipt: Written) {
+        receipt.notify_committed();
+    }
+
+    /// The events that were given up: to look at, to deliver again, to throw away.
+    ///
+    /// Of an event whose handlers have names, an id stands for each of those that gave it up: see [`DeadEvents`].
+    #[must_use]
+    pub fn dead_events(&self) -> DeadEvents<'_, dyn Store> {
+        DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
+    }
+
+    /// What this outbox is doing: delivering, standing by, joining, or nothing any more.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.running.role.borrow().clone()
+    }
+
+    /// Waits until the role satisfies `wanted`; false if the outbox stops before it does.
+    pub async fn wait_for_role(&self, wanted: impl FnMut(&Role) -> bool) -> bool {
+        self.running.role.clone().wait_for(wanted).await.is_ok()
+    }
+
+    /// What this outbox has done since it was started, and what it holds now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let intake = &self.shared.intake;
+        let (hot_depth, cold_depth) = intake.depths();
+        let (held, payload_bytes) = (intake.in_memory(), intake.payload_bytes());
+        Stats { hot_depth, cold_depth, held, payload_bytes, ..intake.counters.snapshot() }
+    }
+
+    /// Whether this outbox is well: what its tasks last got done, and what is wrong. It asks no database and never waits.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn send_receipt(_: Delivery) {}
+    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_all(send_receipt).start().await?;
+    /// let health = outbox.health();
+    /// let status = if health.is_ready() { 200 } else { 503 };
+    /// println!("{status}: {health}");
+    /// # assert_eq!(status, 200);
+    /// # outbox.shutdown().await;
+    /// # assert!(!outbox.health().is_alive());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let Shared { intake, lease, .. } = &*self.shared;
+        let now = Instant::now();
+        let busy = intake.calls.busy(now);
+        Health::read(&intake.pulse, busy, self.role(), self.running.stop.is_cancelled(), *lease, now)
+    }
+
+    /// The store this outbox was built on.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.shared.store
+    }
+
+    /// Stops claiming, lets queued and running events finish within the drain timeout, records the verdicts, and frees
+    /// what this node owned, so that another takes over at once. A handler that is still running then is dropped at its next
+    /// await, and its event is handled again.
+    ///
+    /// It takes the drain timeout and a few seconds at most. Calling it again waits for the same end.
+    pub async fn shutdown(&self) {
+        self.running.stop.cancel();
+        self.running.tasks.wait().await;
+    }
+
+    /// As [`shutdown`](Self::shutdown), but what is queued and running has only `limit` to finish, if that is shorter than
+    /// the drain timeout.
+    ///
+    /// The drain timeout also says how long handlers may run before they are told that another node waits for their partition,
+    /// which is less urgent than the end of the process.
+    pub async fn shutdown_within(&self, limit: Duration) {
+        self.running.stop.cancel();
+        if timeout(limit, self.running.tasks.wait()).await.is_err() {
+            self.running.hurry.cancel();
+        }
+        self.running.tasks.wait().await;
+    }
+}
+
+/// Looks up what is reported as committed, for the log.
+fn look_up_reported(shared: &Arc<Shared>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let (outbox, stop) = (Arc::clone(shared), stop.clone());
+    let looking = async move {
+        let Shared { intake, store, .. } = &*outbox;
+        stop.run_until_cancelled(intake.reported.look_up(&**store, intake)).await;
+    };
+    tasks.spawn(looking.instrument(shared.span.clone()));
+}
+
+/// Starts what wakes other processes and, where this one delivers, what lets them wake it.
+fn wake_each_other(
+    shared: &Arc<Shared>,
+    random: &Arc<dyn Random>,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+    delivers: bool,
+) {
+    if !shared.intake.herald.is_enabled() {
+        return;
+    }
+    let (ours, theirs) = (
+        (Arc::clone(shared), Arc::clone(random), stop.clone()),
+        (Arc::clone(shared), Arc::clone(random), stop.clone()),
+    );
+    let waking = async move {
+        let (shared, random, stop) = ours;
+        if let Some(wake_ups) = shared.store.wake_ups() {
+            stop.run_until_cancelled(shared.intake.herald.run(wake_ups, &*random)).await;
+        }
+    };
+    tasks.spawn(waking.instrument(shared.span.clone()));
+    if delivers {
+        let listening = async move {
+            let (shared, random, stop) = theirs;
+            if let Some(wake_ups) = shared.store.wake_ups() {
+                stop.run_until_cancelled(listen(wake_ups, &shared.intake, &*random)).await;
+            }
+        };
+        tasks.spawn(listening.instrument(shared.span.clone()));
+    }
+}

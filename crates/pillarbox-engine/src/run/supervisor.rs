@@ -1,0 +1,282 @@
+use std::sync::Arc;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId};
+use pillarbox_core::store::History;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::tasks::TaskTracker;
+use super::term::{Ended, Term};
+use super::{Config, Gate, Role, Shared};
+use crate::handlers::{Interceptors, Router};
+use crate::ownership::{Lease, Watch};
+use crate::pause::{Pause, jittered};
+use crate::tenure::{Standing, Tenure};
+
+/// How often a start asks for the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
+const START_TRIES: u32 = 12;
+
+/// How long leaving may take when the database does not answer. Without it the lease just ends by itself.
+const LEAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// The life of a node: join, wait for its turn, serve a term, and after a lost lease join anew, until it is told to stop.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) config: Config,
+    pub(super) router: Arc<Router>,
+    pub(super) interceptors: Interceptors,
+    pub(super) gate: Gate,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) tasks: TaskTracker,
+    pub(super) role: watch::Sender<Role>,
+    pub(super) stop: CancellationToken,
+    /// Ends draining before its time.
+    pub(super) hurry: CancellationToken,
+    pub(super) mode: Mode,
+}
+
+/// The user's code: handlers and what runs around them.
+#[derive(Debug, Default)]
+pub(super) struct Handling {
+    pub(super) router: Router,
+    pub(super) interceptors: Interceptors,
+    pub(super) gate: Gate,
+}
+
+/// A registration in the database.
+#[derive(Debug)]
+pub(super) struct Membership {
+    pub(super) node: NodeId,
+    /// The moment before it was asked for: what its lease is counted from.
+    pub(super) sent: Instant,
+    /// The history of the database that it was got from.
+    pub(super) history: History,
+    /// True for a process that has lost a lease before.
+    pub(super) has_lost_a_lease: bool,
+}
+
+impl Supervisor {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        mode: Mode,
+        config: Config,
+        handling: Handling,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            config,
+            router: Arc::new(handling.router),
+            interceptors: handling.interceptors,
+            gate: handling.gate,
+            random,
+            tasks: TaskTracker::new(),
+            role: watch::Sender::new(Role::Joining),
+            stop: CancellationToken::new(),
+            hurry: CancellationToken::new(),
+            mode,
+        }
+    }
+
+    /// Registers this node, and asks for the right to deliver. Where a transaction of somebody else holds the lock that nodes take to
+    /// join and to take over, it waits: the operator who holds it will end it, and whoever starts this process would only start it
+    /// again.
+    pub(super) async fn enter(&self) -> Result<(Membership, Option<Acquired>), StoreError> {
+        let mut pause = Pause::default();
+        let mut tries = 1;
+        let membership = loop {
+            match self.join().await {
+                Ok(membership) => break membership,
+                Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
+                    tracing::warn!(%error, tries, most = START_TRIES, "the start waits for the lock of the nodes; trying again");
+                    tries += 1;
+                    tokio::time::sleep(pause.next(&*self.random)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        match self.acquire(&membership).await {
+            Ok(acquired) => Ok((membership, Some(acquired))),
+            // It is registered, and asks again once its lease is being renewed.
+            Err(error) if error.kind() == StoreErrorKind::Contention => {
+                tracing::warn!(%error, "ownership cannot be acquired yet; trying again");
+                Ok((membership, None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Registers a new incarnation of this node.
+    pub(super) async fn join(&self) -> Result<Membership, StoreError> {
+        let sent = Instant::now();
+        let ownership = &self.config.ownership;
+        let node = NodeId::incarnate(&ownership.node_name, &self.shared.stamp);
+        self.shared.store.join(&node, self.mode, ownership.lease).await?;
+        // Known after the answer: a connection that joining made may have been the first to another server.
+        Ok(Membership { node, sent, history: self.shared.store.history(), has_lost_a_lease: false })
+    }
+
+    /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
+    pub(super) async fn acquire(&self, membership: &Membership) -> Result<Acquired, StoreError> {
+        if self.mode.fence() != Fence::Table {
+            self.role.send_replace(Role::Active { node: membership.node.clone() });
+            return Ok(Acquired::Owner { epoch: 0, unclean: false });
+        }
+        let acquired = self.shared.store.acquire(&membership.node).await?;
+        self.role.send_replace(match &acquired {
+            Acquired::Owner { .. } => Role::Active { node: membership.node.clone() },
+            Acquired::Standby { owner, .. } => Role::Standby { owner: owner.clone() },
+            Acquired::Lost => Role::Joining,
+        });
+        Ok(acquired)
+    }
+
+    /// Runs until stopped. Each turn of the loop is one incarnation of the node.
+    pub(super) async fn run(self, first: Membership, acquired: Option<Acquired>) {
+        let mut membership = Some((first, acquired));
+        while let Some((member, acquired)) = membership {
+            self.live(&member, acquired).await;
+            self.leave(&member.node).await;
+            self.role.send_replace(Role::Joining);
+            let rejoined = self.stop.run_until_cancelled(self.rejoin()).await;
+            membership = rejoined.map(|member| (Membership { has_lost_a_lease: true, ..member }, None));
+        }
+        self.role.send_replace(Role::Stopped);
+    }
+
+    /// One incarnation: ends when it is told to stop or its lease is lost.
+    async fn live(&self, member: &Membership, acquired: Option<Acquired>) {
+        let lost = CancellationToken::new();
+        let (store, node) = (Arc::clone(&self.shared.store), member.node.clone());
+        let standing = Arc::new(Standing::new(store, node, member.history.clone(), lost.clone()));
+        let lease = Lease {
+            store: Arc::clone(&self.shared.store),
+            node: member.node.clone(),
+            length: self.config.ownership.lease,
+            random: Arc::clone(&self.random),
+            failed: self.shared.intake.meters.renewals_failed.clone(),
+            pulse: Arc::clone(&self.shared.intake.pulse),
+            standing: Arc::clone(&standing),
+            lost: lost.clone(),
+        };
+        // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
+        let sent = member.sent;
+        let ended = CancellationToken::new();
+        let renewing = ended.clone();
+        self.tasks.spawn(async move { renewing.run_until_cancelled(lease.keep(sent)).await }.in_current_span());
+        let watch = Watch {
+            store: Arc::clone(&self.shared.store),
+            node: member.node.clone(),
+            mode: self.mode,
+            lease: self.config.ownership.lease,
+            intake: Arc::clone(&self.shared.intake),
+            random: Arc::clone(&self.random),
+        };
+        let watching = ended.clone();
+        self.tasks.spawn(async move { watching.run_until_cancelled(watch.keep()).await }.in_current_span());
+        let ended = ended.drop_guard();
+        let turn = tokio::select! {
+            turn = self.wait_for_turn(member, acquired, &standing) => turn,
+            () = lost.cancelled() => None,
+            () = self.stop.cancelled() => None,
+        };
+        if let Some(tenure) = turn {
+            let term = Term::begin(self, tenure, lost.clone());
+            // Seen from outside, a node whose lease is lost no longer delivers, whatever it still has to end.
+            let told = async {
+                lost.cancelled().await;
+                self.role.send_replace(Role::Joining);
+                std::future::pending().await
+            };
+            let ended = tokio::select! {
+                ended = term.serve() => ended,
+                never = told => never,
+            };
+            match ended {
+                Ended::Stopped => tracing::info!(node = %member.node, "the outbox has stopped"),
+                Ended::LeaseLost => {}
+            }
+        }
+        drop(ended);
+        self.shared.intake.pulse.lease.clear();
+    }
+
+    /// Waits until this node is the owner; `None` if its registration is gone.
+    async fn wait_for_turn(
+        &self,
+        member: &Membership,
+        mut acquired: Option<Acquired>,
+        standing: &Arc<Standing>,
+    ) -> Option<Tenure> {
+        let mut pause = Pause::default();
+        let mut stands_by_for = None;
+        loop {
+            let answer = match acquired.take() {
+                Some(acquired) => Ok(acquired),
+                None => self.shared.intake.pulse.join.ask(self.acquire(member)).await,
+            };
+            let wait = match answer {
+                Ok(Acquired::Owner { epoch, unclean }) => {
+                    tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
+                    let (node, standing) = (member.node.clone(), Arc::clone(standing));
+                    return Some(Tenure {
+                        node,
+                        mode: self.mode,
+                        unclean,
+                        has_lost_a_lease: member.has_lost_a_lease,
+                        standing,
+                    });
+                }
+                Ok(Acquired::Lost) => return None,
+                Ok(Acquired::Standby { owner, expires_in }) => {
+                    pause.is_over();
+                    if stands_by_for.as_ref() != Some(&owner) {
+                        tracing::info!(
+                            node = %member.node, %owner, lease_ends_in = ?expires_in,
+                            "standing by: another node delivers, as long as it renews its lease"
+                        );
+                        stands_by_for = Some(owner);
+                    }
+                    jittered(self.config.ownership.standby_interval, &*self.random)
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "ownership cannot be acquired; trying again");
+                    }
+                    pause.next(&*self.random)
+                }
+            };
+            self.shared.intake.pulse.join.sleep(wait).await;
+        }
+    }
+
+    async fn rejoin(&self) -> Membership {
+        let mut pause = Pause::default();
+        loop {
+            match self.shared.intake.pulse.join.ask(self.join()).await {
+                Ok(member) => return member,
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "the outbox cannot be joined; trying again");
+                    }
+                    self.shared.intake.pulse.join.sleep(pause.next(&*self.random)).await;
+                }
+            }
+        }
+    }
+
+    /// Frees what the node owned, so that another takes over at once. Bounded: a lease that cannot be given back ends by
+    /// itself.
+    async fn leave(&self, node: &NodeId) {
+        match tokio::time::timeout(LEAVE_TIMEOUT, self.shared.store.leave(node)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, %node, "the node could not leave; its lease ends by itself"),
+            Err(_elapsed) => tracing::warn!(%node, "leaving took too long; the node's lease ends by itself"),
+        }
+    }
+}

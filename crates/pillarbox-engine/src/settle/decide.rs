@@ -1,0 +1,286 @@
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::event::GLOBAL_AGGREGATE;
+use pillarbox_core::handle::{FailureReason, HandlerError, HandlerErrorKind, Outcome};
+use pillarbox_core::plants;
+use pillarbox_core::retry::{ErrorFilter, RetryPolicy};
+use pillarbox_core::row::Change;
+use pillarbox_core::store::Row;
+
+use crate::handlers::{Homeless, Unroutable};
+use crate::observe::clean_error;
+
+/// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
+const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// The handler returned.
+    Ended(Result<Outcome, HandlerError>),
+    /// The handler panicked, with this message.
+    Panicked(String),
+    /// No handler takes the event.
+    Unroutable(Homeless),
+}
+
+/// What the user set about failures.
+#[derive(Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) max_attempts: u32,
+    pub(crate) policy: &'a dyn RetryPolicy,
+    pub(crate) errors: &'a ErrorFilter,
+    pub(crate) unroutable: Unroutable,
+    /// True if an event that nobody takes has waited long enough.
+    pub(crate) waited: bool,
+    pub(crate) random: &'a dyn Random,
+}
+
+/// What becomes of a row.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) change: Change,
+    /// Why it is given up, if it is: what a fallback of its handler may still change.
+    pub(crate) given_up: Option<FailureReason>,
+}
+
+impl From<Change> for Decision {
+    fn from(change: Change) -> Self {
+        Self { change, given_up: None }
+    }
+}
+
+/// The whole of what decides about a row after an attempt.
+pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision {
+    let attempts = row.attempts;
+    let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
+    match attempt {
+        Attempt::Ended(Ok(Outcome::Done)) => Change::Done.into(),
+        Attempt::Ended(Ok(Outcome::Defer(delay))) => {
+            Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
+        }
+        Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
+        Attempt::Ended(Err(error)) => match error.kind() {
+            HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
+            HandlerErrorKind::Deferred(delay) | HandlerErrorKind::NotHere(delay) => {
+                let error = Some(clean_error(&error.text()));
+                Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
+            }
+            HandlerErrorKind::Unroutable(delay) => parked(attempts, clean_error(&error.text()), delay, rules),
+            HandlerErrorKind::Retryable if !rules.errors.passes(error.causes()) => {
+                given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
+            }
+            HandlerErrorKind::Retryable | HandlerErrorKind::Interrupted => failed(&error.text(), None),
+            HandlerErrorKind::RetryAfter(delay) => failed(&error.text(), Some(delay)),
+        },
+        Attempt::Panicked(message) => failed(&format!("the handler panicked: {message}"), None),
+        Attempt::Unroutable(why) => {
+            let error = clean_error(&unroutable(row, why));
+            match rules.unroutable {
+                Unroutable::Park(delay) => parked(attempts, error, delay, rules),
+                Unroutable::Dead => parked(attempts, error, Duration::ZERO, &Rules { waited: true, ..*rules }),
+            }
+        }
+    }
+}
+
+/// An event that nobody takes is left for a newer release, unless it has waited for long enough.
+fn parked(attempts: u32, error: String, delay: Duration, rules: &Rules<'_>) -> Decision {
+    if rules.waited {
+        return Decision { change: Change::Dead { attempts, error }, given_up: Some(FailureReason::Unroutable) };
+    }
+    Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: Some(error) }.into()
+}
+
+fn given_up(attempts: u32, error: &str, reason: FailureReason) -> Decision {
+    Decision { change: Change::Dead { attempts, error: clean_error(error) }, given_up: Some(reason) }
+}
+
+/// A failure that counts, by now the one with the number `attempts`: tried again until the limit is reached.
+fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>) -> Decision {
+    if attempts + u32::from(plants::is("dead_one_attempt_early")) >= rules.max_attempts {
+        return given_up(attempts, error, FailureReason::Exhausted);
+    }
+    let delay = delay.unwrap_or_else(|| rules.policy.delay(attempts, rules.random)).min(MAX_DELAY);
+    Change::Retry { attempts, delay, error: Some(clean_error(error)) }.into()
+}
+
+/// What a row says that no handler takes.
+fn unroutable(row: &Row, why: Homeless) -> String {
+    let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
+    let id = row.handler.as_deref().unwrap_or_default();
+    match why {
+        Homeless::Unknown => format!("no handler is registered for {what}"),
+        Homeless::OtherAggregate => {
+            let (event_type, aggregate_type) = (&row.event_type, &row.aggregate_type);
+            let pair = if **aggregate_type == *GLOBAL_AGGREGATE {
+                format!("`{event_type}` alone")
+            } else {
+                format!("the pair (`{aggregate_type}`, `{event_type}`)")
+            };
+            format!(
+                "no handler is registered for {what}, only for that event type of another aggregate type; register one for \
+                 {pair}"
+            )
+        }
+        Homeless::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
+        Homeless::NamesNone => format!(
+            "the handlers of {what} have names, and this row says none of them; insert a row for each handler, with its \
+             name in the column `handler`"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pillarbox_core::clock::{SystemRandom, Timestamp};
+    use pillarbox_core::event::{EventId, Headers, Payload};
+    use pillarbox_core::row::Status;
+
+    #[derive(Debug)]
+    struct Seconds;
+    impl RetryPolicy for Seconds {
+        fn delay(&self, failures: u32, _: &dyn Random) -> Duration {
+            Duration::from_secs(failures.into())
+        }
+    }
+
+    fn row(attempts: u32) -> Row {
+        Row {
+            seq: 1,
+            event_id: EventId::new("e").expect("valid"),
+            event_type: "t".into(),
+            aggregate_type: "a".into(),
+            aggregate_id: None,
+            tenant_id: None,
+            key: None,
+            handler: None,
+            headers: Headers::new(),
+            payload: Payload::Json("{}".into()),
+            attempts,
+            timed: false,
+            status: Status::New,
+            partition: None,
+            locked_by: None,
+            occurred_at: Timestamp::from_micros(0),
+            created_at: Timestamp::from_micros(0),
+        }
+    }
+
+    /// Three attempts, and none after an error that reads "never".
+    fn decision(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Decision {
+        let errors = &ErrorFilter::default().never_retry_on(|error| error.to_string() == "never");
+        let rules =
+            Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: false, random: &SystemRandom };
+        decide(&row(attempts), attempt, &rules)
+    }
+
+    fn after(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Change {
+        decision(attempts, attempt, unroutable).change
+    }
+
+    fn retry(attempts: u32, seconds: u64, error: Option<&str>) -> Change {
+        Change::Retry { attempts, delay: Duration::from_secs(seconds), error: error.map(Into::into) }
+    }
+
+    fn dead(attempts: u32, error: &str) -> Change {
+        Change::Dead { attempts, error: error.into() }
+    }
+
+    #[test]
+    fn every_end_of_an_attempt_has_its_change() {
+        let ok = |outcome| Attempt::Ended(Ok(outcome));
+        let err = |error| Attempt::Ended(Err(error));
+        let minute = Duration::from_secs(60);
+        let unroutable = "no handler is registered for event type `t` of aggregate type `a`";
+        let table = [
+            (0, ok(Outcome::Done), Change::Done),
+            (1, ok(Outcome::Defer(minute)), retry(1, 60, None)),
+            (1, ok(Outcome::Defer(Duration::ZERO)), retry(1, 0, None)),
+            (9, ok(Outcome::Defer(minute)), retry(9, 60, None)),
+            (1, ok(Outcome::Dead("no".into())), dead(1, "no")),
+            (0, err(HandlerError::retryable("x")), retry(1, 1, Some("x"))),
+            (1, err(HandlerError::retryable("x")), retry(2, 2, Some("x"))),
+            (2, err(HandlerError::retryable("x")), dead(3, "x")),
+            (7, err(HandlerError::retryable("x")), dead(8, "x")),
+            (0, err(HandlerError::retry_after(minute, "x")), retry(1, 60, Some("x"))),
+            (2, err(HandlerError::retry_after(minute, "x")), dead(3, "x")),
+            (2, err(HandlerError::deferred(minute, "x")), retry(2, 60, Some("x"))),
+            (9, err(HandlerError::deferred(minute, "never")), retry(9, 60, Some("never"))),
+            (9, err(HandlerError::not_here(minute, "never")), retry(9, 60, Some("never"))),
+            (9, err(HandlerError::unroutable(minute, "never")), retry(9, 60, Some("never"))),
+            (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
+            (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
+            // A filter speaks of errors that do not say themselves what should follow.
+            (0, err(HandlerError::retryable("never")), dead(1, "never")),
+            (0, err(HandlerError::retry_after(minute, "never")), retry(1, 60, Some("never"))),
+            (0, err(HandlerError::unrecoverable("never")), dead(0, "never")),
+            (0, err(HandlerError::interrupted("never")), retry(1, 1, Some("never"))),
+            (0, Attempt::Panicked("never".into()), retry(1, 1, Some("the handler panicked: never"))),
+            (0, Attempt::Panicked("boom".into()), retry(1, 1, Some("the handler panicked: boom"))),
+            (2, Attempt::Panicked("boom".into()), dead(3, "the handler panicked: boom")),
+            (1, Attempt::Unroutable(Homeless::Unknown), dead(1, unroutable)),
+        ];
+        for (attempts, attempt, expected) in table {
+            let case = format!("{attempt:?} after {attempts}");
+            assert_eq!(after(attempts, attempt, Unroutable::Dead), expected, "{case}");
+        }
+        assert_eq!(
+            after(9, Attempt::Unroutable(Homeless::Unknown), Unroutable::Park(minute)),
+            retry(9, 60, Some(unroutable))
+        );
+    }
+
+    #[test]
+    fn what_a_handler_gives_up_has_its_reason() {
+        use FailureReason::{Exhausted, NotRetryable, Unroutable as NoHandler};
+        let err = |error| Attempt::Ended(Err(error));
+        let table = [
+            (0, Attempt::Ended(Ok(Outcome::Done)), None),
+            (0, Attempt::Ended(Ok(Outcome::Dead("no".into()))), Some(NotRetryable)),
+            (1, err(HandlerError::retryable("x")), None),
+            (2, err(HandlerError::retryable("x")), Some(Exhausted)),
+            (2, err(HandlerError::retryable("never")), Some(NotRetryable)),
+            (2, err(HandlerError::unrecoverable("x")), Some(NotRetryable)),
+            (2, Attempt::Panicked("boom".into()), Some(Exhausted)),
+            (0, Attempt::Unroutable(Homeless::Unknown), Some(NoHandler)),
+        ];
+        for (attempts, attempt, expected) in table {
+            let case = format!("{attempt:?} after {attempts}");
+            assert_eq!(decision(attempts, attempt, Unroutable::Dead).given_up, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_is_given_up_once_it_has_waited() {
+        let errors = &ErrorFilter::default();
+        let (unroutable, random) = (Unroutable::default(), &SystemRandom);
+        let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: true, random };
+        let by_a_route = Attempt::Ended(Err(HandlerError::unroutable(Duration::from_secs(60), "no route")));
+        for attempt in [Attempt::Unroutable(Homeless::Unknown), by_a_route] {
+            let Decision { change, given_up } = decide(&row(1), attempt, &rules);
+            assert!(matches!(change, Change::Dead { attempts: 1, .. }), "{change:?}");
+            assert_eq!(given_up, Some(FailureReason::Unroutable));
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_says_why() {
+        let error = |why| match after(0, Attempt::Unroutable(why), Unroutable::Dead) {
+            Change::Dead { error, .. } => error,
+            other => format!("{other:?}"),
+        };
+        let row = Row { handler: Some("mailer".into()), ..row(0) };
+        assert!(unroutable(&row, Homeless::UnknownHandler).contains("no handler named `mailer`"));
+        assert!(error(Homeless::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
+        assert!(error(Homeless::NamesNone).contains("column `handler`"));
+    }
+
+    #[test]
+    fn a_wait_longer_than_a_database_can_hold_is_cut() {
+        let change = after(0, Attempt::Ended(Ok(Outcome::Defer(Duration::MAX))), Unroutable::Dead);
+        assert_eq!(change, Change::Retry { attempts: 0, delay: MAX_DELAY, error: None });
+    }
+}

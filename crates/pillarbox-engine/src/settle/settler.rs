@@ -1,0 +1,460 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use pillarbox_core::clock::Random;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::hash::{HashMap, HashSet};
+use pillarbox_core::ownership::{Acquired, Fence, Mode};
+use pillarbox_core::plants;
+use pillarbox_core::row::{Change, Status, Verdict};
+use pillarbox_core::store::{History, RowId, Store};
+use pillarbox_core::throttle::Throttle;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::cooling::Cooling;
+use crate::observe::Counters;
+use crate::observe::clean_error;
+use crate::pause::Pause;
+use crate::queue::{Feed, Intake};
+use crate::tenure::Tenure;
+
+/// Records verdicts in batches that form by themselves: while one is being written the next accumulates, so that no timer
+/// delays a lone event and a stream of them shares its transactions. A trickle that would make many small batches of a busy
+/// second is gathered for a moment.
+///
+/// Recording is not handling. While the database fails, verdicts are recorded again and again until the lease is lost;
+/// they are never turned into failures of the handler.
+#[derive(Debug)]
+pub(crate) struct Settler {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) tenure: Tenure,
+    pub(crate) batch: usize,
+    /// Whether rows of delivered events are deleted.
+    pub(crate) delete_done: bool,
+    pub(crate) feed: Feed,
+    pub(crate) verdicts: mpsc::Receiver<Verdict>,
+    /// Cancelled when repeating is pointless: the lease is lost, or the time for shutting down is up.
+    pub(crate) give_up: CancellationToken,
+    /// Cancelled when this node turns out not to be the owner any more.
+    pub(crate) lost: CancellationToken,
+    pub(crate) cooling: Cooling,
+    /// The history of the database when verdicts were last recorded.
+    pub(crate) history: History,
+    pub(crate) complaints: Complaints,
+}
+
+/// How long after one batch the next is begun, unless it is [`WORTH_A_CALL`]. A statement costs the database as much as ten
+/// rows of it: recorded in threes, as they came, the verdicts of busy writers took a third of their database's time.
+const PACE: Duration = Duration::from_millis(2);
+/// So many verdicts wait for no more: the statement is a small part of what they cost.
+const WORTH_A_CALL: usize = 128;
+
+/// So many verdicts are recorded sooner by two calls: below, the second call costs what it saves.
+const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
+
+/// What is worth a line in the log, but not one for every event.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    refused: Throttle,
+    unrecordable: Throttle,
+}
+
+impl Settler {
+    /// Runs until every sender of verdicts is gone and the last batch is recorded.
+    pub(crate) async fn run(mut self) {
+        let mut batch = Vec::with_capacity(self.batch);
+        let mut began = None;
+        loop {
+            tokio::select! {
+                received = self.verdicts.recv_many(&mut batch, self.batch) => {
+                    if received == 0 {
+                        return;
+                    }
+                    if let Some(began) = began {
+                        self.gather(&mut batch, began + PACE).await;
+                    }
+                    began = Some(Instant::now());
+                    if self.delete_done {
+                        let done = batch.iter_mut().filter(|verdict| verdict.change.status() == Status::Done);
+                        done.for_each(|verdict| self.remove(verdict));
+                    }
+                    if plants::is("release_before_the_record") {
+                        self.intake.registry.release(batch.iter().map(|verdict| verdict.row.seq));
+                    }
+                    self.record(&mut batch).await;
+                    batch.clear();
+                    self.intake.pulse.settle.clear();
+                }
+                seq = self.cooling.next() => {
+                    self.intake.registry.release([seq]);
+                    self.intake.lookout.wake_for(seq);
+                }
+            }
+        }
+    }
+
+    /// Has the row of a delivered event deleted.
+    fn remove(&self, verdict: &mut Verdict) {
+        if matches!(verdict.change, Change::Rescued { .. }) {
+            Counters::add(&self.intake.counters.rescued, 1);
+        }
+        verdict.change = Change::Remove;
+    }
+
+    /// Receives more verdicts until that time, or until they are worth a call.
+    async fn gather(&mut self, batch: &mut Vec<Verdict>, until: Instant) {
+        let enough = self.batch.min(WORTH_A_CALL);
+        while batch.len() < enough {
+            let room = self.batch - batch.len();
+            match timeout_at(until, self.verdicts.recv_many(batch, room)).await {
+                Ok(received) if received > 0 => {}
+                // It is time, or nobody sends any more.
+                _ => return,
+            }
+        }
+    }
+
+    /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
+    async fn record(&mut self, batch: &mut [Verdict]) {
+        let middle = if self.store.settles_in_parallel() {
+            divide(batch, self.tenure.mode, |seqs| self.intake.registry.partitions(seqs))
+        } else {
+            0
+        };
+        let (one, other) = batch.split_at(middle);
+        if one.is_empty() || other.is_empty() {
+            let mut rest = &*batch;
+            while !rest.is_empty() {
+                let (once, later) = rest.split_at(until_repeated(rest));
+                self.settle(once, false).await;
+                rest = later;
+            }
+            return;
+        }
+        let both = async {
+            match join(self.call(one, false), self.call(other, false)).await {
+                (Ok(one), Ok(other)) => Ok((Ok(one), Ok(other))),
+                answers => Err(answers),
+            }
+        };
+        let (Ok(answers) | Err(answers)) = self.intake.pulse.settle.ask(both).await;
+        self.answered(one, answers.0, false).await;
+        self.answered(other, answers.1, false).await;
+    }
+
+    /// Records a batch. `tried` says that it may have been recorded already, by a try whose answer was lost.
+    async fn settle(&mut self, batch: &[Verdict], tried: bool) {
+        let answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
+        self.answered(batch, answer, tried).await;
+    }
+
+    /// Tries to record a batch.
+    async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, StoreError> {
+        let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
+        let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
+        let answer = self.intake.meters.settle.measure(call, |_refused| batch.len()).await;
+        self.tenure.standing.holds();
+        answer
+    }
+
+    /// The database has answered for a batch. What failed is tried again.
+    async fn answered(&mut self, batch: &[Verdict], mut answer: Result<Vec<i64>, StoreError>, mut tried: bool) {
+        let mut pause = Pause::default();
+        loop {
+            match answer {
+                Ok(refused) => {
+                    // After a failure the first try may have been recorded all the same, and then repeating it changes
+                    // nothing: what looks refused is not known to be.
+                    self.settled(batch, &refused, !tried);
+                    if !refused.is_empty() && !tried {
+                        self.question_history(batch, &refused).await;
+                        self.question_ownership().await;
+                    }
+                    return;
+                }
+                Err(error) if error.kind() == StoreErrorKind::Unexpected => {
+                    match batch {
+                        [verdict] => match plainer(verdict) {
+                            Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
+                            None => self.unrecordable(verdict.row.seq, &error).await,
+                        },
+                        // One verdict that the database refuses must not keep the others from being recorded.
+                        _ => {
+                            let (left, right) = batch.split_at(batch.len() / 2);
+                            Box::pin(self.settle(left, tried)).await;
+                            Box::pin(self.settle(right, tried)).await;
+                        }
+                    }
+                    return;
+                }
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
+                    }
+                    tried = true;
+                    let wait = self.intake.pulse.settle.sleep(pause.next(&*self.random));
+                    if self.give_up.run_until_cancelled(wait).await.is_none() {
+                        tracing::warn!(events = batch.len(), "verdicts were given up; the events are delivered again");
+                        Counters::add(&self.intake.counters.refused, batch.len() as u64);
+                        return;
+                    }
+                }
+            }
+            answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
+        }
+    }
+
+    fn settled(&mut self, batch: &[Verdict], refused: &[i64], first: bool) {
+        let refused: HashSet<i64> = refused.iter().copied().collect();
+        if !refused.is_empty() && first {
+            Counters::add(&self.intake.counters.refused, refused.len() as u64);
+            if let Some(events) = self.complaints.refused.report(refused.len() as u64) {
+                tracing::warn!(events, node = %self.tenure.node, "verdicts were refused: this node no longer owns the rows, or they changed");
+            }
+        }
+        let (mut totals, mut rescued) = ([0_u64; 4], 0);
+        let (mut soonest, mut lowest_dead): (Option<Duration>, Option<i64>) = (None, None);
+        for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.row.seq)) {
+            let kind = match &verdict.change {
+                Change::Done | Change::Remove => 0,
+                Change::Rescued { .. } => {
+                    rescued += 1;
+                    0
+                }
+                Change::Retry { attempts, delay, .. } => {
+                    soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
+                    if *attempts > verdict.expected_attempts { 1 } else { 2 }
+                }
+                Change::Hold { .. } => 1,
+                Change::Dead { .. } => {
+                    let seq = verdict.row.seq;
+                    lowest_dead = Some(lowest_dead.map_or(seq, |other| other.min(seq)));
+                    3
+                }
+            };
+            totals[kind] += 1;
+        }
+        let counters = &self.intake.counters;
+        let [done, retried, deferred, dead] = totals;
+        Counters::add(&counters.done, done);
+        Counters::add(&counters.rescued, rescued);
+        Counters::add(&counters.retried, retried);
+        Counters::add(&counters.deferred, deferred);
+        Counters::add(&counters.dead, dead);
+        // What is held in its place is still in memory.
+        let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
+        // What was refused rests: should the row be found pending again, it would only be refused again.
+        let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
+        let gone: Vec<i64> = ended.clone().map(|verdict| verdict.row.seq).filter(|seq| !rests(seq)).collect();
+        self.intake.registry.release(gone);
+        let history = self.store.history();
+        if self.history != history {
+            // The database may have lost what it has just confirmed, and the reader have left these rows out while it started over.
+            self.history = history;
+            if let Some(lowest) = ended.clone().map(|verdict| verdict.row.seq).min() {
+                self.intake.lookout.wake_for(lowest);
+            }
+        }
+        let recorded = ended.map(|verdict| (verdict.row.seq, !refused.contains(&verdict.row.seq)));
+        if let Some(seq) = self.feed.recorded(recorded) {
+            self.intake.lookout.wake_for(seq);
+        }
+        if let Some(seq) = lowest_dead {
+            // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
+            self.intake.lookout.wake_for(seq);
+        }
+        if let Some(delay) = soonest {
+            self.intake.lookout.due_in(delay);
+        }
+    }
+
+    /// A refused verdict may be on an event whose place another one has now: then the database has gone back.
+    async fn question_history(&self, batch: &[Verdict], refused: &[i64]) {
+        match self.store.identify(refused).await {
+            Ok(there) => {
+                let there: HashMap<i64, RowId> = there.into_iter().map(|row| (row.seq, row)).collect();
+                let is_another = |row: &RowId| there.get(&row.seq).is_some_and(|there| there != row);
+                if batch.iter().any(|verdict| is_another(&verdict.row)) {
+                    self.tenure.standing.went_back();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "what stands in the places of refused verdicts could not be asked"),
+        }
+    }
+
+    /// Where one node owns everything, a refusal is a reason to ask whether that is still this one. Elsewhere the row alone, or
+    /// its partition, may have changed hands.
+    async fn question_ownership(&self) {
+        if self.tenure.fence() != Fence::Table {
+            return;
+        }
+        match self.store.acquire(&self.tenure.node).await {
+            Ok(Acquired::Owner { .. }) => {}
+            Ok(Acquired::Standby { .. } | Acquired::Lost) => self.lost.cancel(),
+            Err(error) => tracing::debug!(%error, "whether this node is still the owner could not be asked"),
+        }
+    }
+
+    /// The row stays pending, so it is delivered again: at least once, not at once.
+    async fn unrecordable(&mut self, seq: i64, error: &StoreError) {
+        Counters::add(&self.intake.counters.refused, 1);
+        if let Some(events) = self.complaints.unrecordable.report(1) {
+            tracing::error!(events, seq, %error, "the database refuses verdicts; their events are delivered again in a minute");
+        }
+        if self.cooling.is_full() {
+            // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
+            if let Some(released) = self.give_up.run_until_cancelled(self.cooling.next()).await {
+                self.intake.registry.release([released]);
+                self.intake.lookout.wake_for(released);
+            }
+        }
+        if let Some(freed) = self.feed.recorded([(seq, false)]) {
+            self.intake.lookout.wake_for(freed);
+        }
+        // There is room: it was made above.
+        let _rests = self.cooling.add(seq);
+    }
+}
+
+/// Puts a batch into two parts, of which either may be recorded without the other, and returns where the second begins; 0 if
+/// it is better left whole. All verdicts of a key are in one part: with a later event of it DONE and an earlier one not, a
+/// crash would have the earlier one delivered last.
+fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> Vec<u8>) -> usize {
+    if batch.len() < WORTH_TWO_CALLS || until_repeated(batch) < batch.len() {
+        return 0;
+    }
+    match mode {
+        Mode::Ordered => 0,
+        Mode::Partitioned => {
+            let seqs: Vec<i64> = batch.iter().map(|verdict| verdict.row.seq).collect();
+            let partitions = partitions(&seqs).into_iter();
+            let odd: HashSet<i64> = seqs
+                .into_iter()
+                .zip(partitions)
+                .filter(|(_, partition)| partition % 2 == 1)
+                .map(|(seq, _)| seq)
+                .collect();
+            // Stable: should the database refuse a part, it is recorded piece by piece, and a key's events in their order.
+            batch.sort_by_key(|verdict| odd.contains(&verdict.row.seq));
+            batch.len() - odd.len()
+        }
+        // Each part on pages of its own.
+        Mode::SingleNode | Mode::MultiNode => {
+            let middle = batch.len() / 2;
+            batch.select_nth_unstable_by_key(middle, |verdict| verdict.row.seq);
+            middle
+        }
+    }
+}
+
+/// How many verdicts from the start of `batch` speak of different rows: one statement changes a row once, and a row that
+/// is held in its place gets several verdicts in a row.
+fn until_repeated(batch: &[Verdict]) -> usize {
+    if !batch.iter().any(|verdict| matches!(verdict.change, Change::Hold { .. })) {
+        return batch.len();
+    }
+    let mut seen = HashSet::default();
+    batch.iter().position(|verdict| !seen.insert(verdict.row.seq)).unwrap_or(batch.len())
+}
+
+/// The verdict with its error in plain ASCII, which every database's encoding can hold; `None` if it is that already.
+fn plainer(verdict: &Verdict) -> Option<Verdict> {
+    let mut plain = verdict.clone();
+    let error = match &mut plain.change {
+        Change::Retry { error: Some(error), .. }
+        | Change::Hold { error, .. }
+        | Change::Rescued { error, .. }
+        | Change::Dead { error, .. } => error,
+        Change::Done | Change::Remove | Change::Retry { error: None, .. } => return None,
+    };
+    if error.is_ascii() {
+        return None;
+    }
+    let mut escaped = String::with_capacity(error.len());
+    for c in error.chars() {
+        if c.is_ascii() { escaped.push(c) } else { escaped.extend(c.escape_unicode()) }
+    }
+    *error = clean_error(&escaped);
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pillarbox_core::event::EventId;
+
+    fn row(seq: i64) -> RowId {
+        RowId { seq, event_id: EventId::from_stored("event"), handler: None }
+    }
+
+    #[test]
+    fn a_row_is_changed_once_per_statement() {
+        let verdict = |seq, expected_attempts, change| Verdict { row: row(seq), expected_attempts, change };
+        let hold = |attempts| Change::Hold { attempts, error: "late".to_owned() };
+        let batch =
+            [verdict(1, 0, hold(1)), verdict(2, 5, Change::Done), verdict(1, 1, hold(2)), verdict(1, 2, Change::Done)];
+        assert_eq!(until_repeated(&batch), 2);
+        assert_eq!(until_repeated(&batch[2..]), 1);
+        assert_eq!(until_repeated(&batch[3..]), 1);
+        assert_eq!(until_repeated(&[]), 0);
+    }
+
+    #[test]
+    fn the_parts_of_a_batch_share_no_key() {
+        let batch = |len: i64| -> Vec<Verdict> {
+            let done = |seq| Verdict { row: row(seq), expected_attempts: 0, change: Change::Done };
+            (0..len).map(|n| done(n * 7919 % 10_007)).collect()
+        };
+        let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
+        let partitions = |seqs: &[i64]| seqs.iter().map(|seq| partition(*seq)).collect();
+        let whole = batch(1000);
+
+        let mut parts = whole.clone();
+        let middle = divide(&mut parts, Mode::Partitioned, partitions);
+        let (one, other) = parts.split_at(middle);
+        assert!(one.iter().all(|verdict| partition(verdict.row.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
+        assert!(
+            other.iter().all(|verdict| partition(verdict.row.seq) % 2 == 1) && other.len() > 200,
+            "{}",
+            other.len()
+        );
+        let place = |verdict: &Verdict| whole.iter().position(|other| other.row.seq == verdict.row.seq);
+        assert!(one.is_sorted_by_key(place) && other.is_sorted_by_key(place), "each in the order in which they came");
+
+        let middle = divide(&mut parts, Mode::SingleNode, partitions);
+        let (one, other) = parts.split_at(middle);
+        assert!(one.iter().all(|low| other.iter().all(|high| low.row.seq < high.row.seq)));
+        assert_eq!((one.len(), other.len()), (500, 500));
+        let seqs = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.row.seq).collect::<HashSet<_>>();
+        assert_eq!(seqs(&parts), seqs(&whole), "none is lost");
+
+        assert_eq!(divide(&mut parts, Mode::Ordered, partitions), 0);
+        assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
+        let held = Change::Hold { attempts: 1, error: "late".to_owned() };
+        parts.extend([
+            Verdict { row: row(-1), expected_attempts: 0, change: held },
+            Verdict { row: row(-1), ..whole[0].clone() },
+        ]);
+        assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
+    }
+
+    #[test]
+    fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {
+        let verdict = |error: &str| Verdict {
+            row: row(1),
+            expected_attempts: 0,
+            change: Change::Dead { attempts: 1, error: error.to_owned() },
+        };
+        assert_eq!(plainer(&verdict("a → b")), Some(verdict("a \\u{2192} b")));
+        assert_eq!(plainer(&verdict("a -> b")), None, "what is plain already is not tried again");
+        let long = plainer(&verdict(&"→".repeat(4000))).map(|verdict| verdict.change);
+        assert!(matches!(long, Some(Change::Dead { error, .. }) if error.len() <= 4000 && error.ends_with("...")));
+        assert_eq!(plainer(&Verdict { change: Change::Done, ..verdict("") }), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! The right by which a node delivers, from becoming an owner to ceasing to be one.
+
+mod standing;
+
+use std::sync::Arc;
+
+use pillarbox_core::ownership::{Fence, Mode, NodeId, Past};
+
+pub(crate) use standing::Standing;
+
+/// By what right a node delivers, from becoming an owner to ceasing to be one.
+#[derive(Debug, Clone)]
+pub(crate) struct Tenure {
+    pub(crate) node: NodeId,
+    pub(crate) mode: Mode,
+    /// Whether the owner before died: the rows that are pending now may include one that killed it.
+    pub(crate) unclean: bool,
+    /// True for a process that has lost a lease before.
+    pub(crate) has_lost_a_lease: bool,
+    /// Whether the database is still the one that the node has joined.
+    pub(crate) standing: Arc<Standing>,
+}
+
+impl Tenure {
+    pub(crate) fn fence(&self) -> Fence {
+        self.mode.fence()
+    }
+
+    /// Reads the column `locked_by` of a row that is about to be delivered. Who has lost a lease itself cannot tell an attempt that
+    /// crashed from one whose node was cut off by the same outage and could not take its announcement back. So it counts none, and
+    /// announces its own: should that crash, the next process counts it.
+    pub(crate) fn past(&self, locked_by: Option<&str>) -> Past {
+        match Past::read(locked_by, &self.node) {
+            Past::Crashed if self.has_lost_a_lease => Past::Suspect,
+            past => past,
+        }
+    }
+}

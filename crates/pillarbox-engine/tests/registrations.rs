@@ -1,0 +1,203 @@
+//! Handlers that contradict each other, or cannot be, are refused when the outbox starts.
+
+use std::time::Duration;
+
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{Delivery, Failure, Outcome};
+use pillarbox_core::retry::Retry;
+use pillarbox_core::store::Upkeep as _;
+use pillarbox_engine::handlers::{Unroutable, on_all, on_any, on_batch, on_type};
+use pillarbox_engine::run::{Config, FailingHead, FailingKey, Outbox, SingleNode};
+use pillarbox_memory::MemoryStore;
+
+async fn handler(_: Delivery) {}
+
+async fn failing(_: Delivery) -> Result<(), &'static str> {
+    Err("no mail")
+}
+
+/// What keeps an outbox from starting; empty if nothing does.
+async fn refused(register: impl FnOnce(SingleNode) -> SingleNode) -> String {
+    match register(Outbox::single_node(MemoryStore::new())).start().await {
+        Ok(outbox) => {
+            outbox.shutdown().await;
+            String::new()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn an_event_has_one_handler_or_several_with_names() {
+    let several = refused(|outbox| {
+        let outbox =
+            outbox.handle_type_named("placed", "mailer", handler).handle_type_named("placed", "ledger", handler);
+        outbox
+            .handle_type(("order", "placed"), handler)
+            .handle_type_named("sent", "mailer", handler)
+            .handle_all(handler)
+    });
+    assert_eq!(several.await, "", "a name belongs to the handlers of one route");
+    let twice = refused(|outbox| outbox.handle_type("placed", handler).handle_type("placed", handler)).await;
+    assert!(twice.contains("`placed`") && twice.contains("give each a name"), "{twice}");
+    let mixed = refused(|outbox| outbox.handle_type("placed", handler).handle_type_named("placed", "mailer", handler));
+    let mixed = mixed.await;
+    assert!(mixed.contains("`placed`") && mixed.contains("name both"), "{mixed}");
+    let same = refused(|outbox| {
+        outbox.handle_type_named("placed", "mailer", handler).handle_type_named("placed", "mailer", handler)
+    });
+    let same = same.await;
+    assert!(same.contains("`placed`") && same.contains("`mailer`"), "{same}");
+    let catch_all = refused(|outbox| outbox.handle_all(handler).handle_all(handler)).await;
+    assert!(catch_all.contains("all events"), "{catch_all}");
+    let writer = Outbox::writer_only(MemoryStore::new()).handled_by("placed", ["mailer", "mailer"]).start().await;
+    assert!(writer.is_err_and(|error| error.to_string().contains("`mailer`")));
+}
+
+#[tokio::test]
+async fn a_named_handler_gets_the_events_that_it_accepts_in_every_mode() {
+    let handlers = || {
+        let partner = on_type("placed", handler).named("partner").accepts(|event| event.tenant_id() == Some("partner"));
+        [on_type("placed", handler).named("ledger"), partner]
+    };
+    let single = |store| handlers().into_iter().fold(Outbox::single_node(store), |outbox, one| outbox.handler(one));
+    let writer = |store| handlers().into_iter().fold(Outbox::writer_only(store), |outbox, one| outbox.handler(one));
+    for case in ["delivering", "switched off", "writer_only"] {
+        let store = MemoryStore::new();
+        let outbox = match case {
+            "delivering" => single(store.clone()).start().await,
+            "switched off" => single(store.clone()).enabled(false).start().await,
+            _ => writer(store.clone()).start().await,
+        };
+        let outbox = outbox.expect("starts");
+        let mut tx = outbox.begin(&store).await.expect("begins");
+        for tenant in ["partner", "somebody else"] {
+            let event = Envelope::builder("placed").tenant_id(tenant).payload_json("{}").build().expect("valid");
+            let written = outbox.write(&mut tx, event).await.expect("writes");
+            assert_eq!(written.len(), 1, "{case}: an event counts once");
+        }
+        tx.commit().await.expect("commits");
+        outbox.shutdown().await;
+        let counts = store.counts().await.expect("counts");
+        assert_eq!(counts.new + counts.done, 3, "{case}: two rows for the ledger, one for the partner");
+    }
+}
+
+/// A row for a handler is a mistake where that is missing, except for who passes on whatever there is.
+#[tokio::test]
+async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
+    for (registration, dead) in [(on_all(handler), 1), (on_any(handler), 0)] {
+        let store = MemoryStore::new();
+        for id in ["named", "unnamed"] {
+            store.inspect().insert_three_columns(id, "placed", "{}").expect("inserts");
+        }
+        assert!(store.inspect().set_handler(1, "mailer"));
+        let outbox = Outbox::single_node(store.reopen()).handler(registration).unroutable(Unroutable::Dead);
+        let outbox = outbox.start().await.expect("starts");
+        while store.counts().await.expect("counts").pending() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        outbox.shutdown().await;
+        let counts = store.counts().await.expect("counts");
+        assert_eq!((counts.dead, counts.done), (dead, 2 - dead));
+    }
+}
+
+#[tokio::test]
+async fn a_handler_without_a_name_cannot_refuse_rows() {
+    let problem = refused(|outbox| outbox.handler(on_type("placed", handler).accepts(|_| true))).await;
+    assert!(problem.contains("has no name") && problem.contains("name the handler"), "{problem}");
+    let named = on_type("placed", handler).accepts(|_| true).named("mailer");
+    assert_eq!(refused(|outbox| outbox.handler(named)).await, "");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_named() {
+    let longest = "é".repeat(128);
+    assert_eq!(refused(|outbox| outbox.handle_type_named("placed", &longest, handler)).await, "");
+    let table = [
+        ("handler", on_type("placed", handler).named("")),
+        ("handler", on_type("placed", handler).named("x".repeat(129))),
+        ("handler", on_type("placed", handler).named("a\0b")),
+        ("handler", on_all(handler).named("mailer")),
+        ("handle_batch.max", on_batch("placed", 0, async |_: Vec<Delivery>| Vec::<()>::new())),
+        ("retry.base", on_type("placed", handler).retry(Retry::fixed(Duration::ZERO))),
+        ("retry.max_attempts", on_type("placed", handler).retry(Retry::new().max_attempts(0))),
+    ];
+    for (field, registration) in table {
+        let error = refused(|outbox| outbox.handler(registration)).await;
+        assert!(error.starts_with(&format!("setting `{field}` ")), "{field}: {error}");
+    }
+    let error = refused(|outbox| outbox.handle_all(handler).retry(Retry::exponential(Duration::ZERO, Duration::ZERO)));
+    assert!(error.await.starts_with("setting `retry.cap` is zero"));
+}
+
+/// What an outbox is told of failures holds for every handler that says nothing else, but a head that is to go DEAD at its
+/// first failure goes DEAD whatever its handler says.
+#[tokio::test]
+async fn a_failing_head_that_goes_dead_has_one_attempt_whatever_its_handler_says() {
+    let store = MemoryStore::new();
+    store.inspect().insert_three_columns("a", "placed", "{}").expect("inserts");
+    let patient = on_type("placed", failing).retry(Retry::fixed(Duration::from_millis(1)).max_attempts(5));
+    let outbox = Outbox::ordered(store.reopen()).failing_head(FailingHead::DeadAndContinue).handler(patient);
+    let outbox = outbox.start().await.expect("starts");
+    while store.counts().await.expect("counts").dead == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    assert_eq!(store.inspect().rows()[0].attempts, 1);
+}
+
+/// A part of a policy that a handler does not set is the outbox's, in whatever order they are given.
+#[tokio::test]
+async fn what_a_handler_leaves_open_is_as_the_outbox_has_it() {
+    let store = MemoryStore::new();
+    store.inspect().insert_three_columns("a", "placed", "{}").expect("inserts");
+    let (told, mut failures) = tokio::sync::mpsc::unbounded_channel();
+    let handler = on_type("placed", failing).retry(Retry::new().max_attempts(3));
+    let outbox = Outbox::single_node(store.reopen())
+        .handler(handler)
+        .fallback(move |_: Delivery, failure: Failure| {
+            let told = told.send(failure);
+            async move { told.map(|()| Outcome::Done).map_err(|_| "nobody listens") }
+        })
+        .retry(Retry::fixed(Duration::from_millis(1)).max_retries(99));
+    let outbox = outbox.start().await.expect("starts");
+    let failure = failures.recv().await.expect("the fallback runs");
+    assert_eq!((failure.failures(), failure.is_exhausted()), (3, true));
+    outbox.shutdown().await;
+}
+
+/// A builder takes a whole `Config`, in which every mode finds every setting.
+#[tokio::test]
+async fn a_changed_setting_that_the_mode_lacks_keeps_the_outbox_from_starting() {
+    let mut workers = Config::default();
+    workers.dispatch.workers = 4;
+    let mut key = Config::default();
+    key.retry.failing_key = FailingKey::Continue;
+    let mut standby = Config::default();
+    standby.ownership.standby_interval = Duration::from_millis(20);
+    let store = MemoryStore::new;
+    let table = [
+        ("dispatch.workers", "ordered", Outbox::ordered(store()).config(workers).handle_all(handler).start().await),
+        (
+            "retry.failing_key",
+            "single_node",
+            Outbox::single_node(store()).config(key).handle_all(handler).start().await,
+        ),
+        (
+            "ownership.standby_interval",
+            "multi_node",
+            Outbox::multi_node(store()).config(standby.clone()).handle_all(handler).start().await,
+        ),
+        (
+            "ownership.standby_interval",
+            "partitioned",
+            Outbox::partitioned(store()).config(standby).handle_all(handler).start().await,
+        ),
+    ];
+    for (field, mode, started) in table {
+        let error = started.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, format!("setting `{field}` does not apply to mode {mode}; leave it at its default"));
+    }
+}

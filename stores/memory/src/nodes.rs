@@ -1,0 +1,188 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::event::PARTITIONS;
+use pillarbox_core::ownership::{
+    Acquired, Epochs, Holding, LeaseMark, Mode, NodeId, Partitions, Renewal, Share, spread,
+};
+use pillarbox_core::plants;
+use pillarbox_core::store::{Judged, LeaseClock, NodeStatus, operation, refusal};
+use tokio::time::Instant;
+
+use super::owners::Owners;
+
+/// The node table, and what each node owns of the partitions.
+///
+/// What an expired node owns stays its own until another call clears it away: until then nobody else can have delivered
+/// a row, so its verdicts still stand, and it may renew.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Nodes {
+    members: BTreeMap<NodeId, Member>,
+    owners: Owners,
+}
+
+/// A row of the node table. The mode is text, as a later release may have written it.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) mode: String,
+    pub(super) started_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    pub(super) lease: Option<Duration>,
+}
+
+impl Member {
+    pub(super) fn mark(&self) -> LeaseMark {
+        LeaseMark(self.expires_at.as_micros())
+    }
+}
+
+impl Nodes {
+    pub(super) fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
+    pub(super) fn members(&self) -> &BTreeMap<NodeId, Member> {
+        &self.members
+    }
+
+    pub(super) fn member_mut(&mut self, node: &NodeId) -> Option<&mut Member> {
+        self.members.get_mut(node)
+    }
+
+    pub(super) fn end_all(&mut self, expires_at: Timestamp) {
+        self.members.values_mut().for_each(|member| member.expires_at = expires_at);
+    }
+
+    pub(super) fn put(&mut self, node: NodeId, member: Member) {
+        self.members.insert(node, member);
+    }
+
+    pub(super) fn join(
+        &mut self,
+        node: &NodeId,
+        mode: Mode,
+        lease: Duration,
+        now: Timestamp,
+        clock: &LeaseClock,
+    ) -> Result<(), StoreError> {
+        // A mode this release does not know may mean anything, so it is not safe beside it.
+        let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|theirs| mode.coexists_with(theirs));
+        let judged = clock.judge(self.statuses(now), now, Instant::now());
+        if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
+            let message = refusal::other_mode(other.node.as_str(), &other.mode, mode);
+            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, message));
+        }
+        // As long as it is a member, a node may renew.
+        let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+        self.clear(&ended);
+        let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
+        self.put(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
+        Ok(())
+    }
+
+    /// The nodes in the order in which they joined.
+    pub(super) fn statuses(&self, now: Timestamp) -> Vec<NodeStatus> {
+        let status = |(node, member): (&NodeId, &Member)| NodeStatus {
+            node: node.clone(),
+            mode: member.mode.clone(),
+            started_at: member.started_at,
+            lease_left: (member.expires_at > now).then(|| member.expires_at.since(now)),
+            expires_at: member.expires_at,
+            lease: member.lease,
+            partitions: self.owners.of(node).len().try_into().unwrap_or(PARTITIONS),
+        };
+        let mut nodes: Vec<NodeStatus> = self.members.iter().map(status).collect();
+        nodes.sort_by_key(|node| node.started_at);
+        nodes
+    }
+
+    /// Clears away every node whose lease has ended, which frees what it owned.
+    pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> Judged {
+        let judged = clock.judge(self.statuses(now), now, Instant::now());
+        if plants::is("clear_away_before_the_lease_ends") {
+            self.members.retain(|_, member| member.expires_at > now.plus(Duration::from_millis(200)));
+        }
+        self.clear(&judged.ended);
+        judged
+    }
+
+    fn clear(&mut self, nodes: &[NodeStatus]) {
+        for status in nodes {
+            self.members.remove(&status.node);
+        }
+        self.owners.clear(|owner| self.members.contains_key(owner));
+    }
+
+    /// Clears away a node that has not renewed since its lease was seen to end then; says whether it did.
+    pub(super) fn evict(&mut self, node: &NodeId, expires_at: Timestamp) -> bool {
+        let before = self.members.len();
+        self.members.retain(|id, member| id != node || member.expires_at != expires_at);
+        self.owners.clear(|owner| self.members.contains_key(owner));
+        self.members.len() < before
+    }
+
+    pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp, clock: &LeaseClock) -> Acquired {
+        self.clear_ended(now, clock);
+        if !self.members.contains_key(node) {
+            return Acquired::Lost;
+        }
+        if let Some(owner) = self.owners.other_than(node) {
+            let expires_in = self.members.get(owner).map(|member| member.expires_at.since(now));
+            return Acquired::Standby { owner: owner.clone(), expires_in: expires_in.unwrap_or_default() };
+        }
+        let unclean = !self.owners.take_all(node).unclean.is_empty();
+        Acquired::Owner { epoch: self.owners.epoch(), unclean }
+    }
+
+    pub(super) fn share(&mut self, node: &NodeId, give: &Epochs, now: Timestamp, clock: &LeaseClock) -> Share {
+        let judged = self.clear_ended(now, clock);
+        if !self.members.contains_key(node) {
+            return Share::Lost;
+        }
+        self.owners.give(node, give);
+        let target = spread::target(&self.in_order_of_joining(), node);
+        let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
+        Share::Member(Holding {
+            owned: self.owners.of(node),
+            epochs: self.owners.epochs_of(node),
+            gained: taken.gained,
+            unclean: taken.unclean,
+            target,
+            next_expiry: self.next_expiry(node, now, &judged),
+        })
+    }
+
+    /// How long until the next lease of a node other than `node` ends.
+    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &Judged) -> Option<Duration> {
+        let others = self.members.iter().filter(|(id, member)| *id != node && member.expires_at > now);
+        others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
+    }
+
+    /// The nodes that share the partitions out among each other.
+    fn in_order_of_joining(&self) -> Vec<NodeId> {
+        let sharing = self.members.iter().filter(|(_, member)| member.mode == Mode::Partitioned.name());
+        let mut nodes: Vec<_> = sharing.collect();
+        // They come sorted by name, and the sort is stable.
+        nodes.sort_by_key(|(_, member)| member.started_at);
+        nodes.into_iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, last: Option<LeaseMark>, now: Timestamp) -> Renewal {
+        match self.members.get_mut(node) {
+            Some(member) if last.is_some_and(|last| member.mark() < last) => Renewal::WentBack,
+            Some(member) => {
+                member.expires_at = now.plus(lease);
+                member.lease = Some(lease);
+                Renewal::Renewed { mark: member.mark() }
+            }
+            None => Renewal::Lost,
+        }
+    }
+
+    pub(super) fn leave(&mut self, node: &NodeId) {
+        self.members.remove(node);
+        self.owners.give(node, &self.owners.epochs_of(node));
+    }
+}

@@ -1,0 +1,492 @@
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pillarbox_core::clock::{Clock, Timestamp};
+use pillarbox_core::event::EventId;
+use pillarbox_core::hash::{HashMap, HashSet};
+use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
+use pillarbox_core::plants;
+use pillarbox_core::row::{Change, Status, Verdict};
+use pillarbox_core::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, RowId, Scope, Writers};
+use pillarbox_core::write::NewRow;
+use tokio::sync::watch;
+
+use super::MemoryError;
+use super::heads::HeadIndex;
+use super::nodes::{Member, Nodes};
+use super::pending::{Found, Pending};
+use super::row::Stored;
+
+/// The tables behind all handles of a store, and the database's clock.
+///
+/// One lock guards everything. Its sections are short and never span an await, so a call that is dropped has either
+/// happened as a whole or not at all.
+#[derive(Debug)]
+pub(super) struct Tables {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Rung to wake other handles' nodes.
+    bell: watch::Sender<u64>,
+    /// How often the tables have gone back, and how often their connections have shown it.
+    returns: AtomicU64,
+    changes: AtomicU64,
+    /// How often their connections were lost.
+    losses: AtomicU64,
+}
+
+impl Tables {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        let [returns, changes, losses] = [const { AtomicU64::new(0) }; 3];
+        Self { clock, state: Mutex::default(), bell: watch::Sender::new(0), returns, changes, losses }
+    }
+
+    /// Goes back to an earlier state. Transactions that are open are lost with what came after it. Where it `shows`, the
+    /// connections see another server than before.
+    pub(super) fn go_back(&self, state: &State, shows: bool) {
+        let mut now = self.lock();
+        *now = State { open: BTreeSet::new(), ..state.clone() };
+        self.returns.fetch_add(1, Ordering::AcqRel);
+        self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
+        drop(now);
+    }
+
+    /// Loses all rows, and the connections with them. The nodes stay as they are.
+    pub(super) fn crash(&self) {
+        let mut now = self.lock();
+        let (nodes, interventions) = (now.nodes.clone(), now.interventions);
+        *now = State { nodes, interventions, ..State::default() };
+        self.returns.fetch_add(1, Ordering::AcqRel);
+        self.losses.fetch_add(1, Ordering::AcqRel);
+        drop(now);
+    }
+
+    /// How often the tables have gone back.
+    pub(super) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Acquire)
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
+    }
+
+    pub(super) fn bell(&self) -> &watch::Sender<u64> {
+        &self.bell
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing inside a section panics half-way through a change, so a poisoned lock still guards consistent tables.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An entry of the unique index: that an event has a row for a handler, or for none in particular.
+#[derive(Debug, Clone)]
+struct Taken {
+    handler: Option<Box<str>>,
+    seq: i64,
+}
+
+/// What is in the tables.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) nodes: Nodes,
+    rows: BTreeMap<i64, Stored>,
+    pending: Pending,
+    heads: HeadIndex,
+    /// Transactions that have inserted rows and are still open, by the first `seq` of each.
+    open: BTreeSet<i64>,
+    /// The unique index, rows of open transactions included.
+    ids: HashMap<EventId, Vec<Taken>>,
+    counts: Counts,
+    last_seq: i64,
+    /// How often operators have replayed, discarded or purged DEAD rows.
+    interventions: i64,
+}
+
+impl State {
+    /// Gives `rows` their `seq`, as a sequence does: whatever becomes of them, no other row gets the same.
+    pub(super) fn reserve(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
+        let mut seqs = Vec::with_capacity(rows.len());
+        for (index, row) in rows.iter().enumerate() {
+            let id = row.envelope().id();
+            let taken = self.ids.entry(id.clone()).or_default();
+            if taken.iter().any(|other| other.handler.as_deref() == row.handler()) {
+                self.release(&rows[..index]);
+                return Err(MemoryError::DuplicateEvent { id: id.clone() });
+            }
+            self.last_seq += 1;
+            taken.push(Taken { handler: row.handler().map(Box::from), seq: self.last_seq });
+            seqs.push(self.last_seq);
+        }
+        Ok(seqs)
+    }
+
+    /// Forgets the ids of rows that were never committed.
+    pub(super) fn release<'a>(&mut self, rows: impl IntoIterator<Item = &'a NewRow>) {
+        for row in rows {
+            self.free(row);
+        }
+    }
+
+    /// Forgets that there is a row of this event for this handler.
+    fn free(&mut self, row: &NewRow) {
+        let Entry::Occupied(mut entry) = self.ids.entry(row.envelope().id().clone()) else { return };
+        entry.get_mut().retain(|taken| taken.handler.as_deref() != row.handler());
+        if entry.get().is_empty() {
+            entry.remove();
+        }
+    }
+
+    /// Makes reserved rows visible.
+    pub(super) fn commit(&mut self, rows: impl IntoIterator<Item = (i64, Stored)>) {
+        for (seq, row) in rows {
+            self.pending.insert(seq, row.due_at());
+            *count(&mut self.counts, row.status) += 1;
+            self.rows.insert(seq, row);
+        }
+    }
+
+    /// From now on the rows of a transaction may be committed, the first of which is `seq`.
+    pub(super) fn transaction_writes(&mut self, seq: i64) {
+        self.open.insert(seq);
+    }
+
+    pub(super) fn transaction_ended(&mut self, first: i64) {
+        self.open.remove(&first);
+    }
+
+    pub(super) fn writers(&self) -> Writers {
+        let highest = self.rows.last_key_value().map_or(0, |(seq, _)| *seq);
+        // Those above it too: deleted rows may have lowered it since somebody began to wait for them.
+        let open = self.open.iter().map(i64::to_string).collect();
+        Writers { highest, open: Some(open), prepared: Vec::new() }
+    }
+
+    pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
+        let found = match &fetch.scope {
+            None => self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq)),
+            Some(scope) => {
+                let without: HashSet<&OrderKey> = scope.without.iter().collect();
+                let only: HashSet<&OrderKey> = scope.only.iter().collect();
+                let is_in = |seq| self.is_in(scope, &without, &only, seq);
+                self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && is_in(seq))
+            }
+        };
+        let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
+        let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
+        let heads = asked && self.counts.retry + self.counts.dead > 0;
+        let node = fetch.scope.as_ref().and_then(|scope| scope.node.as_ref());
+        let lease = node.and_then(|node| self.nodes.members().get(node)).map(Member::mark);
+        Fetched { interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
+    }
+
+    /// Whether its type is not to be left out.
+    fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
+        let held = &fetch.without_types;
+        let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
+        held.is_empty() || !self.rows.get(&seq).is_some_and(is_held)
+    }
+
+    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
+        let Some(row) = self.rows.get(&seq) else { return false };
+        if !row.partition.is_none_or(|partition| scope.partitions.contains(&partition)) {
+            return false;
+        }
+        match row.order_key() {
+            None => only.is_empty(),
+            Some(key) => {
+                (only.is_empty() || only.contains(&key))
+                    && !without.contains(&key)
+                    && !self.heads.block(seq, &key, scope.heads)
+            }
+        }
+    }
+
+    /// Takes due rows that are free for `node`, or its own.
+    pub(super) fn claim(&mut self, node: &NodeId, fetch: &Fetch, now: Timestamp) -> Fetched {
+        if !self.nodes.members().contains_key(node) {
+            return Fetched::default();
+        }
+        let free = |seq| {
+            self.rows.get(&seq).is_some_and(|row: &Stored| match row.locked_by.as_deref() {
+                None | Some(DIED | CRASHED) => true,
+                Some(_) if plants::is("claim_takes_what_others_hold") => true,
+                Some(holder) => is_held_by(holder, node),
+            })
+        };
+        let fetched = {
+            let found = self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && free(seq));
+            self.read(&found, fetch.max_bytes)
+        };
+        for row in &fetched.rows {
+            if let Some(stored) = self.rows.get_mut(&row.seq()) {
+                let crashed = stored.locked_by.as_deref().is_some_and(|holder| holder.ends_with(CRASHED));
+                stored.locked_by = Some(if crashed { begun_by(node).into() } else { node.as_str().into() });
+            }
+        }
+        fetched
+    }
+
+    /// Reads rows of each of the two kinds up to the one that reaches `max_bytes`.
+    fn read(&self, found: &Found, max_bytes: usize) -> Fetched {
+        let mut rows = Vec::with_capacity(found.ready.len() + found.due.len());
+        let mut cut = false;
+        for kind in [&found.ready, &found.due] {
+            let mut bytes = 0;
+            for (seq, row) in kind.iter().filter_map(|seq| Some((*seq, self.rows.get(seq)?))) {
+                rows.push(row.read(seq));
+                bytes += row.event.envelope().payload().as_bytes().len();
+                if bytes >= max_bytes {
+                    cut = true;
+                    break;
+                }
+            }
+        }
+        Fetched { rows, cut, next_due: found.next_due.filter(|_| !cut), ..Fetched::default() }
+    }
+
+    /// Records the verdicts that apply and returns the others.
+    pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
+        let owned = self.nodes.owners().of(node);
+        let refused = verdicts.iter().filter(|verdict| {
+            let mine = self.is_mine(node, owned, fence, verdict.row.seq) || plants::is("settle_without_fence");
+            !(mine && self.record(verdict, now))
+        });
+        refused.map(|verdict| verdict.row.seq).collect()
+    }
+
+    /// Whether a row is that of `node`, which owns the partitions `owned`.
+    fn is_mine(&self, node: &NodeId, owned: Partitions, fence: Fence, seq: i64) -> bool {
+        match fence {
+            Fence::Table => owned == Partitions::ALL,
+            Fence::Partition => {
+                let partition = self.rows.get(&seq).and_then(|row| row.partition);
+                partition.is_some_and(|partition| owned.contains(partition))
+            }
+            Fence::Row => {
+                let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
+                self.nodes.members().contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
+            }
+        }
+    }
+
+    pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
+        let mine = self.is_mine(node, self.nodes.owners().of(node), fence, attempt.row.seq);
+        let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
+            mine && row.is(&attempt.row) && row.status.is_pending() && row.attempts == attempt.expected_attempts
+        }) else {
+            return false;
+        };
+        row.locked_by = Some(begun_by(node).into());
+        row.attempts = attempt.attempts;
+        if attempt.error.is_some() {
+            row.last_error.clone_from(&attempt.error);
+        }
+        true
+    }
+
+    /// Frees rows that `node` holds.
+    pub(super) fn release_held(&mut self, node: &NodeId, rows: &[RowId]) {
+        for id in rows {
+            if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id) && row.status.is_pending()) {
+                row.locked_by.take_if(|holder| is_held_by(holder, node));
+            }
+        }
+    }
+
+    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
+        let judged = self.nodes.clear_ended(now, clock);
+        let members = self.nodes.members();
+        let mut freed = 0;
+        if thorough || !judged.ended.is_empty() {
+            for row in self.rows.values_mut().filter(|row| row.status.is_pending()) {
+                let Some(holder) = row.locked_by.as_deref().filter(|holder| ![DIED, CRASHED].contains(holder)) else {
+                    continue;
+                };
+                let (name, mark) = holder.strip_suffix(CRASHED).map_or((holder, DIED), |name| (name, CRASHED));
+                if !members.contains_key(&NodeId::from_stored(name)) {
+                    row.locked_by = Some(mark.into());
+                    freed += 1;
+                }
+            }
+        }
+        let next_expiry = self.nodes.next_expiry(node, now, &judged);
+        Reclaimed { registered: members.contains_key(node), freed, next_expiry }
+    }
+
+    fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
+        let next = verdict.change.status();
+        let Some(row) = self.rows.get_mut(&verdict.row.seq) else { return false };
+        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
+        let applies = same && row.status.is_pending() && row.status.can_become(next);
+        if !applies || row.attempts != verdict.expected_attempts {
+            return false;
+        }
+        if verdict.change == Change::Remove {
+            self.remove(verdict.row.seq);
+            return true;
+        }
+        self.pending.remove(verdict.row.seq, row.due_at());
+        *count(&mut self.counts, row.status) -= 1;
+        *count(&mut self.counts, next) += 1;
+        if row.status != next {
+            self.heads.remove(verdict.row.seq, row);
+            row.status = next;
+            self.heads.insert(verdict.row.seq, row);
+        }
+        if !matches!(verdict.change, Change::Hold { .. }) {
+            row.locked_by = None;
+        }
+        match &verdict.change {
+            Change::Done | Change::Remove => {
+                row.last_error = None;
+                row.done_at = Some(now);
+            }
+            Change::Retry { attempts, delay, error } => {
+                row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
+                row.available_at = Some(now.plus(*delay));
+                if error.is_some() {
+                    row.last_error.clone_from(error);
+                }
+                self.pending.insert(verdict.row.seq, row.available_at);
+            }
+            Change::Hold { attempts, error } => {
+                row.attempts = *attempts;
+                row.last_error = Some(error.clone());
+                // It keeps its place; if its due time meant no delay while it was NEW, it means none now.
+                row.available_at = row.available_at.filter(|due| *due > row.created_at);
+                self.pending.insert(verdict.row.seq, row.available_at);
+            }
+            Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
+                row.attempts = *attempts;
+                row.last_error = Some(error.clone());
+                row.done_at = Some(now);
+            }
+        }
+        true
+    }
+
+    /// Writes partitions into rows that have none.
+    pub(super) fn stamp(&mut self, rows: &[(RowId, u8)]) {
+        for (id, partition) in rows {
+            if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id)) {
+                row.partition.get_or_insert(*partition);
+            }
+        }
+    }
+
+    /// Takes the due time from pending rows whose time has come.
+    pub(super) fn ripen(&mut self, rows: &[RowId], now: Timestamp) {
+        for id in rows {
+            let seq = &id.seq;
+            let ripe = |row: &&mut Stored| {
+                row.is(id) && row.status.is_pending() && row.available_at.is_some_and(|at| at <= now)
+            };
+            if let Some(row) = self.rows.get_mut(seq).filter(ripe) {
+                self.pending.remove(*seq, row.due_at());
+                row.available_at = None;
+                self.pending.insert(*seq, None);
+            }
+        }
+    }
+
+    pub(super) fn identify(&self, seqs: &[i64]) -> Vec<RowId> {
+        seqs.iter().filter_map(|seq| self.rows.get(seq).map(|row| row.id(*seq))).collect()
+    }
+
+    pub(super) fn set_handler(&mut self, seq: i64, handler: &str) -> bool {
+        let Some(row) = self.rows.get_mut(&seq) else { return false };
+        self.heads.remove(seq, row);
+        row.handler = Some(handler.into());
+        self.heads.insert(seq, row);
+        true
+    }
+
+    pub(super) fn make_due(&mut self, seq: i64, now: Timestamp) -> bool {
+        let Some(row) = self.rows.get_mut(&seq).filter(|row| row.status.is_pending() && row.available_at.is_some())
+        else {
+            return false;
+        };
+        self.pending.remove(seq, row.due_at());
+        row.available_at = Some(now);
+        // A delay ends after the creation.
+        row.created_at = row.created_at.min(Timestamp::from_micros(now.as_micros().saturating_sub(1)));
+        self.pending.insert(seq, row.available_at);
+        true
+    }
+
+    /// Deletes a row.
+    pub(super) fn remove(&mut self, seq: i64) {
+        let Some(row) = self.rows.remove(&seq) else { return };
+        self.pending.remove(seq, row.due_at());
+        self.heads.remove(seq, &row);
+        self.free(&row.event);
+        *count(&mut self.counts, row.status) -= 1;
+    }
+
+    /// Makes a DEAD row NEW.
+    pub(super) fn revive(&mut self, seq: i64) {
+        let Some(row) = self.rows.get_mut(&seq) else { return };
+        self.heads.remove(seq, row);
+        *count(&mut self.counts, row.status) -= 1;
+        row.status = Status::New;
+        row.attempts = 0;
+        (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
+        self.counts.new += 1;
+        self.pending.insert(seq, None);
+    }
+
+    /// Counts that an operator has changed these rows, if any.
+    pub(super) fn intervened(&mut self, seqs: &[i64]) {
+        self.interventions += i64::from(!seqs.is_empty());
+    }
+
+    /// Forgets all rows and that they were ever there.
+    pub(super) fn lose_rows(&mut self, leases_end: Timestamp) {
+        let mut nodes = std::mem::take(&mut self.nodes);
+        nodes.end_all(leases_end);
+        *self = Self { nodes, interventions: self.interventions, ..Self::default() };
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(super) fn rows(&self) -> &BTreeMap<i64, Stored> {
+        &self.rows
+    }
+
+    /// The committed rows of an event, ascending by `seq`.
+    pub(super) fn rows_of(&self, id: &EventId) -> impl Iterator<Item = (i64, &Stored)> {
+        let taken = self.ids.get(id).into_iter().flatten();
+        taken.filter_map(|taken| self.rows.get(&taken.seq).map(|row| (taken.seq, row)))
+    }
+
+    pub(super) fn row_mut(&mut self, seq: i64) -> Option<&mut Stored> {
+        self.rows.get_mut(&seq)
+    }
+}
+
+fn count(counts: &mut Counts, status: Status) -> &mut u64 {
+    match status {
+        Status::New => &mut counts.new,
+        Status::Done => &mut counts.done,
+        Status::Retry => &mut counts.retry,
+        Status::Dead => &mut counts.dead,
+    }
+}
+
+/// Whether `locked_by` names `node`, with an attempt begun or not.
+fn is_held_by(holder: &str, node: &NodeId) -> bool {
+    holder.strip_suffix(CRASHED).unwrap_or(holder) == node.as_str()
+}

@@ -1,0 +1,203 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::EventId;
+use pillarbox_core::plants;
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert, NewRow, Probe};
+
+use super::MemoryStore;
+use super::row::Stored;
+use super::tables::Tables;
+
+/// The marker of the in-memory store in [`Connection`].
+#[derive(Debug, Clone, Copy)]
+pub struct Memory;
+
+/// A statement in a transaction of the in-memory store was refused; it changed nothing, and the transaction stays usable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The id is taken, by a row in the table or in a transaction that is still open; for the same handler, if it names one.
+    #[error("event `{id}` exists already; give every event an id of its own")]
+    DuplicateEvent {
+        /// The id.
+        id: EventId,
+    },
+    /// There is no savepoint of this name.
+    #[error("there is no savepoint `{name}` in this transaction")]
+    NoSavepoint {
+        /// The name.
+        name: Box<str>,
+    },
+}
+
+/// An open transaction on a [`MemoryStore`]. Its rows are invisible until it commits; dropping it rolls it back.
+#[derive(Debug)]
+#[must_use = "a transaction that is dropped rolls back"]
+pub struct MemoryTransaction {
+    tables: Arc<Tables>,
+    rows: Vec<Inserted>,
+    /// The first `seq` that it was given, whatever became of that row.
+    first: Option<i64>,
+    savepoints: Vec<Savepoint>,
+    /// How often the tables had gone back when it began: once more, and it is lost.
+    returns: u64,
+}
+
+#[derive(Debug)]
+struct Inserted {
+    seq: i64,
+    row: NewRow,
+    at: Timestamp,
+}
+
+#[derive(Debug)]
+struct Savepoint {
+    name: Box<str>,
+    /// How many rows there were.
+    rows: usize,
+}
+
+impl MemoryTransaction {
+    pub(super) fn new(tables: Arc<Tables>) -> Self {
+        Self { returns: tables.returns(), tables, rows: Vec::new(), first: None, savepoints: Vec::new() }
+    }
+
+    /// Makes its rows visible.
+    pub fn commit(mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        let mut state = self.tables.lock();
+        if self.is_lost() {
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            state.transaction_ended(first);
+        }
+        state.commit(rows.into_iter().map(|Inserted { seq, row, at }| (seq, Stored::new(row, at))));
+    }
+
+    /// Whether its server is gone.
+    fn is_lost(&self) -> bool {
+        self.tables.returns() != self.returns
+    }
+
+    /// Forgets its rows; their `seq` stays unused.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// Sets a savepoint, as the SQL statement `SAVEPOINT` does.
+    pub fn savepoint(&mut self, name: &str) {
+        self.savepoints.push(Savepoint { name: name.into(), rows: self.rows.len() });
+    }
+
+    /// Forgets the rows that were written since a savepoint, as `ROLLBACK TO SAVEPOINT` does.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoSavepoint`].
+    pub fn rollback_to(&mut self, name: &str) -> Result<(), MemoryError> {
+        let index = self.find(name)?;
+        self.savepoints.truncate(index + 1);
+        let kept = self.savepoints.last().map_or(0, |savepoint| savepoint.rows);
+        let kept = if plants::is("savepoint_ignored") { self.rows.len() } else { kept };
+        let undone = self.rows.split_off(kept);
+        self.tables.lock().release(undone.iter().map(|inserted| &inserted.row));
+        Ok(())
+    }
+
+    /// Forgets a savepoint and keeps the rows, as `RELEASE SAVEPOINT` does.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoSavepoint`].
+    pub fn release(&mut self, name: &str) -> Result<(), MemoryError> {
+        let index = self.find(name)?;
+        self.savepoints.truncate(index);
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<usize, MemoryError> {
+        let found = self.savepoints.iter().rposition(|savepoint| *savepoint.name == *name);
+        found.ok_or_else(|| MemoryError::NoSavepoint { name: name.into() })
+    }
+
+    fn insert(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
+        let mut state = self.tables.lock();
+        let seqs = state.reserve(rows)?;
+        if let (None, Some(first)) = (self.first, seqs.first()) {
+            state.transaction_writes(*first);
+            self.first = Some(*first);
+        }
+        drop(state);
+        let at = self.tables.now();
+        self.rows.extend(seqs.iter().zip(rows).map(|(seq, row)| Inserted { seq: *seq, row: row.clone(), at }));
+        Ok(seqs)
+    }
+}
+
+impl Drop for MemoryTransaction {
+    fn drop(&mut self) {
+        if let Some(first) = self.first {
+            let mut state = self.tables.lock();
+            if self.is_lost() {
+                return;
+            }
+            state.transaction_ended(first);
+            state.release(self.rows.iter().map(|inserted| &inserted.row));
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl Connection<Memory> for MemoryTransaction {
+    type Error = MemoryError;
+
+    const DIALECT: Dialect = Dialect::MEMORY;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, MemoryError> {
+        Self::insert(self, insert.rows)
+    }
+}
+
+impl Begin<Memory> for &MemoryStore {
+    type Transaction = MemoryTransaction;
+    type Error = MemoryError;
+
+    async fn begin(self) -> Result<MemoryTransaction, MemoryError> {
+        Ok(MemoryStore::begin(self))
+    }
+}
+
+impl Finish<Memory> for MemoryTransaction {
+    type Error = MemoryError;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
+
+    fn inner_mut(&mut self) -> &mut Self {
+        self
+    }
+
+    async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, MemoryError> {
+        let mut probed = Cow::Borrowed(&probe.rows);
+        if !probed.is_sorted() {
+            probed.to_mut().sort_unstable();
+        }
+        let found = self.rows.iter().filter(|inserted| probed.binary_search(&inserted.seq).is_ok());
+        let found = found.map(|inserted| inserted.row.id(inserted.seq)).collect();
+        Self::commit(self);
+        Ok(found)
+    }
+
+    async fn rollback(self) -> Result<(), MemoryError> {
+        Self::rollback(self);
+        Ok(())
+    }
+}

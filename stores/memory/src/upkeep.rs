@@ -1,0 +1,238 @@
+use async_trait::async_trait;
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::event::{EventId, PARTITIONS};
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
+    Upkeep,
+};
+use pillarbox_core::store::{operation, refusal};
+use tokio::time::Instant;
+
+use super::MemoryStore;
+use super::row::Stored;
+use super::tables::State;
+
+/// How many rows behind a head are counted.
+const MOST_COUNTED: usize = 1_000;
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.open(operation::COUNTS)?;
+        Ok(self.tables.lock().counts())
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.open(operation::BACKLOG)?;
+        let now = self.tables.now();
+        let state = self.tables.lock();
+        let mut backlog = Backlog { dead: state.counts().dead, ..Backlog::default() };
+        for row in state.rows().values().filter(|row| row.status.is_pending()) {
+            if row.due_at().is_some_and(|at| at > now) {
+                backlog.delayed += 1;
+                continue;
+            }
+            let waiting = now.since(row.due_at().unwrap_or(row.created_at));
+            backlog.due += 1;
+            backlog.oldest_due = backlog.oldest_due.max(Some(waiting));
+        }
+        Ok(backlog)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.open(operation::NODES)?;
+        let now = self.tables.now();
+        let nodes = self.tables.lock().nodes.statuses(now);
+        self.lease_clock.observe(&nodes, now, Instant::now());
+        Ok(nodes)
+    }
+
+    async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
+        self.open(operation::PARTITIONS)?;
+        let state = self.tables.lock();
+        let mut pending_in = [0_u64; PARTITIONS as usize];
+        let mut pending = 0;
+        for row in state.rows().values().filter(|row| row.status.is_pending()) {
+            pending += 1;
+            if let Some(partition) = row.partition {
+                pending_in[usize::from(partition)] += 1;
+            }
+        }
+        let unowned = state.nodes.owners().free().len().try_into().unwrap_or(PARTITIONS);
+        Ok(PartitionBacklog { unowned, pending, most_pending: pending_in.into_iter().max().unwrap_or(0) })
+    }
+
+    async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
+        self.open(operation::BLOCKED)?;
+        let now = self.tables.now();
+        let state = self.tables.lock();
+        let heads = state.rows().range(above.saturating_add(1)..);
+        Ok(heads.filter_map(|(seq, row)| blocked(&state, *seq, row, now)).take(limit).collect())
+    }
+
+    async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
+        self.open(operation::RECORDS)?;
+        let Ok(id) = EventId::new(event_id) else { return Ok(Vec::new()) };
+        let state = self.tables.lock();
+        Ok(state.rows_of(&id).map(|(seq, row)| record(seq, row)).collect())
+    }
+
+    async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
+        self.open(operation::RECORDS)?;
+        let state = self.tables.lock();
+        Ok(state.rows().get(&seq).map(|row| record(seq, row)))
+    }
+
+    async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
+        self.open(operation::DEAD)?;
+        let state = self.tables.lock();
+        let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
+        Ok(dead.take(limit).map(|(seq, row)| dead_event(*seq, row)).collect())
+    }
+
+    async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
+        self.open(operation::COUNT_DEAD)?;
+        Ok(self.tables.lock().rows().values().filter(|row| matches(row, filter)).count() as u64)
+    }
+
+    async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.open(operation::REPLAY)?;
+        let mut state = self.tables.lock();
+        let dead = only_dead(&state, seqs);
+        dead.iter().for_each(|seq| state.revive(*seq));
+        state.intervened(&dead);
+        Ok(dead)
+    }
+
+    async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.open(operation::DISCARD)?;
+        let mut state = self.tables.lock();
+        let dead = only_dead(&state, seqs);
+        dead.iter().for_each(|seq| state.remove(*seq));
+        state.intervened(&dead);
+        Ok(dead)
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.open(operation::PURGE)?;
+        let now = self.tables.now();
+        let mut state = self.tables.lock();
+        let alive = state.nodes.members().iter().find(|(_, member)| member.expires_at > now);
+        if let (Purgeable::All, Some((node, _))) = (purge.what, alive) {
+            let message = refusal::still_delivers(node.as_str());
+            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::PURGE, message));
+        }
+        let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
+        let window: Vec<(i64, &Stored)> = state
+            .rows()
+            .range(purge.above.saturating_add(1)..)
+            .take(purge.limit)
+            .map(|(seq, row)| (*seq, row))
+            .collect();
+        let over = window.len() < purge.limit || window.iter().any(|(_, row)| !old(row.created_at));
+        let next = if over { None } else { window.last().map(|(seq, _)| *seq) };
+        let ended = |row: &Stored, status| row.status == status && old(row.done_at.unwrap_or(row.created_at));
+        let goes = |row: &Stored| match purge.what {
+            Purgeable::Done => ended(row, Status::Done),
+            Purgeable::Dead => ended(row, Status::Dead),
+            Purgeable::All => old(row.created_at),
+        };
+        let doomed: Vec<i64> =
+            window.iter().filter(|(_, row)| goes(row) && is_of(&purge.key, row)).map(|(seq, _)| *seq).collect();
+        doomed.iter().for_each(|seq| state.remove(*seq));
+        if purge.what != Purgeable::Done {
+            state.intervened(&doomed);
+        }
+        Ok(Purged { removed: doomed.len() as u64, next })
+    }
+}
+
+fn matches(row: &Stored, filter: &DeadFilter) -> bool {
+    let event = row.event.envelope();
+    let is =
+        |wanted: &Option<String>, value: Option<&str>| wanted.as_deref().is_none_or(|wanted| value == Some(wanted));
+    row.status == Status::Dead
+        && is(&filter.event_type, Some(event.event_type()))
+        && is(&filter.aggregate_type, Some(event.aggregate_type()))
+        && is(&filter.tenant_id, event.tenant_id())
+        && is(&filter.handler, row.handler.as_deref())
+        && is_of(&filter.key, row)
+}
+
+fn is_of(key: &Option<String>, row: &Stored) -> bool {
+    let event = row.event.envelope();
+    key.as_deref().is_none_or(|key| event.key().or(event.aggregate_id()) == Some(key))
+}
+
+fn only_dead(state: &State, seqs: &[i64]) -> Vec<i64> {
+    let dead = |seq: &i64| state.rows().get(seq).is_some_and(|row| row.status == Status::Dead);
+    let mut found: Vec<i64> = seqs.iter().copied().filter(dead).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn dead_event(seq: i64, row: &Stored) -> DeadEvent {
+    let event = row.event.envelope();
+    DeadEvent {
+        seq,
+        event_id: event.id().as_str().to_owned(),
+        event_type: event.event_type().to_owned(),
+        aggregate_type: event.aggregate_type().to_owned(),
+        aggregate_id: event.aggregate_id().map(str::to_owned),
+        tenant_id: event.tenant_id().map(str::to_owned),
+        key: event.key().map(str::to_owned),
+        handler: row.handler.as_deref().map(str::to_owned),
+        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        last_error: row.last_error.clone(),
+        created_at: row.created_at,
+        dead_at: row.done_at,
+    }
+}
+
+/// What waits behind the row at `seq`, if it is a head and anything does.
+fn blocked(state: &State, seq: i64, head: &Stored, now: Timestamp) -> Option<Blocked> {
+    let dead = head.status == Status::Dead;
+    let key = head.order_key().filter(|_| dead || head.status == Status::Retry)?;
+    let later = state.rows().range(seq.saturating_add(1)..).map(|(_, row)| row);
+    let waits = |row: &&Stored| row.status.is_pending() && row.order_key().as_ref() == Some(&key);
+    let waiting = later.filter(waits).take(MOST_COUNTED).count() as u64;
+    (waiting > 0).then(|| Blocked {
+        seq,
+        event_id: head.event.event_id().to_owned(),
+        event_type: head.event.envelope().event_type().to_owned(),
+        key: key.key.into(),
+        handler: key.handler.map(String::from),
+        dead,
+        attempts: i32::try_from(head.attempts).unwrap_or(i32::MAX),
+        due_in: head.available_at.filter(|at| !dead && *at > now).map(|at| at.since(now)),
+        last_error: head.last_error.clone(),
+        waiting,
+    })
+}
+
+fn record(seq: i64, row: &Stored) -> Record {
+    let event = row.event.envelope();
+    Record {
+        seq,
+        event_id: event.id().as_str().to_owned(),
+        event_type: event.event_type().to_owned(),
+        aggregate_type: Some(event.aggregate_type().to_owned()),
+        aggregate_id: event.aggregate_id().map(str::to_owned),
+        tenant_id: event.tenant_id().map(str::to_owned),
+        ordering_key: event.key().map(str::to_owned),
+        handler: row.handler.as_deref().map(str::to_owned),
+        payload: Some(event.payload().clone()),
+        headers: row.event.headers().map(str::to_owned),
+        status: row.status.code(),
+        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        available_at: row.available_at,
+        occurred_at: Some(event.occurred_at()),
+        created_at: row.created_at,
+        done_at: row.done_at,
+        last_error: row.last_error.clone(),
+        locked_by: row.locked_by.as_deref().map(str::to_owned),
+    }
+}
