@@ -1,6 +1,6 @@
 //! Writes Pillarbox events in [sqlx](https://docs.rs/sqlx) transactions.
 //!
-//! Features: `mysql`, `postgres`, `sqlite`. The guard of [`Outbox::begin`](pillarbox_engine::run::Outbox::begin) works, and so
+//! Features: `mysql`, `postgres`, `sqlite`. The guard of `Outbox::begin` works, and so
 //! does a transaction of your own:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Hash maps and sets, by the hasher that each needs. In the [simulation](crate::simulated) every hasher has a fixed seed, so
+//! Hash maps and sets, by the hasher that each needs. In the simulation every hasher has a fixed seed, so
 //! that iteration repeats.
 
 /// The hasher of maps that are asked for each event: fast, seeded anew in each process.

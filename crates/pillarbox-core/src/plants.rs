@@ -1,4 +1,4 @@
-//! The places in the engine where the [simulation](crate::simulated) plants bugs.
+//! The places in the engine where the simulation plants bugs.
 
 /// True if the simulation has planted the bug of this name here; false in everything else that is built.
 #[cfg(not(simulated))]

@@ -6,7 +6,7 @@ use crate::handle::BoxFuture;
 
 /// Carries a context of the process along with events: from the code that writes them to the handler.
 ///
-/// Registered with [`OutboxBuilder::context`](pillarbox_engine::run::OutboxBuilder::context). A provider is never in the way: what it
+/// Registered with `OutboxBuilder::context`. A provider is never in the way: what it
 /// fails at, by an error or a panic, is left out with a warning, and events are written and handled without it.
 ///
 /// ```

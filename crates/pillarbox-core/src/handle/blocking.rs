@@ -18,12 +18,10 @@ use crate::event::{Decode, Event};
 /// longer recorded.
 ///
 /// ```
-/// use pillarbox_core::handle::{Delivery, blocking};
-/// use pillarbox_engine::run::Outbox;
-/// # use pillarbox_memory::MemoryStore;
+/// use pillarbox_core::handle::{Delivery, IntoHandler as _, blocking};
 /// # fn print_label(_: &Delivery) -> std::io::Result<()> { Ok(()) }
-/// let outbox = Outbox::single_node(MemoryStore::new())
-///     .handle_type("label.wanted", blocking(|delivery: Delivery| print_label(&delivery)));
+/// // Registered as any other handler: `.handle_type("label.wanted", blocking(print))`.
+/// let handler = blocking(|delivery: Delivery| print_label(&delivery)).into_handler();
 /// ```
 pub fn blocking<F>(handler: F) -> Blocking<F> {
     Blocking(Arc::new(handler))

@@ -70,7 +70,7 @@ impl HandlerError {
 
     /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
     /// newer release may know where it goes, no attempt is counted, and it goes DEAD once it is
-    /// [too old](pillarbox_engine::run::DispatchConfig::unroutable_dead_after).
+    /// too old.
     pub fn unroutable(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::Unroutable(delay), source: error.into() }
     }

@@ -10,9 +10,9 @@ use crate::event::Envelope;
 /// `before_write` → insert → `after_write` → commit or rollback → `after_commit` or `after_rollback`. There is one call
 /// of each per batch. What happens after the insert cannot be vetoed, so those calls return nothing.
 ///
-/// The end of a transaction is known for the guard of [`Outbox::begin`](pillarbox_engine::run::Outbox::begin) and for
-/// [`Outbox::commit`](pillarbox_engine::run::Outbox::commit), which also tell what was rolled back to a savepoint. For a receipt passed
-/// to [`Outbox::notify_committed`](pillarbox_engine::run::Outbox::notify_committed) the caller's word is taken. Otherwise neither
+/// The end of a transaction is known for the guard of `Outbox::begin` and for
+/// `Outbox::commit`, which also tell what was rolled back to a savepoint. For a receipt passed
+/// to `Outbox::notify_committed` the caller's word is taken. Otherwise neither
 /// `after_commit` nor `after_rollback` is called. Each receipt is reported once.
 pub trait WriterHook: Send + Sync + 'static {
     /// May change, drop or add events; an empty answer suppresses the write.

@@ -6,7 +6,7 @@ use crate::write::WriteError;
 /// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only one row of each, for no handler
 /// in particular. Returns their `seq`.
 ///
-/// It is what [`Outbox::write_all`](pillarbox_engine::run::Outbox::write_all) does at its heart; tests of stores and processes that
+/// It is what `Outbox::write_all` does at its heart; tests of stores and processes that
 /// only ever write use it directly.
 ///
 /// # Errors

@@ -63,7 +63,7 @@ pub trait Finish<M>: Send + Sized {
 }
 
 /// A transaction that tells the outbox of its commit, so that its events take the hot path. Returned by
-/// [`Outbox::begin`](pillarbox_engine::run::Outbox::begin).
+/// `Outbox::begin`.
 ///
 /// It dereferences to what the driver runs statements on, so that `&mut *tx` is the same as with a transaction of the
 /// driver's own. Events may be written on either: `outbox.write(&mut tx, …)`, or in a function that takes the driver's

@@ -9,8 +9,8 @@ use crate::store::Store;
 
 /// The receipt of a write: the ids of its events, in order, and what the hot path needs to deliver them from memory.
 ///
-/// A guard keeps it by itself. For a transaction of your own, commit by [`Outbox::commit`](pillarbox_engine::run::Outbox::commit), or
-/// pass it to [`Outbox::notify_committed`](pillarbox_engine::run::Outbox::notify_committed) after the commit; dropping it is fine too,
+/// A guard keeps it by itself. For a transaction of your own, commit by `Outbox::commit`, or
+/// pass it to `Outbox::notify_committed` after the commit; dropping it is fine too,
 /// and only means that the events are delivered from the table.
 #[derive(Debug, Clone)]
 pub struct Written {

@@ -57,7 +57,7 @@ pub fn on<S, H: EventHandler<S>>(handler: H) -> Registration {
 }
 
 /// The handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`, or an event
-/// type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or a [`Handler`](super::Handler).
+/// type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or a [`Handler`](pillarbox_core::handle::Handler).
 pub fn on_type<S>(route: impl Into<Route>, handler: impl IntoHandler<S>) -> Registration {
     Registration::new(Some(route.into()), Target::One(handler.into_handler()))
 }
@@ -69,7 +69,7 @@ pub fn on_batch<R>(route: impl Into<Route>, max: usize, handler: impl IntoBatchH
 }
 
 /// The batch handler of every event that has no handler of its own, rows for named handlers included: [`on_any`], 1 to `max`
-/// (at most 10,000) at once. A batch mixes events of all types, unless the handler [says otherwise](super::BatchHandler::lane).
+/// (at most 10,000) at once. A batch mixes events of all types, unless the handler [says otherwise](pillarbox_core::handle::BatchHandler::lane).
 pub fn on_any_batch<R>(max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
     Registration { any: true, ..batch(None, max, handler) }
 }
@@ -164,7 +164,7 @@ impl Registration {
 
     /// The time limit of a call, 1 ms to 100 years, in place of the outbox's
     /// [`handler_timeout`](crate::run::OutboxBuilder::handler_timeout); `None`: for ever. Then the call is dropped, and the
-    /// attempt has failed. A [`blocking`](super::blocking) handler cannot be dropped: its thread goes on. The same limit
+    /// attempt has failed. A [`blocking`](pillarbox_core::handle::blocking) handler cannot be dropped: its thread goes on. The same limit
     /// holds for each interceptor phase, the fallback and the observer.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         let timeout = timeout.into();
