@@ -2,7 +2,7 @@ use mysql_async::consts::StatusFlags;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Transaction};
 
-/// Whether the server says that a transaction is open; `None` after a failed statement, whose answer does not say.
+/// True if the server says that a transaction is open; `None` after a failed statement, whose answer does not say.
 pub(crate) fn is_open(transaction: &Transaction<'_>) -> Option<bool> {
     let answer = transaction.last_ok_packet()?;
     Some(answer.status_flags().contains(StatusFlags::SERVER_STATUS_IN_TRANS))

@@ -122,7 +122,7 @@ pub async fn begin_immediate(pool: &SqlitePool) -> Result<SqliteTransaction<'sta
 const SHORTEST_WAIT: Duration = Duration::from_micros(200);
 const LONGEST_WAIT: Duration = Duration::from_micros(1_300);
 
-/// Whether another connection holds the lock: result code 5 in any of its extended forms.
+/// True if another connection holds the lock: result code 5 in any of its extended forms.
 fn is_busy(error: &sqlx::Error) -> bool {
     const SQLITE_BUSY: i32 = 5;
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());

@@ -1,4 +1,4 @@
-//! Whether settings fit together, and what the engine is given.
+//! Checks that settings fit together, and makes the engine's configuration from them.
 
 use std::sync::Arc;
 use std::time::Duration;

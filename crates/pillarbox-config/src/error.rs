@@ -16,21 +16,21 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {what} {}: {source}", path.display())]
     File {
-        /// What it is.
+        /// The kind of file.
         what: &'static str,
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file is not TOML.
     #[error("{}, line {line}: {message}", path.display())]
     Syntax {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem at that line.
         message: String,
     },
     /// There is no such setting.
@@ -40,7 +40,7 @@ pub enum Error {
         what: &'static str,
         /// The name that was given.
         name: String,
-        /// Where, unless the name says it.
+        /// The place of the setting, unless the name says it.
         origin: Option<Origin>,
         /// Most likely the name that was meant.
         remedy: String,
@@ -48,13 +48,13 @@ pub enum Error {
     /// A setting has a value that it cannot have, contradicts another, or does not apply.
     #[error("setting `{key}`{} {problem}; {remedy}", at(origin.as_ref()))]
     Invalid {
-        /// Which.
+        /// The key of the setting.
         key: Cow<'static, str>,
-        /// Where it was given; `None` if nowhere.
+        /// The place where it was given; `None` if nowhere.
         origin: Option<Origin>,
-        /// What is wrong with it.
+        /// The problem with its value.
         problem: Cow<'static, str>,
-        /// What to do about it.
+        /// The remedy for it.
         remedy: Cow<'static, str>,
     },
     /// The settings are fine, but the outbox could not be started.
@@ -62,7 +62,7 @@ pub enum Error {
     Start(#[from] StartError),
 }
 
-/// What it displays: a program whose `main` returns an error shows people its `Debug`, and the sentence is what helps
+/// The same text as `Display`: a program whose `main` returns an error shows people its `Debug`, and the sentence is what helps
 /// them.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +94,7 @@ impl Error {
     }
 }
 
-/// Where it is, for the middle of a sentence.
+/// The place of a setting, for the middle of a sentence.
 fn at(origin: Option<&Origin>) -> String {
     origin.map(|origin| format!(" ({origin})")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What keys there are and what kind of value each takes: known from the defaults, so that there is no second list.
+//! The keys and the kind of value that each takes: known from the defaults, so that there is no second list.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::Settings;
 use crate::value::is_duration;
 
-/// What a value is written as.
+/// The form in which a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A whole number.
@@ -58,7 +58,7 @@ impl Keys {
         })
     }
 
-    /// How to write a value of the key.
+    /// Says how to write a value of the key.
     pub(crate) fn remedy(&self, key: &str) -> String {
         match self.0.get(key) {
             Some(Value::Number(default)) if default.is_f64() => format!("write a number, such as {default}"),

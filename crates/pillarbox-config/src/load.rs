@@ -32,7 +32,7 @@ pub struct Loader {
     variables: Option<Vec<(OsString, OsString)>>,
     /// Not shown by `Debug` of errors: a value may be a URL.
     set: Vec<(String, Hidden)>,
-    /// What holds unless a file or the environment says otherwise.
+    /// The values that hold unless a file or the environment says otherwise.
     unless_set: Vec<(String, Hidden)>,
     tables: Vec<Table>,
 }

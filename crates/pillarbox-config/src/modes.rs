@@ -1,4 +1,4 @@
-//! Which settings which mode would ignore. They are refused: a setting that does nothing is a mistake.
+//! The settings that a mode would ignore. They are refused: a setting that does nothing is a mistake.
 
 use crate::Settings;
 use crate::value::{FailingHead, Mode, RetryPolicyKind};

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a setting was given.
+/// The place where a setting was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In a file.
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Where each setting that was given was given. Keys that nobody gave are absent.
+/// The origin of each setting that was given. Keys that nobody gave are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Origins(BTreeMap<String, Origin>);
 

@@ -57,7 +57,7 @@ fn decimal(number: f64) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// What is wrong with a value, and what to write, from what its deserializer says.
+/// Splits the message of a value's deserializer into the problem and the remedy.
 fn explain(message: &str) -> (String, String) {
     let of_a_choice = || {
         let (given, expected) = message.strip_prefix("unknown variant ")?.split_once(", expected ")?;

@@ -25,11 +25,11 @@ use crate::value::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Whether this process delivers. Default `true`. Without it, it only writes, whatever the mode.
+    /// True if this process delivers. Default `true`. Without it, it only writes, whatever the mode.
     pub enabled: bool,
-    /// Who delivers. Default `single_node`.
+    /// The nodes that deliver. Default `single_node`.
     pub mode: Mode,
-    /// Where the table is.
+    /// The database and its table.
     pub store: StoreSettings,
     /// Reading the table.
     pub claim: ClaimSettings,
@@ -49,7 +49,7 @@ pub struct Settings {
     pub shutdown: ShutdownSettings,
     /// Being watched.
     pub metrics: MetricsSettings,
-    /// Where they were given, for errors.
+    /// The origins of the settings, for errors.
     #[serde(skip)]
     pub(crate) origins: Origins,
 }
@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// Where the table is.
+/// The database and its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
@@ -98,15 +98,15 @@ pub struct StoreSettings {
     pub url_file: Option<PathBuf>,
     /// The event table, such as `billing.outbox_event`. Default `outbox_event`.
     pub table: String,
-    /// What the names of all the tables begin with, such as `shop_` for `shop_outbox_event`. Default: nothing.
+    /// The prefix of the names of all the tables, such as `shop_` for `shop_outbox_event`. Default: nothing.
     pub table_prefix: Option<String>,
-    /// Whether to create or upgrade the tables at the start. Default `false`.
+    /// Creates or upgrades the tables at the start. Default `false`.
     pub migrate: bool,
     /// PostgreSQL and MySQL: connections for events, at least 1; there is one more for the lease. Default 4.
     pub pool_size: usize,
-    /// PostgreSQL: whether recording that an event was handled waits for the disk. Default `false`.
+    /// PostgreSQL: waits for the disk when it records that an event was handled. Default `false`.
     pub durable_marks: bool,
-    /// SQLite: whether a commit waits for the disk, `full` or `normal`. Default `full`.
+    /// SQLite: `full` if a commit waits for the disk, else `normal`. Default `full`.
     pub synchronous: Synchronous,
     /// SQLite: how long a call waits for its turn to write. Default `5s`.
     #[serde(with = "span")]
@@ -255,8 +255,7 @@ impl Default for RetrySettings {
 pub struct SettleSettings {
     /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
     pub batch: usize,
-    /// Whether the rows of delivered events are deleted at once. Default `false`: they are kept as DONE until they are
-    /// purged.
+    /// Deletes the rows of delivered events at once. Default `false`: they are kept as DONE until they are purged.
     pub delete_done: bool,
 }
 
@@ -273,10 +272,10 @@ impl Default for SettleSettings {
 pub struct OwnershipSettings {
     /// The node's name in the database and in logs. Default: the host's name.
     pub node_name: Option<String>,
-    /// How long ownership holds without renewal. Default `15s`.
+    /// The time for which ownership holds without renewal. Default `15s`.
     #[serde(with = "span")]
     pub lease: Duration,
-    /// How often a standby looks whether it can take over. Default `900ms`.
+    /// The interval at which a standby checks whether it can take over. Default `900ms`.
     #[serde(with = "span")]
     pub standby_interval: Duration,
 }
@@ -292,16 +291,16 @@ impl Default for OwnershipSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PurgeSettings {
-    /// How long DONE events are kept. Default `7d`.
+    /// The time for which DONE events are kept. Default `7d`.
     #[serde(with = "or_never")]
     pub done_after: Option<Duration>,
-    /// How long DEAD events are kept. Default `never`: until they are replayed or discarded.
+    /// The time for which DEAD events are kept. Default `never`: until they are replayed or discarded.
     #[serde(with = "or_never")]
     pub dead_after: Option<Duration>,
-    /// Mode `writer_only`: how long any event is kept. Default `never`: nothing is deleted.
+    /// Mode `writer_only`: the time for which any event is kept. Default `never`: nothing is deleted.
     #[serde(with = "or_never")]
     pub all_after: Option<Duration>,
-    /// How often to look for events that are over. Default `1h`.
+    /// The interval between two searches for events to purge. Default `1h`.
     #[serde(with = "span")]
     pub interval: Duration,
     /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
@@ -319,7 +318,7 @@ impl Default for PurgeSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WakeUpSettings {
-    /// Whether processes on the same table wake each other. PostgreSQL only. Default `false`.
+    /// Lets processes on the same table wake each other. PostgreSQL only. Default `false`.
     pub enabled: bool,
 }
 
@@ -334,7 +333,7 @@ impl Default for WakeUpSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShutdownSettings {
-    /// How long queued and running events may take to finish. Default `5s`.
+    /// The time in which queued and running events may finish. Default `5s`.
     #[serde(with = "span")]
     pub drain_timeout: Duration,
 }
@@ -350,9 +349,9 @@ impl Default for ShutdownSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricsSettings {
-    /// What the names of metrics begin with, before a dot. Default `pillarbox`.
+    /// The prefix of the names of metrics, before a dot. Default `pillarbox`.
     pub prefix: String,
-    /// How often the gauges are brought up to date. Default `15s`.
+    /// The interval at which the gauges are brought up to date. Default `15s`.
     #[serde(with = "span")]
     pub interval: Duration,
 }

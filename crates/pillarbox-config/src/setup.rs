@@ -23,7 +23,7 @@ use crate::{Error, PurgeSettings, Settings};
 pub struct Setup {
     settings: Settings,
     store: Option<Arc<dyn Store>>,
-    /// What is done to the builder once the mode's builder exists.
+    /// The steps that are applied to the builder once the mode's builder exists.
     steps: Vec<Step>,
     handlers: usize,
 }
@@ -143,13 +143,13 @@ impl Setup {
         self.step(move |builder| where_delivered!(builder, it => it.retry_policy(policy)))
     }
 
-    /// How failures are met by handlers that do not say themselves: sets what is set in it of the settings of `retry`, and
-    /// which errors are tried again.
+    /// Sets the retries of handlers that configure none: a value that the argument sets replaces the one in the settings of
+    /// `retry`. It also sets which errors are tried again.
     pub fn retry(self, retry: Retry) -> Self {
         self.step(move |builder| where_delivered!(builder, it => it.retry(retry)))
     }
 
-    /// Adds what carries a context from where events are written to where they are handled.
+    /// Adds a provider that carries a context from where events are written to where they are handled.
     pub fn context(self, provider: impl ContextProvider) -> Self {
         self.step(move |builder| in_any_mode!(builder, it => it.context(provider)))
     }
@@ -175,12 +175,12 @@ impl Setup {
         self.step(move |builder| in_any_mode!(builder, it => it.span(span)))
     }
 
-    /// Where the time of events comes from. Default: the operating system.
+    /// Sets the source of the events' time. Default: the operating system.
     pub fn clock(self, clock: impl Clock) -> Self {
         self.step(move |builder| in_any_mode!(builder, it => it.clock(clock)))
     }
 
-    /// Where randomness comes from. Default: the operating system.
+    /// Sets the source of randomness. Default: the operating system.
     pub fn random(self, random: impl Random) -> Self {
         self.step(move |builder| in_any_mode!(builder, it => it.random(random)))
     }

@@ -6,44 +6,44 @@ use pillarbox_core::error::ConfigError;
 use crate::login::decode;
 use crate::{Host, Login, refuse_plaintext};
 
-/// How the URL of a kind of server is written: `scheme://user:password@host:port/path`.
+/// The syntax of the URL of a kind of server: `scheme://user:password@host:port/path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
-    /// What it may begin with.
+    /// The schemes that it may begin with.
     pub schemes: &'static [Scheme],
-    /// Whether it may name several hosts, with commas between them.
+    /// True if it may name several hosts, with commas between them.
     pub several: bool,
-    /// Whether it may have a path, of one part.
+    /// True if it may have a path, of one part.
     pub path: bool,
-    /// What errors say of how it is written: "write it as `mqtts://HOST:PORT`".
+    /// The remedy that errors name: "write it as `mqtts://HOST:PORT`".
     pub remedy: &'static str,
 }
 
-/// What a URL begins with, and what that says.
+/// The scheme of a URL, and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scheme {
     /// The text before `://`, in small letters.
     pub name: &'static str,
-    /// Whether it asks for TLS.
+    /// True if it asks for TLS.
     pub tls: bool,
     /// The port where none is named.
     pub port: u16,
 }
 
-/// What a URL says.
+/// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Address {
-    /// What it begins with.
+    /// The scheme that it begins with.
     pub scheme: Scheme,
-    /// Where the server is.
+    /// The host of the server.
     pub host: Host,
-    /// Where it is as well, if it is a cluster.
+    /// The further hosts, if it is a cluster.
     pub others: Vec<Host>,
-    /// What the path says, decoded.
+    /// The path, decoded.
     pub path: Option<String>,
-    /// Whom to log in as.
+    /// The credentials.
     pub login: Login,
     form: Form,
 }
@@ -131,7 +131,7 @@ impl Form {
         ConfigError::new("url", problem, self.remedy)
     }
 
-    /// What a URL with TLS begins with.
+    /// The name of the scheme with TLS.
     fn tls(&self) -> &'static str {
         self.schemes.iter().find(|scheme| scheme.tls).map_or("", |scheme| scheme.name)
     }
@@ -170,7 +170,7 @@ impl Address {
     }
 }
 
-/// Where the server is, for people: without credentials and without the path.
+/// The address of the server, for people: without credentials and without the path.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme.name, self.host)?;

@@ -1,9 +1,9 @@
-//! How the clients of [Pillarbox](https://docs.rs/pillarbox) are told to reach a server: where it is, whom to log in as, whose
-//! certificates to trust, how long to wait.
+//! Options with which the clients of [Pillarbox](https://docs.rs/pillarbox) reach a server: its address, the credentials, the
+//! certificates to trust, the time to wait.
 //!
-//! What the options of publishers and stores have in common stands here once: the rule, and the words in which it is refused.
-//! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps what is
-//! its own: the names of its schemes, what a path means, how its client is made.
+//! The options that publishers and stores have in common stand here once: the rule, and the words in which it is refused.
+//! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps its own
+//! part: the names of its schemes, the meaning of a path, the making of its client.
 //!
 //! ```
 //! use pillarbox_connect::{Form, Scheme};

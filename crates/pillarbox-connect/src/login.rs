@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
 
-/// Whom to log in as. `Debug` shows neither: some take a token where the user stands.
+/// The user to log in as, and the password. `Debug` shows neither: some take a token where the user stands.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Login {
@@ -15,7 +15,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// What stands before the `@` of a URL: `user:password`, percent-encoded. An empty user is none.
+    /// Reads the part before the `@` of a URL: `user:password`, percent-encoded. An empty user is none.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (username, password) = text.split_once(':').map_or((text, None), |(user, password)| (user, Some(password)));
         let username = Some(decode(username)?).filter(|username| !username.is_empty());

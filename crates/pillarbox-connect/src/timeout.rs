@@ -6,7 +6,7 @@ use std::time::Duration;
 use pillarbox_core::error::ConfigError;
 use serde::{Deserialize, Deserializer};
 
-/// What a limit of time may be, unless a client knows better.
+/// The range of a limit of time, unless a client knows better.
 pub const RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 
 /// Ten seconds.

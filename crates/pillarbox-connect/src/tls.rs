@@ -114,7 +114,7 @@ fn usable(certificate: &CertificateDer<'static>) -> Result<(), rustls::Error> {
     RootCertStore::empty().add(certificate.clone())
 }
 
-/// What TLS has failed with, if that is why: nothing that waiting would mend.
+/// Returns the error of TLS, if TLS is the cause: waiting would not mend it.
 #[must_use]
 pub fn failure<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref())

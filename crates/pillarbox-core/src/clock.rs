@@ -37,7 +37,7 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// How long from `earlier` to this moment; zero if `earlier` is later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -75,16 +75,16 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Where wall-clock time comes from.
+/// A source of wall-clock time.
 ///
-/// It stamps events (`occurred_at`, the time part of an id) and nothing else: what decides about ownership or about an
-/// event being due is the database's clock.
+/// It stamps events (`occurred_at`, the time part of an id) and nothing else: the database's clock decides about ownership
+/// and about due times.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Where random numbers come from: event ids, jitter.
+/// A source of random numbers, for event ids and jitter.
 pub trait Random: fmt::Debug + Send + Sync + 'static {
     /// 64 uniformly distributed bits.
     fn next_u64(&self) -> u64;

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of stores and of settings, with their remedies.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::fmt;
 /// Any error, owned and sendable.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// What kind of trouble a store is in.
+/// The kind of trouble that a store is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
@@ -60,19 +60,19 @@ impl StoreError {
         self
     }
 
-    /// What kind of trouble it is.
+    /// The kind of trouble.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 
-    /// What was being done.
+    /// The operation that failed.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// True if the same call may succeed later without any intervention.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
@@ -93,7 +93,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-/// What it displays: it is what `fn main() -> Result<…>` and `expect` show a person.
+/// The same text as `Display`, since `fn main() -> Result<…>` and `expect` show it to a person.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -115,7 +115,7 @@ pub struct ConfigError {
     remedy: Cow<'static, str>,
 }
 
-/// What it displays, as that of [`StoreError`].
+/// The same text as `Display`, as for [`StoreError`].
 impl fmt::Debug for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -139,13 +139,13 @@ impl ConfigError {
         self.field
     }
 
-    /// What is wrong with it: "is 0", "is missing".
+    /// The problem with the setting: "is 0", "is missing".
     #[must_use]
     pub fn problem(&self) -> &str {
         &self.problem
     }
 
-    /// What to do about it.
+    /// The remedy for the problem.
     #[must_use]
     pub fn remedy(&self) -> &str {
         &self.remedy

@@ -23,7 +23,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-/// What became of one message: confirmed by the broker, or the reason why not.
+/// The result for one message: confirmed by the broker, or the reason why not.
 pub type Receipt = Result<(), PublishError>;
 
 /// A broker that messages are sent to.
@@ -33,7 +33,7 @@ pub type Receipt = Result<(), PublishError>;
 /// was sent by then may arrive or not, and nothing is left locked.
 #[async_trait]
 pub trait Publisher: fmt::Debug + Send + Sync + 'static {
-    /// What this publisher is and where its broker is.
+    /// The kind of this publisher, the address of its broker and the syntax of its targets.
     fn info(&self) -> &PublisherInfo;
 
     /// Connects, and verifies that each of `targets` (streams, exchanges, topics, …) is there and may be published to, as far
@@ -104,15 +104,15 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     async fn close(&self);
 }
 
-/// What a publisher is and where its broker is.
+/// The kind of a publisher, the address of its broker and the syntax of its targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublisherInfo {
     /// The kind of broker, such as `nats`: what a configuration says.
     pub kind: &'static str,
-    /// Where the broker is, for people, and without credentials: `nats://broker:4222`.
+    /// The address of the broker, for people, without credentials: `nats://broker:4222`.
     pub address: String,
-    /// How values of an event are written into its targets.
+    /// The syntax by which values of an event are written into its targets.
     pub targets: TargetSyntax,
 }
 

@@ -23,7 +23,7 @@ pub struct RowId {
     pub handler: Option<Box<str>>,
 }
 
-/// What keeps its order: the events of one key that are for one handler.
+/// The unit of order: the events of one key that are for one handler.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderKey {
     /// Column `handler`.
@@ -69,7 +69,7 @@ impl FetchedRow {
         }
     }
 
-    /// Whether the row has a due time.
+    /// True if the row has a due time.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         match self {
@@ -90,13 +90,13 @@ pub struct BrokenRow {
     pub handler: Option<Box<str>>,
     /// Failed handler calls so far.
     pub attempts: u32,
-    /// Whether it has a due time.
+    /// True if it has a due time.
     pub timed: bool,
     /// Its partition, if it has one that exists.
     pub partition: Option<u8>,
-    /// What it is ordered by, as far as that can be read: it keeps the later rows of its key waiting like any that fails.
+    /// Its order key, as far as that can be read: the row keeps the later rows of its key waiting like any that fails.
     pub key: Option<OrderKey>,
-    /// What is wrong with it.
+    /// The reason why it makes no event.
     pub reason: String,
 }
 
@@ -113,13 +113,13 @@ impl BrokenRow {
 pub struct Row {
     /// Its place in the order of the table, given by the database.
     pub seq: i64,
-    /// What consumers deduplicate by.
+    /// The event's id, by which consumers deduplicate.
     pub event_id: EventId,
-    /// What happened.
+    /// The event type.
     pub event_type: Box<str>,
     /// The kind of thing it happened to.
     pub aggregate_type: Box<str>,
-    /// Which thing it happened to.
+    /// The id of the thing it happened to.
     pub aggregate_id: Option<Box<str>>,
     /// The tenant it belongs to.
     pub tenant_id: Option<Box<str>>,
@@ -129,11 +129,11 @@ pub struct Row {
     pub handler: Option<Box<str>>,
     /// The string map that travels with it.
     pub headers: Headers,
-    /// What it carries.
+    /// The payload that it carries.
     pub payload: Payload,
     /// Failed handler calls so far.
     pub attempts: u32,
-    /// Whether it has a due time: it was delayed, deferred or has failed before.
+    /// True if it has a due time: it was delayed, deferred or has failed before.
     pub timed: bool,
     /// NEW or RETRY.
     pub status: Status,
@@ -141,9 +141,9 @@ pub struct Row {
     pub partition: Option<u8>,
     /// Column `locked_by` before this node took the row; what it means says [`Past`](crate::ownership::Past).
     pub locked_by: Option<Box<str>>,
-    /// When it happened, by the writer's clock. Rows inserted without one take `created_at`.
+    /// The time at which it happened, by the writer's clock. Rows inserted without one take `created_at`.
     pub occurred_at: Timestamp,
-    /// When it was inserted, by the database's clock; on the hot path by the writer's.
+    /// The time of the insert, by the database's clock; on the hot path by the writer's.
     pub created_at: Timestamp,
 }
 
@@ -180,7 +180,7 @@ impl Row {
         RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
     }
 
-    /// What it is ordered by; `None` if it has no key, and so no order.
+    /// Its order key; `None` if it has no key, and so no order.
     #[must_use]
     pub fn order_key(&self) -> Option<OrderKey> {
         let key = self.key.as_ref().or(self.aggregate_id.as_ref())?;

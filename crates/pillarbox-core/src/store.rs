@@ -41,7 +41,7 @@ use crate::row::{NewRow, Verdict};
 /// half-done change may outlive the call. All times that decide anything are the database's own.
 #[async_trait]
 pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
-    /// What this store is and where it is.
+    /// The description of this store: its SQL, its address and its table.
     fn info(&self) -> &StoreInfo;
 
     /// The statements that insert `rows`, for an adapter to bind on the user's transaction.
@@ -267,7 +267,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `identify_sql_finds_what_the_transaction_has_written`
     fn identify_sql(&self, seqs: &[i64]) -> Option<String>;
 
-    /// How far the table has been written, and by whom rows below that may still be committed.
+    /// The highest `seq` that is visible, and the transactions that may still commit rows at or below it.
     ///
     /// # Behavior
     /// - `writers_knows_who_may_still_commit`
@@ -316,13 +316,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_remove_deletes_the_row`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
-    /// Whether two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
+    /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
     /// says no.
     fn settles_in_parallel(&self) -> bool {
         false
     }
 
-    /// How processes wake each other through this database, if it can.
+    /// The means by which processes wake each other through this database, if it has any.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         None
     }
@@ -343,17 +343,17 @@ pub struct BegunAttempt {
     pub expected_attempts: u32,
     /// The attempts it is to hold: one more if an earlier one was found to have crashed.
     pub attempts: u32,
-    /// What is to be said of the crashed one; `None` leaves what the row holds.
+    /// The error of the crashed attempt; `None` leaves what the row holds.
     pub error: Option<String>,
 }
 
-/// What a store is: for logs, errors and the check that a connection fits.
+/// The description of a store: for logs, errors and the check that a connection fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreInfo {
     /// Its SQL.
     pub dialect: Dialect,
-    /// Where it is, without credentials: `localhost:5432/shop`, a file path.
+    /// The address of the database, without credentials: `localhost:5432/shop`, a file path.
     pub address: String,
     /// The event table's name as configured: `outbox_event`, `billing.outbox_event`.
     pub table: String,
@@ -367,14 +367,14 @@ impl StoreInfo {
     }
 }
 
-/// Which pending rows to read.
+/// Selects the pending rows to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
     /// Rows without a due time are read only above this `seq`. Zero reads from the lowest pending one.
     pub above: i64,
     /// Rows to leave out: the ones already in this node's memory.
     pub exclude: Vec<i64>,
-    /// How many rows to return at most; above zero.
+    /// The maximum number of rows to return; above zero.
     pub limit: usize,
     /// Payload bytes; above zero. Of the rows without a due time, and of those with one, the row that reaches it is the last: so the
     /// first row always comes, however large it is.
@@ -393,12 +393,12 @@ impl Fetch {
     }
 }
 
-/// Which of the pending rows a node that owns groups of keys may deliver now.
+/// Selects the pending rows that a node that owns groups of keys may deliver now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// Rows of these partitions, and rows that have none yet, or one that does not exist.
     pub partitions: RangeInclusive<u8>,
-    /// What makes the later rows of a key wait.
+    /// The rows that make the later rows of a key wait.
     pub heads: Heads,
     /// Keys to leave out: memory holds enough of them.
     pub without: Vec<OrderKey>,
@@ -408,11 +408,11 @@ pub struct Scope {
     pub node: Option<NodeId>,
 }
 
-/// What makes the later rows of a key wait. A row's key is its ordering key, or where that is missing its aggregate id; rows
-/// without either wait for nothing.
+/// The rows that make the later rows of a key wait. A row's key is its ordering key, or where that is missing its aggregate id;
+/// rows without either wait for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Heads {
-    /// Nothing: a row is delivered while an earlier one of its key waits for another attempt.
+    /// None: a row is delivered while an earlier one of its key waits for another attempt.
     None,
     /// An earlier row of the key, and of the same handler, in state RETRY.
     Retry,
@@ -420,7 +420,7 @@ pub enum Heads {
     RetryAndDead,
 }
 
-/// How far the table has been written: the answer of [`Store::writers`].
+/// The highest visible `seq`, and the transactions that may still commit rows at or below it: the answer of [`Store::writers`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writers {
     /// The highest `seq` that is visible; zero for an empty table.
@@ -437,28 +437,28 @@ pub async fn written(store: &dyn Store) -> i64 {
     store.writers().await.map_or(i64::MAX, |writers| writers.highest)
 }
 
-/// What a fetch found.
+/// The result of a fetch.
 #[derive(Debug, Default)]
 pub struct Fetched {
     /// The rows: those without a due time ascending by `seq`, and those with one ascending by due time.
     pub rows: Vec<FetchedRow>,
     /// True if reading stopped at [`Fetch::max_bytes`]: there may be more rows, though fewer than the limit were returned.
     pub cut: bool,
-    /// How long until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
+    /// The time until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
     /// were returned and none was cut off; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
-    /// How often operators have replayed, discarded or purged DEAD rows, which may have made the rows behind them due: at
-    /// least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
+    /// The number of times that operators have replayed, discarded or purged DEAD rows, which may have made the rows behind them due:
+    /// at least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
     pub interventions: i64,
-    /// Whether any row of the table was RETRY or DEAD when the rows were read, or after. If the scope asks about
-    /// [`Heads`]; otherwise false.
+    /// True if any row of the table was RETRY or DEAD when the rows were read, or after. False if the scope does not ask about
+    /// [`Heads`].
     pub heads: bool,
-    /// What the row of the reading node held when the rows were read, or after. If the scope names one and it is registered;
-    /// otherwise `None`.
+    /// The state of the reading node's row when the rows were read, or after. `None` unless the scope names the node and it is
+    /// registered.
     pub lease: Option<LeaseMark>,
 }
 
-/// How many rows are in which state.
+/// The number of rows in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Waiting for their first attempt.

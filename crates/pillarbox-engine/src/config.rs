@@ -70,8 +70,8 @@ pub struct DispatchConfig {
     /// that long by the process, an hour at most. `None`: never. Default one day. One millisecond to 100 years. It has no
     /// effect with [`Unroutable::Dead`].
     pub unroutable_dead_after: Option<Duration>,
-    /// How long a call of a handler may take, 1 ms to 100 years; then it is dropped, and the attempt has failed. `None`: for
-    /// ever. Default 5 minutes. A handler may have [its own](crate::handlers::Registration::timeout).
+    /// The time limit of a call of a handler, 1 ms to 100 years; then the call is dropped, and the attempt has failed. `None`:
+    /// no limit. Default 5 minutes. A handler may have [its own](crate::handlers::Registration::timeout).
     pub handler_timeout: Option<Duration>,
     /// A call that runs longer is named in the log, and if all workers are in such calls the outbox is not ready; 1 ms to
     /// one day. Default 60 s. Raise it where calls take that long as a rule.
@@ -98,13 +98,13 @@ impl Default for DispatchConfig {
 pub struct RetryConfig {
     /// Handler calls in total before an event goes DEAD, at least 1. Default 10.
     pub max_attempts: u32,
-    /// How long to wait between them. Default: exponential from 200 ms to 60 s.
+    /// The policy for the time between attempts. Default: exponential from 200 ms to 60 s.
     pub policy: Arc<dyn RetryPolicy>,
-    /// Which errors are tried again. Default: all that do not say otherwise themselves.
+    /// The errors after which an event is tried again. Default: all that do not say otherwise themselves.
     pub errors: ErrorFilter,
-    /// What becomes of the events behind one that fails. Mode `ordered` only. Default: they wait.
+    /// The fate of the events behind one that fails. Mode `ordered` only. Default: they wait.
     pub failing_head: FailingHead,
-    /// What becomes of the later events of the key of one that fails. Mode `partitioned` only. Default: they wait.
+    /// The fate of the later events of a key when one of them fails. Mode `partitioned` only. Default: they wait.
     pub failing_key: FailingKey,
 }
 
@@ -121,7 +121,7 @@ pub enum FailingKey {
 }
 
 impl FailingKey {
-    /// Whether what is to be recorded of an event keeps the later ones of its key waiting.
+    /// True if an event for which `change` is to be recorded keeps the later events of its key waiting.
     pub(crate) fn blocks(self, change: &Change) -> bool {
         match change {
             Change::Done | Change::Rescued { .. } | Change::Remove => false,
@@ -130,7 +130,7 @@ impl FailingKey {
         }
     }
 
-    /// What the table is asked to leave out accordingly.
+    /// The rows of a key behind which a fetch leaves the later ones out.
     pub(crate) fn heads(self) -> Heads {
         match self {
             Self::Wait => Heads::RetryAndDead,
@@ -168,8 +168,8 @@ impl Default for RetryConfig {
 pub struct SettleConfig {
     /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
     pub batch: usize,
-    /// Whether the rows of delivered events are deleted at once, instead of being kept as DONE until they are purged.
-    /// Default: no. It is the faster way, and leaves no trace.
+    /// True if the rows of delivered events are deleted at once, instead of being kept as DONE until they are purged. Default:
+    /// false. It is the faster way, and leaves no trace.
     pub delete_done: bool,
 }
 
@@ -184,10 +184,10 @@ impl Default for SettleConfig {
 pub struct OwnershipConfig {
     /// The node's name in the database and in logs. Default: the host's name.
     pub node_name: NodeName,
-    /// How long ownership holds without renewal, 100 ms to one hour. Default 15 s. It is how long the events of a crashed
-    /// node wait for the next one. It is renewed every third of it.
+    /// The time for which ownership holds without renewal, 100 ms to one hour. Default 15 s. The events of a crashed node wait
+    /// that long for the next one. A node renews its ownership every third of it.
     pub lease: Duration,
-    /// How often a standby looks whether it can take over, 10 ms to one minute. Modes `single_node` and `ordered` only.
+    /// The interval at which a standby checks if it can take over, 10 ms to one minute. Modes `single_node` and `ordered` only.
     /// Default 900 ms.
     pub standby_interval: Duration,
 }
@@ -205,9 +205,9 @@ impl Default for OwnershipConfig {
 /// Stopping.
 #[derive(Debug, Clone)]
 pub struct ShutdownConfig {
-    /// How long queued and running events may take to finish, up to one hour. Default 5 s. What is not done by then is
-    /// left to the next owner. In mode `partitioned`, also how long a handler may run while another node waits for its partition
-    /// before it is [told](pillarbox_core::handle::Delivery::cancelled); the partition waits for it in any case.
+    /// The time that queued and running events may take to finish, up to one hour. Default 5 s. Events that are not done by then
+    /// are left to the next owner. In mode `partitioned`, also the time that a handler may run while another node waits for its
+    /// partition before it is [told](pillarbox_core::handle::Delivery::cancelled); the partition waits for it in any case.
     pub drain_timeout: Duration,
 }
 
@@ -220,11 +220,11 @@ impl Default for ShutdownConfig {
 /// Deleting what is over.
 #[derive(Debug, Clone)]
 pub struct PurgeConfig {
-    /// How long DONE events are kept, up to 100 years. `None` keeps them for ever. Default 7 days.
+    /// The time for which DONE events are kept, up to 100 years. `None` keeps them for ever. Default 7 days.
     pub done_after: Option<Duration>,
-    /// How long DEAD events are kept, up to 100 years. `None`, the default, keeps them until they are replayed or discarded.
+    /// The time for which DEAD events are kept, up to 100 years. `None`, the default, keeps them until they are replayed or discarded.
     pub dead_after: Option<Duration>,
-    /// How often to look for events that are over, one second to one day. Default one hour.
+    /// The interval between looks for events to delete, one second to one day. Default one hour.
     pub interval: Duration,
     /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
     pub batch: usize,
@@ -239,20 +239,20 @@ impl Default for PurgeConfig {
 /// Waking other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WakeUpConfig {
-    /// Whether processes on the same table wake each other, so that events committed by another one are delivered within
-    /// milliseconds and not at the next look. Off by default. PostgreSQL only (`NOTIFY`, outside of the writers'
-    /// transactions); every process that writes or delivers has to turn it on.
+    /// True if processes on the same table wake each other, so that events committed by another one are delivered within
+    /// milliseconds and not at the next look. Off by default. PostgreSQL only (`NOTIFY`, outside of the writers' transactions);
+    /// every process that writes or delivers has to turn it on.
     pub enabled: bool,
 }
 
 /// Being watched. What is measured is listed in `docs/metrics.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsConfig {
-    /// What the names of metrics begin with, before a dot: 1 to 64 letters, digits, underscores and dots, of which the first is a
+    /// The prefix of the names of metrics, before a dot: 1 to 64 letters, digits, underscores and dots, of which the first is a
     /// letter. Default `pillarbox`.
     pub prefix: String,
-    /// How often the gauges are brought up to date, for which a node that delivers counts the pending rows; one second to
-    /// one hour, shortened by up to a quarter at random. Default 15 s. Raise it with a backlog of many millions of rows.
+    /// The interval at which the gauges are brought up to date, for which a node that delivers counts the pending rows; one second
+    /// to one hour, shortened by up to a quarter at random. Default 15 s. Raise it with a backlog of many millions of rows.
     pub interval: Duration,
 }
 

@@ -28,18 +28,18 @@ const MAX_TYPES: usize = 1000;
 #[derive(Debug, Clone, Default)]
 pub struct Gate(Arc<Mutex<BTreeMap<Box<str>, Instant>>>);
 
-/// What a reader of the table has last seen of a gate.
+/// The event types that a reader of the table last saw held back by a gate.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Box<str>>);
 
-/// What a gate holds back now.
+/// The event types that a gate holds back now.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// In alphabetical order.
     pub(crate) types: Vec<Box<str>>,
-    /// Whether anything that was held back before is not any more: it may be anywhere below what was read since.
+    /// True if a type that was held back before is not any more: its rows may be anywhere below those that were read since.
     pub(crate) reopened: bool,
-    /// When the next of them is to be read again.
+    /// The time at which the next of them is to be read again.
     pub(crate) next: Option<Instant>,
 }
 
@@ -82,7 +82,7 @@ impl Gate {
         }
     }
 
-    /// Whether events of this type are held back now.
+    /// True if events of this type are held back now.
     pub(crate) fn holds(&self, event_type: &str) -> bool {
         self.lock().get(event_type).is_some_and(|until| *until > Instant::now())
     }
@@ -93,7 +93,7 @@ impl Gate {
         event_types.iter().all(|event_type| held.get(event_type).is_some_and(|until| *until > now))
     }
 
-    /// What is held back, and what has changed since.
+    /// Returns the types that are held back at `now`, and the changes since `seen`, which it brings up to date.
     pub(crate) fn held(&self, seen: &mut Seen, now: Instant) -> Held {
         let mut held = self.lock();
         if held.is_empty() && seen.0.is_empty() {

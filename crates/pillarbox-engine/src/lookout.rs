@@ -6,7 +6,7 @@ use pillarbox_core::plants;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// When to look for a row after the time it may become visible. Past the last entry the last distance is repeated.
+/// The times of the looks for a row, counted from when it may become visible. Past the last entry, [`PERIOD`] applies.
 const LOOKS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 /// The distance of the looks after those.
 const PERIOD: Duration = Duration::from_millis(80);
@@ -38,7 +38,7 @@ struct State {
     due: Option<Instant>,
     /// The lowest row that is known to be there now.
     now: Option<i64>,
-    /// When the waiting cold path will wake by itself; `None` while it does not wait.
+    /// The time at which the waiting cold path will wake by itself; `None` while it does not wait.
     alarm: Option<Instant>,
 }
 
@@ -54,7 +54,7 @@ impl Sought {
         Self { since, next: since + LOOKS[0], looks: 0 }
     }
 
-    /// Whether it is time for the next look at `now`; if so, the one after it is planned.
+    /// Returns true if the next look is due at `now`; if so, plans the one after it.
     fn spend(&mut self, now: Instant) -> bool {
         if now < self.next {
             return false;
@@ -166,7 +166,7 @@ impl Lookout {
 }
 
 impl State {
-    /// Whether to look at `now`, and if not, when next.
+    /// Returns the look that is due at `now`, if one is, and the time of the next.
     fn at(&mut self, now: Instant) -> (Option<Look>, Option<Instant>) {
         let mut lowest = self.now.take();
         let mut look = lowest.is_some();

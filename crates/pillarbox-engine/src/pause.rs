@@ -17,7 +17,7 @@ pub(crate) struct Pause {
 impl Pause {
     const BACKOFF: ExponentialBackoff = ExponentialBackoff::constant(Duration::from_millis(50), Duration::from_secs(5));
 
-    /// Whether the operation has not failed before: the one failure worth a line in the log.
+    /// True if the operation has not failed before: the one failure worth a line in the log.
     pub(crate) fn is_first(&self) -> bool {
         self.failures == 0
     }

@@ -14,7 +14,7 @@ const SETTINGS: [&str; 9] =
 /// Those of them that name no field.
 const WITHOUT_FIELDS: [&str; 5] = ["name", "aggregate", "codec", "content_type", "crate"];
 
-/// What the `#[event(…)]` attributes of a type say.
+/// The settings in the `#[event(…)]` attributes of a type.
 #[derive(Default)]
 pub(crate) struct Settings {
     name: Option<LitStr>,

@@ -6,7 +6,7 @@ use crate::suggest;
 /// The codecs that have a short name, and the types behind them.
 const KNOWN: [&str; 3] = ["json", "prost", "raw"];
 
-/// What stands behind `codec =`.
+/// The codec that follows `codec =`.
 #[derive(Default)]
 pub(crate) enum Codec {
     #[default]

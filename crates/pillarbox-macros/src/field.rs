@@ -6,14 +6,14 @@ use syn::{Error, Fields, Ident, Index, LitFloat, LitInt, LitStr, Member, Result,
 
 use crate::suggest;
 
-/// Which field to read, as written after `self.`: `order_id`, `customer.id`, `0`, `0.id`.
+/// The field to read, as written after `self.`: `order_id`, `customer.id`, `0`, `0.id`.
 pub(crate) struct FieldPath {
     pub(crate) first: Member,
     pub(crate) rest: Vec<Member>,
 }
 
 impl FieldPath {
-    /// Where the field whose value is read is named: an unsuitable type is reported there.
+    /// The span of the field whose value is read: an unsuitable type is reported there.
     pub(crate) fn span(&self) -> Span {
         self.rest.last().unwrap_or(&self.first).span()
     }

@@ -13,7 +13,7 @@ use crate::suggest;
 /// Everything that can stand in `#[handler(…)]`.
 const SETTINGS: [&str; 9] = ["event", "aggregate", "name", "batch", "retry", "timeout", "fallback", "on_dead", "crate"];
 
-/// What a `#[handler(…)]` attribute says.
+/// The settings in a `#[handler(…)]` attribute.
 #[derive(Default)]
 pub(crate) struct Settings {
     event: Option<LitStr>,
@@ -94,7 +94,7 @@ impl Settings {
         Err(Error::new(without.1, problem))
     }
 
-    /// What makes a registration of the function.
+    /// The expression that makes a registration of the function.
     fn registration(&self, krate: &Path, function: &Ident) -> TokenStream {
         let handle = quote! { #krate::handle };
         let route = self.event.as_ref().map(|event| match &self.aggregate {

@@ -1,6 +1,6 @@
 //! Error texts that name what was probably meant.
 
-/// How alike two names must be, from 0 to 1, for one to be taken for a misspelling of the other.
+/// The likeness, from 0 to 1, that two names must have for one to be taken for a misspelling of the other.
 const ALIKE: f64 = 0.8;
 
 /// A sentence that proposes the likeliest of `known` for `word`; empty when nothing comes near.

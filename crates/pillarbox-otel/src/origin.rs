@@ -5,7 +5,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Where in a trace something was caused: a span, perhaps of another process.
+/// The place in a trace at which something was caused: a span, perhaps of another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(SpanContext);
 
@@ -63,8 +63,8 @@ impl Origin {
     }
 }
 
-/// Whether it looks like `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`; versions after `00` may have more behind
-/// that. The propagator lets shorter numbers pass, and would make other ones of them.
+/// True if the text looks like `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`; versions after `00` may have more
+/// behind that. The propagator lets shorter numbers pass, and would make other ones of them.
 fn has_shape(traceparent: &str) -> bool {
     let Some((known, more)) = traceparent.as_bytes().split_at_checked(55) else { return false };
     let fits = |(at, byte): (usize, &u8)| match at {

@@ -13,15 +13,15 @@ const MAX_TIMED: usize = 100_000;
 /// Kinds of events told apart; what is more is counted together.
 const MAX_LINES: usize = 10_000;
 
-/// Where pending events would go: how many of each type, by where that is.
+/// The destinations of pending events: the number of events of each type and destination.
 #[derive(Debug, Default, Serialize)]
 pub struct Preview {
     /// One for each kind of event and place to go, most first.
     pub lines: Vec<PreviewLine>,
     /// Events looked at.
     pub events: u64,
-    /// Whether there are more than were looked at: of those with a due time, that were put off or tried before, no more than
-    /// a hundred thousand are.
+    /// True if there are more events than were looked at. Of those with a due time, which were put off or tried before, no more
+    /// than a hundred thousand are looked at.
     pub more: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct PreviewLine {
     pub broker: Option<String>,
     /// The target there, or, where it cannot be sent, why.
     pub target: String,
-    /// How many.
+    /// The number of events.
     pub events: u64,
 }
 
@@ -80,17 +80,17 @@ impl Preview {
     }
 }
 
-/// Which rows to read next. Those without a due time are read on from the last one. Those with one have no such mark, so that
-/// the next page has to be told which of them are known: it names no more than ten for each row that it may bring.
+/// The rows to read next. Rows without a due time are read on from the last one. Rows with one have no such mark, so that the
+/// next fetch has to exclude those that are known: it names no more than ten for each row that it may bring.
 #[derive(Debug)]
 struct Pages {
     fetch: Fetch,
-    /// How many rows may still be looked at.
+    /// The number of rows that may still be looked at.
     left: usize,
-    /// How many rows with a due time may be, all in all.
+    /// The number of rows with a due time that may be looked at, all in all.
     max_timed: usize,
     ended: bool,
-    /// Whether there are more than may be looked at.
+    /// True if there are more rows than may be looked at.
     more: bool,
 }
 
@@ -100,7 +100,7 @@ impl Pages {
         Self { fetch, left, max_timed, ended: false, more: false }
     }
 
-    /// What to read; `None` if that was all.
+    /// The fetch of the next page; `None` after the last one.
     fn next(&mut self) -> Option<&Fetch> {
         self.fetch.limit = PAGE.max(self.fetch.exclude.len() / 10).min(self.left);
         (self.fetch.limit > 0 && !self.ended).then_some(&self.fetch)

@@ -25,7 +25,7 @@ pub struct Relay {
 pub struct Checked {
     /// All that is wrong.
     pub problems: Vec<RelayError>,
-    /// What was not asked for, a sentence each: targets that depend on the event.
+    /// A sentence for each target that was not checked, since it depends on the event.
     pub unchecked: Vec<String>,
 }
 
@@ -43,17 +43,17 @@ pub enum RelayError {
     /// Routes that cannot be.
     #[error("source `{source_name}`: {error}")]
     Route {
-        /// Whose.
+        /// The name of the source.
         source_name: String,
-        /// Which, and what to do.
+        /// The error of its routes, with the remedy.
         error: pillarbox_routes::RouteError,
     },
     /// A source whose database or tables are not as they have to be.
     #[error("source `{source_name}`: {error}")]
     Source {
-        /// Which.
+        /// The name of the source.
         source_name: String,
-        /// What is wrong.
+        /// The problem.
         error: Box<pillarbox_config::Error>,
     },
     /// A broker that refuses what its routes would send.
@@ -61,7 +61,7 @@ pub enum RelayError {
     Destination {
         /// Its name in the file.
         publisher: String,
-        /// What it says.
+        /// The error of its check.
         error: Box<CheckError>,
     },
     /// The endpoint for health, status and metrics.
@@ -70,7 +70,7 @@ pub enum RelayError {
     /// A setting that a reload cannot change.
     #[error("`{setting}` cannot change while the relay runs; restart it, or take the change back")]
     NotByReload {
-        /// Which.
+        /// The name of the setting.
         setting: &'static str,
     },
 }
@@ -81,7 +81,7 @@ impl RelayError {
         Self::Destination { publisher: file.publisher_of(&error), error: Box::new(error) }
     }
 
-    /// Whether the file has to be changed, so that trying again is in vain.
+    /// True if the file has to be changed, so that another try is in vain.
     #[must_use]
     pub fn is_in_the_file(&self) -> bool {
         use pillarbox_config::Error;
@@ -142,7 +142,7 @@ impl Relay {
         Checked { problems, unchecked }
     }
 
-    /// Where each pending event would go. Nothing is delivered, and no node joins.
+    /// Counts pending events by their destination. Nothing is delivered, and no node joins.
     ///
     /// # Errors
     /// A database that cannot be read.
@@ -194,7 +194,7 @@ impl Relay {
     }
 }
 
-/// What delivers the events of a source.
+/// Makes the forwarder that delivers the events of a source.
 pub(crate) fn forwarder(file: &RelayFile, source: &Source) -> Result<Forwarder, RelayError> {
     let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
     routes.build().map_err(|error| RelayError::Route { source_name: source.name.clone(), error })

@@ -13,13 +13,13 @@ pub struct SourceReport {
     pub address: String,
     /// The table; empty until the database was opened.
     pub table: String,
-    /// Whether it delivers.
+    /// The health of its delivery.
     pub health: SourceHealth,
     /// Its routes, if it has any.
     pub routes: Vec<RouteStatus>,
 }
 
-/// Whether a source delivers.
+/// The health of a source's delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceHealth {
@@ -62,7 +62,7 @@ impl SourceHealth {
         }
     }
 
-    /// What is wrong, a text each; empty if all is well.
+    /// The problems of the source, a text each; empty if all is well.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         match self {

@@ -1,8 +1,8 @@
-//! What is measured of each route.
+//! The metrics of each route.
 
 use metrics::{Counter, Gauge, Histogram, Unit};
 
-/// What the names of metrics begin with, unless it is set.
+/// The default prefix of the names of metrics.
 pub(crate) const PREFIX: &str = "pillarbox";
 
 /// The metrics of one route. The events of an outbox as a whole are in its own.

@@ -23,9 +23,9 @@ pub struct RowView<'a> {
     pub partition: Option<u8>,
     /// Its failed calls.
     pub attempts: u32,
-    /// When it is due.
+    /// The due time.
     pub available_at: Option<pillarbox_core::clock::Timestamp>,
-    /// Who holds it.
+    /// The holder, as the row names it.
     pub locked_by: Option<&'a str>,
 }
 
@@ -59,7 +59,7 @@ mod hooked {
         });
     }
 
-    /// How a call ended, by its answer.
+    /// The ending of a call, by its answer.
     #[must_use]
     pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
         match answer {

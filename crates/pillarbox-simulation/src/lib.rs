@@ -18,12 +18,12 @@ use plan::Plan;
 use story::Story;
 use world::{End, World};
 
-/// What a seed has come to.
+/// The result of a seed.
 #[derive(Debug)]
 pub struct Run {
     /// The seed.
     pub seed: u64,
-    /// What its world has come to.
+    /// The result of its world.
     pub end: End,
     /// The hash of all that happened.
     pub hash: u64,

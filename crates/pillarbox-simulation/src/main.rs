@@ -219,7 +219,7 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
     Ok(good)
 }
 
-/// Whether seeds have the same trace hashes in another process.
+/// Returns true if seeds have the same trace hashes in another process.
 fn replays_in_another_process(first: u64) -> Result<bool, Failure> {
     let here = seeds::run(first, REPLAYED, 1, None)?;
     let mut there = std::process::Command::new(std::env::current_exe()?);

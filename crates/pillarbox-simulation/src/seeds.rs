@@ -8,10 +8,10 @@ use std::thread;
 use crate::engine::plant;
 use crate::{Run, simulate};
 
-/// What many seeds have come to.
+/// The result of many seeds.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many were run.
+    /// The number of seeds that were run.
     pub seeds: u64,
     /// The first that violated an invariant.
     pub violated: Option<Run>,

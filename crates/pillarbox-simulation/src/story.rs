@@ -70,7 +70,7 @@ impl Story {
         self.lock().start.elapsed().as_secs_f64()
     }
 
-    /// How much has happened.
+    /// The number of happenings so far.
     #[must_use]
     pub fn happenings(&self) -> u64 {
         self.lock().happenings

@@ -1,5 +1,5 @@
-//! What every store has to do: one test for each behaviour that [`Store`](pillarbox_core::store::Store) and the ports
-//! beside it list, and what the engine promises, tried on that store.
+//! The conformance suite of every store: one test for each behaviour that [`Store`](pillarbox_core::store::Store) and the ports
+//! beside it list, and the promises of the engine, tried on that store.
 //!
 //! A backend calls it from a test target with `harness = false`:
 //!

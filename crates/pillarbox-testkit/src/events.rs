@@ -64,7 +64,7 @@ pub(crate) struct Draft {
     pub(crate) change: Change,
 }
 
-/// What becomes of one row.
+/// A verdict on one row.
 pub(crate) fn verdict(seq: i64, expected_attempts: u32, change: Change) -> Draft {
     Draft { seq, expected_attempts, change }
 }
@@ -156,7 +156,7 @@ pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<
     Ok(rows)
 }
 
-/// Who holds them, as their rows say.
+/// The holders of the events, as their rows name them.
 pub(crate) async fn holders<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Option<String>>, BoxError> {
     Ok(rows(db, events).await?.into_iter().map(|row| row.locked_by).collect())
 }

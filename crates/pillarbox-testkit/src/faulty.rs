@@ -21,7 +21,7 @@ pub struct FaultyStore<S> {
     faults: Arc<Faults>,
 }
 
-/// What goes wrong with a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
     /// Nothing.
@@ -49,15 +49,15 @@ pub enum Operation {
     Leave,
     Fetch,
     Settle,
-    /// What operators ask of the table, without changing it.
+    /// Questions of operators about the table, which do not change it.
     Inspect,
-    /// What operators change: replay, discard, purge.
+    /// Changes by operators: replay, discard, purge.
     Change,
 }
 
 const OPERATIONS: usize = 8;
 
-/// How long a store waits for an answer.
+/// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
@@ -66,9 +66,9 @@ struct Faults {
     refused_row: Mutex<Option<i64>>,
     /// Payload bytes in a second that the way from the database takes, if it is slow.
     bytes_per_second: Mutex<Option<usize>>,
-    /// How many calls of each there were.
+    /// The number of calls of each operation.
     calls: Mutex<[usize; OPERATIONS]>,
-    /// How many calls of each have met a fault.
+    /// The number of calls of each operation that have met a fault.
     met: watch::Sender<[usize; OPERATIONS]>,
 }
 
@@ -114,13 +114,13 @@ impl<S: Store> FaultyStore<S> {
         Ok(fetched)
     }
 
-    /// How many calls of `operation` there were since the store was made, with a fault or without.
+    /// The number of calls of `operation` since the store was made, with a fault or without.
     #[must_use]
     pub fn calls(&self, operation: Operation) -> usize {
         self.faults.calls.lock().unwrap_or_else(PoisonError::into_inner)[operation as usize]
     }
 
-    /// How many calls of `operation` have met a fault since the store was made.
+    /// The number of calls of `operation` that have met a fault since the store was made.
     #[must_use]
     pub fn faults(&self, operation: Operation) -> usize {
         self.faults.met.borrow()[operation as usize]

@@ -9,7 +9,7 @@ use pillarbox_core::write::{Begin, Connection, Dialect, Finish, insert};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What a backend can do beyond the port. What it cannot do shows up as an ignored test, never as a missing one.
+/// The capabilities of a backend beyond the port. One that it lacks shows up as an ignored test, never as a missing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// It speaks SQL: there are statements to count and a schema to migrate.
@@ -22,10 +22,10 @@ pub struct Capabilities {
     pub row_locks: bool,
 }
 
-/// What a backend's transactions dereference to.
+/// The type that a backend's transactions dereference to.
 pub type InnerOf<H> = <<H as Harness>::Transaction as Finish<<H as Harness>::Marker>>::Inner;
 
-/// How the suite reaches one backend. One value is one database of its own: fresh, shared with no other test.
+/// Gives the suite access to one backend. One value is one database of its own: fresh, shared with no other test.
 ///
 /// A backend with SQL implements [`execute`](Self::execute), [`execute_in`](Self::execute_in), [`query`](Self::query),
 /// [`sql_time`](Self::sql_time) and
@@ -36,10 +36,10 @@ pub trait Harness: Sized + Send + Sync + 'static {
     type Marker: 'static;
     /// A transaction on the harness's own connection, as a user's code has.
     type Transaction: Connection<Self::Marker> + Finish<Self::Marker, Inner: Connection<Self::Marker> + Sized> + 'static;
-    /// Where those are begun, such as `&Pool`.
+    /// The source of those transactions, such as `&Pool`.
     type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction>;
 
-    /// What the backend can do.
+    /// The capabilities of the backend.
     const CAPABILITIES: Capabilities;
 
     /// Makes a database of its own, without any tables yet. The store in it should have a table name of its own too.
@@ -54,7 +54,7 @@ pub trait Harness: Sized + Send + Sync + 'static {
     /// Another store on the same tables with connections of its own, as another node has.
     fn connect(&self) -> impl Future<Output = Result<Arc<dyn Store>, BoxError>> + Send;
 
-    /// Where user transactions are begun.
+    /// The source of user transactions.
     fn source(&self) -> Self::Source<'_>;
 
     /// Runs SQL statements that return nothing, separated by semicolons.
@@ -115,7 +115,7 @@ pub trait Harness: Sized + Send + Sync + 'static {
         std::future::ready(Err(no_sql(sql)))
     }
 
-    /// How many statements on the outbox's tables wait for a lock at this moment. With row locks only.
+    /// The number of statements on the outbox's tables that wait for a lock at this moment. With row locks only.
     fn waiting(&self) -> impl Future<Output = Result<usize, BoxError>> + Send {
         std::future::ready(Err(no_sql("who waits for a lock")))
     }
@@ -367,9 +367,9 @@ pub struct Columns {
     pub headers: Option<String>,
     pub status: i16,
     pub attempts: u32,
-    /// Whether `available_at` is set.
+    /// True if `available_at` is set.
     pub timed: bool,
-    /// Whether `done_at` is set.
+    /// True if `done_at` is set.
     pub ended: bool,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,

@@ -1,4 +1,4 @@
-//! What must hold whatever happens, by name. Tests of every kind assert these same functions.
+//! The invariants that must hold in every case, by name. Tests of every kind assert these same functions.
 //!
 //! I3, order within a key, holds in the modes that keep an order, so [`Observed::check`] leaves it out.
 
@@ -22,11 +22,11 @@ use crate::{Call, Columns, Ending, Harness};
 pub struct Violation {
     /// Its name, I1 to I9, and what it says.
     pub invariant: &'static str,
-    /// Which event broke it, and how.
+    /// The event that broke it, and how.
     pub what: String,
 }
 
-/// What a run left behind, as far as it can be seen from outside.
+/// The results of a run, as far as they can be seen from outside.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// The events whose transactions committed.

@@ -36,8 +36,8 @@ pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
     Ok(node)
 }
 
-/// What a registered node owns and should own, after it has given `give` and taken what is free for it. It asks for the epochs
-/// of what it gives before, and may take something by that already.
+/// Lets a registered node give `give` and take the partitions that are free for it, and returns those that it owns and should
+/// own. It asks for the epochs of the given partitions before, and may take some by that already.
 pub(crate) async fn share(store: &dyn Store, node: &NodeId, give: Partitions) -> Result<Holding, BoxError> {
     let before = share_by_epoch(store, node, &Epochs::none()).await?;
     if give.is_empty() {

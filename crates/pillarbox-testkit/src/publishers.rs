@@ -1,5 +1,5 @@
-//! What every publisher has to do: one test for each behaviour that
-//! [`Publisher`](pillarbox_core::publisher::Publisher) lists, tried on a broker.
+//! The conformance suite of every publisher: one test for each behaviour that [`Publisher`](pillarbox_core::publisher::Publisher)
+//! lists, tried on a broker.
 //!
 //! A publisher's crate calls it from a test target with `harness = false`:
 //!

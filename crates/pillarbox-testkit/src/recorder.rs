@@ -34,7 +34,7 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Record {
     calls: Mutex<Vec<Call>>,
-    /// How many calls have begun, and how many have ended.
+    /// The number of calls that have begun, and of those that have ended.
     progress: watch::Sender<(usize, usize)>,
 }
 
@@ -45,23 +45,23 @@ pub struct Call {
     pub id: EventId,
     /// Its place in the order of the table.
     pub seq: i64,
-    /// What it is ordered by; `None` if it has no key.
+    /// The ordering key of the event; `None` if it has no key.
     pub order_key: Option<OrderKey>,
-    /// What it carried.
+    /// The payload of the event.
     pub payload: Payload,
     /// From memory or from the table.
     pub path: Path,
-    /// Which attempt it was told to be, from 1.
+    /// The number of the attempt, as the handler was told, from 1.
     pub attempt: u32,
-    /// Who called.
+    /// The node that called.
     pub node: NodeId,
-    /// When it began.
+    /// The time at which the call began.
     pub began: Instant,
-    /// When and how it ended; `None` while it runs.
+    /// The time and the kind of its end; `None` while it runs.
     pub ended: Option<(Instant, Ending)>,
 }
 
-/// How a call ended.
+/// The ending of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The event was delivered.

@@ -11,17 +11,17 @@ use tokio::time::timeout;
 
 use crate::Harness;
 
-/// What a test returns. It asserts what it is about; whatever else goes wrong it passes on.
+/// The result of a test. The test asserts its own subject, and passes on whatever else goes wrong.
 pub(crate) type Outcome = Result<(), BoxError>;
 
 /// One test, on a database of its own.
 pub(crate) struct Case<H> {
     pub(crate) name: &'static str,
-    /// Which part of the suite it belongs to.
+    /// The part of the suite that it belongs to.
     pub(crate) kind: &'static str,
     /// True if everything in the process can stand still for it at once.
     pub(crate) one_thread: bool,
-    /// Whether it starts with the tables in place.
+    /// True if it starts with the tables in place.
     pub(crate) migrated: bool,
     /// The capabilities it needs and the backend lacks.
     pub(crate) lacking: &'static [&'static str],

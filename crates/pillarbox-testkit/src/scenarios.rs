@@ -1,4 +1,4 @@
-//! What the engine promises, tried on a store: the second half of the suite.
+//! The promises of the engine, tried on a store: the second half of the suite.
 
 mod cancellation;
 mod clocks;

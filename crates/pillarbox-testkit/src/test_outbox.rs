@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::FakeClock;
 
-/// What nobody's handler takes in a test: after this long [`TestOutbox::wait_until_idle`] gives up.
+/// The time that no handler takes in a test: after it [`TestOutbox::wait_until_idle`] gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An outbox for tests of your own code: the real engine on the in-memory store, with a clock that the test moves.
@@ -74,7 +74,7 @@ impl TestOutbox {
         Ok(Self { outbox, store, clock })
     }
 
-    /// Where transactions are begun: `test.begin(test.store())`.
+    /// The store, on which transactions are begun: `test.begin(test.store())`.
     #[must_use]
     pub fn store(&self) -> &MemoryStore {
         &self.store

@@ -138,7 +138,7 @@ pub use pillarbox_core::{clock, context, ownership, publisher, retry, row, store
 pub use pillarbox_engine::{maintain, observe, run};
 pub use pillarbox_memory as memory;
 
-/// What can go wrong, and what to do about it.
+/// Errors, and their remedies.
 pub mod error {
     pub use pillarbox_core::error::*;
     pub use pillarbox_core::write::WriteError;
@@ -151,7 +151,7 @@ pub mod handle {
     pub use pillarbox_engine::handlers::*;
 }
 
-/// What a service writes: the event, its identity, its limits.
+/// The event that a service writes, its identity and its limits.
 pub mod event {
     pub use pillarbox_core::event::*;
 

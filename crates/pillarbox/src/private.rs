@@ -1,4 +1,4 @@
-//! What the code of `#[derive(Event)]` calls. Not part of the public interface.
+//! The items that the code of `#[derive(Event)]` uses. Not part of the public interface.
 
 use std::borrow::{Borrow, Cow};
 

@@ -1,10 +1,10 @@
-//! What travels beside the body: at most ten attributes.
+//! Message attributes, which travel beside the body: at most ten.
 
 use std::collections::BTreeMap;
 
 use pillarbox_core::publisher::{Message, header};
 
-/// What SQS keeps for itself, SNS does too.
+/// The kind whose reserved header names count for both services: SNS reserves the same ones as SQS.
 const KIND: &str = "sqs";
 /// SQS takes no more, and SNS hands no more on to a queue.
 const MOST: usize = 10;
@@ -15,7 +15,7 @@ pub(crate) const CONTENT_TYPE: &str = "content-type";
 /// The attribute that says that the body is Base64.
 pub(crate) const ENCODING: &str = "content-encoding";
 
-/// What consumers filter and route by comes first, the rest in the order of the message.
+/// Headers that consumers filter and route by come first, the rest in the order of the message.
 const FIRST: [&str; 8] = [
     header::ID,
     header::TYPE,
@@ -54,7 +54,7 @@ pub(crate) fn of(message: &Message, base64: bool) -> Vec<(String, String)> {
     own
 }
 
-/// Whether an attribute may have this name and this value.
+/// True if an attribute may have this name and this value.
 fn carries(name: &str, value: &str) -> bool {
     (1..=256).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
@@ -64,7 +64,7 @@ fn carries(name: &str, value: &str) -> bool {
         && is_text(value)
 }
 
-/// Whether the services take this text unchanged: it is not empty, and XML could hold each of its characters.
+/// True if the services take this text unchanged: it is not empty, and XML could hold each of its characters.
 pub(crate) fn is_text(text: &str) -> bool {
     let fits = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     !text.is_empty() && text.chars().all(fits)

@@ -1,4 +1,4 @@
-//! What both services' clients are made of.
+//! The parts that both services' clients are made of.
 
 use std::time::Duration;
 

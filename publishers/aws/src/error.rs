@@ -1,4 +1,4 @@
-//! What the services' refusals mean.
+//! The meaning of the services' refusals.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use pillarbox_core::publisher::{PublishError, Scope};
 pub(crate) enum Problem {
     /// Nobody answered.
     Silence(String),
-    /// Whoever answered is not proven to be the service.
+    /// The host that answered is not proven to be the service.
     Stranger(String),
     /// There was nothing to sign with.
     NoCredentials(String),
@@ -51,12 +51,12 @@ impl Problem {
         }
     }
 
-    /// Whether one message may have spoilt its whole batch.
+    /// True if one message may have spoilt its whole batch.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Refusal { code, sender_fault: true, .. } if about(code) == About::Message)
     }
 
-    /// What it means for a message to `target`.
+    /// The publish error of this problem, for a message to `target`.
     pub(crate) fn error(&self, target: &str) -> PublishError {
         match self {
             Self::Silence(text) => PublishError::unavailable(format!("the service does not answer: {}", short(text))),
@@ -95,7 +95,7 @@ fn scope(code: &str) -> Scope {
     if CREDENTIALS.iter().any(|part| code.contains(part)) { Scope::Broker } else { Scope::Target }
 }
 
-/// What a code is about. Services write the same with prefixes and suffixes of their own.
+/// The subject of an error code. Services write the same with prefixes and suffixes of their own.
 fn about(code: &str) -> About {
     const LOAD: [&str; 6] =
         ["Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "ServiceUnavailable", "OverLimit"];

@@ -7,7 +7,7 @@ use pillarbox_core::publisher::Secret;
 use serde::Deserialize;
 use url::Url;
 
-/// What an [`SnsPublisher`](crate::SnsPublisher) or an [`SqsPublisher`](crate::SqsPublisher) is made of.
+/// Options of an [`SnsPublisher`](crate::SnsPublisher) or an [`SqsPublisher`](crate::SqsPublisher).
 ///
 /// `Debug` shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,7 +16,7 @@ use url::Url;
 pub struct AwsOptions {
     /// The region, such as `eu-central-1`. Default: what the environment or the profile says.
     pub region: Option<String>,
-    /// Where the service is, if it is not Amazon's own: `https://host`. Default: the region's.
+    /// The address of the service, if it is not Amazon's own: `https://host`. Default: the region's.
     pub endpoint_url: Option<Secret>,
     /// The access key's id. Default: credentials from the environment, the profile, a web identity, the container or the machine.
     pub access_key_id: Option<String>,
@@ -26,12 +26,12 @@ pub struct AwsOptions {
     pub session_token: Option<Secret>,
     /// The profile in the shared configuration. Default: `AWS_PROFILE`, else `default`.
     pub profile: Option<String>,
-    /// How many batches of one call are under way at once, 1 to 256. Default: 8.
+    /// The number of batches of one call that are under way at once, 1 to 256. Default: 8.
     pub concurrency: usize,
     /// The limit of one call, connecting and looking for credentials included. Default: 10 s.
     #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
-    /// Whether an `endpoint_url` of `http://` may lead to another machine. Default: no.
+    /// Allows an `endpoint_url` of `http://` to lead to another machine. Default: no.
     pub plaintext: bool,
     /// PEM file of the authorities to trust. Default: those of the operating system.
     pub ca_file: Option<PathBuf>,

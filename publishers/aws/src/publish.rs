@@ -19,7 +19,7 @@ use crate::error::Problem;
 use crate::options::AwsOptions;
 use crate::rounds;
 
-/// What SNS and SQS have in common.
+/// The operations that SNS and SQS have in common.
 pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     const KIND: &'static str;
     const TARGETS: TargetSyntax;
@@ -35,7 +35,7 @@ pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     fn check(&self, target: &str) -> impl Future<Output = Result<(), Problem>> + Send;
 }
 
-/// What became of a message of a batch.
+/// The outcome for one message of a batch.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) id: String,

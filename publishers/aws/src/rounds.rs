@@ -1,4 +1,4 @@
-//! How the messages to one target are divided into batches.
+//! Divides the messages to one target into batches.
 
 use std::collections::HashMap;
 

@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::error::Problem;
 use crate::publish::{Outcome, Service};
 
-/// How many names of queues are remembered with their URLs. More than that are looked up each time.
+/// The number of queue names that are remembered with their URLs. Further ones are looked up each time.
 const REMEMBERED: usize = 10_000;
 
 /// Queues of SQS.

@@ -1,4 +1,4 @@
-//! Where the brokers are, and who connects to them.
+//! The addresses of the brokers, and the user that connects to them.
 
 use pillarbox_connect::{Form, Host, Scheme};
 use pillarbox_core::error::ConfigError;
@@ -12,10 +12,10 @@ const URL: Form = Form {
     path: false,
     remedy: "write `kafka://HOST:9092,HOST:9092`, or `kafkas://…` with TLS",
 };
-/// What this build can do.
+/// True if this build has OpenSSL, for TLS and SCRAM.
 const HAS_TLS: bool = cfg!(feature = "ssl");
 
-/// What the options say about the connection.
+/// The connection, as the options describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     /// As librdkafka reads them.
@@ -26,7 +26,7 @@ pub(crate) struct Address {
     pub(crate) shown: String,
 }
 
-/// Who connects, by SASL.
+/// The user that connects, by SASL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -69,7 +69,7 @@ fn mechanism(wanted: Option<&str>) -> Result<&'static str, ConfigError> {
     }
 }
 
-/// What only a build with OpenSSL can do.
+/// Refuses an option that only a build with OpenSSL supports.
 fn refuse_ssl(option: &'static str, problem: &str, otherwise: &str) -> ConfigError {
     let feature = "the feature `kafka-ssl` (`ssl` of pillarbox-kafka), which needs OpenSSL's headers";
     ConfigError::new(

@@ -3,12 +3,12 @@
 use pillarbox_core::publisher::{PublishError, Scope};
 use rdkafka::types::RDKafkaErrorCode;
 
-/// What an error is about.
+/// The cause of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The brokers cannot be reached, do not answer, or take nothing at the moment.
     Away,
-    /// The brokers refuse whom they are talking to.
+    /// The brokers refuse this client.
     Refused,
     /// The topic is not there.
     NoTopic,
@@ -20,7 +20,7 @@ pub(crate) enum Cause {
     Other,
 }
 
-/// What an error of the client or a broker is about.
+/// The cause of an error of the client or a broker.
 pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
     use RDKafkaErrorCode::*;
     match code {
@@ -71,7 +71,7 @@ pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
     }
 }
 
-/// What an error means for a message to `topic`.
+/// The publish error of a code, for a message to `topic`.
 pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     let text = format!("topic {topic}: {code}");
     match cause(code) {

@@ -8,7 +8,7 @@ use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
 use serde::Deserialize;
 
-/// What a [`KafkaPublisher`](crate::KafkaPublisher) is made of.
+/// Options of a [`KafkaPublisher`](crate::KafkaPublisher).
 ///
 /// `Debug` shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -24,13 +24,13 @@ pub struct KafkaOptions {
     /// The user's password, for SASL. Default: what `url` says, else none.
     #[serde(default)]
     pub password: Option<Secret>,
-    /// How the password is proven: `PLAIN` (default), `SCRAM-SHA-256` or `SCRAM-SHA-512`.
+    /// The mechanism that proves the password: `PLAIN` (default), `SCRAM-SHA-256` or `SCRAM-SHA-512`.
     #[serde(default)]
     pub sasl_mechanism: Option<String>,
     /// The limit of one call, and of connecting: 1 s to 15 min. Default: 10 s.
     #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
-    /// Whether a connection without TLS may lead to another machine. Default: no.
+    /// Allows a connection without TLS to another machine. Default: no.
     #[serde(default)]
     pub plaintext: bool,
     /// PEM file of the authorities to trust. Default: those of the operating system.

@@ -33,7 +33,7 @@ const OURS: [&str; 21] = [
     "transactional.id",
 ];
 
-/// What a client is configured with.
+/// The configuration of a client.
 ///
 /// # Errors
 /// When a further property cannot be set.

@@ -15,7 +15,7 @@ use crate::error::{self, Cause};
 use crate::trouble::{Report, Trouble};
 use crate::{KIND, KafkaPublisher, topic};
 
-/// How long to wait for room in the client's queue before looking again.
+/// The time to wait for room in the client's queue before looking again.
 const ROOM: Duration = Duration::from_millis(5);
 
 const CONTENT_TYPE: &str = "content-type";
@@ -71,7 +71,7 @@ impl From<PublishError> for Failure {
 struct Call {
     client: Arc<Client>,
     deadline: Instant,
-    /// What was heard since the call began.
+    /// The client's complaints since the call began.
     troubles: watch::Receiver<Option<Trouble>>,
     /// That the brokers refuse, and waiting does not help.
     refused: Option<PublishError>,
@@ -170,8 +170,8 @@ impl Call {
         }
     }
 
-    /// What still waits in the client's queue is called back: its caller publishes it again, and two of it would be one too many.
-    /// Other calls lose what waits there too, and are told so. What was sent already cannot be called back.
+    /// Calls back the messages that still wait in the client's queue: their caller publishes them again, and they would arrive twice.
+    /// Other calls lose their waiting messages too, and are told so. A message that was sent already cannot be called back.
     fn call_back(&self) {
         self.client.purge(PurgeConfig::default().queue().non_blocking());
     }

@@ -1,4 +1,4 @@
-//! What the client says about its connections, beside the reports of single messages.
+//! Complaints of the client about its connections, beside the reports of single messages.
 
 use pillarbox_core::publisher::PublishError;
 use rdkafka::client::ClientContext;
@@ -11,10 +11,10 @@ use tokio::sync::{oneshot, watch};
 
 use crate::error::{self, Cause};
 
-/// What became of a message.
+/// The client's report on one message.
 pub(crate) type Report = Result<(), RDKafkaErrorCode>;
 
-/// What the client calls from its own thread.
+/// The callbacks that the client calls from its own thread.
 #[derive(Debug)]
 pub(crate) struct Context {
     trouble: watch::Sender<Option<Trouble>>,
@@ -42,12 +42,12 @@ impl Context {
 }
 
 impl Trouble {
-    /// Whether waiting does not help: the broker refuses whom it is talking to.
+    /// True if waiting does not help: the broker refuses this client.
     pub(crate) fn is_a_refusal(&self) -> bool {
         error::cause(self.code) == Cause::Refused
     }
 
-    /// What it means for a message that is not confirmed.
+    /// The publish error for a message that is not confirmed.
     pub(crate) fn error(&self) -> PublishError {
         if self.is_a_refusal() {
             PublishError::misconfigured(format!("the broker refuses: {}", self.reason))

@@ -7,11 +7,11 @@ use tokio::time::timeout;
 use crate::session::Session;
 use crate::{MqttPublisher, error};
 
-/// How many seconds of silence both sides bear, until the client asks whether the broker is there.
+/// The seconds of silence that both sides bear, until the client asks whether the broker is there.
 const KEEP_ALIVE: u16 = 10;
-/// How many messages are under way at most; fewer if the broker says so.
+/// The number of messages that are under way at most; fewer if the broker says so.
 const IN_FLIGHT: u16 = 1_000;
-/// How many wait to be sent before their callers do.
+/// The number of messages that wait to be sent before their callers do.
 const WAITING: usize = 100;
 
 impl MqttPublisher {
@@ -57,7 +57,7 @@ impl MqttPublisher {
         settings
     }
 
-    /// What is said when the time is up.
+    /// The error when the time is up.
     pub(crate) fn late(&self, doing: &str) -> PublishError {
         PublishError::unavailable(format!("{} did not answer in time ({doing})", self.info.address))
     }

@@ -1,4 +1,4 @@
-//! What a broker and the client say, in the words of the port.
+//! Translates answers of the broker and errors of the client into receipts and errors of the port.
 
 use pillarbox_connect::tls;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
@@ -26,8 +26,8 @@ pub(crate) fn explain(error: &ConnectionError, about: &str) -> PublishError {
 /// MQTT's reason code for "packet too large".
 const TOO_LARGE: u8 = 0x95;
 
-/// Whether the broker has found a message too large: by an acknowledgement that the client does not know and breaks off at,
-/// or by ending the connection.
+/// True if the broker has found a message too large: by an acknowledgement that the client does not know and breaks off at, or by
+/// ending the connection.
 pub(crate) fn is_about_a_size(error: &ConnectionError) -> bool {
     match error {
         ConnectionError::MqttState(StateError::Deserialization(
@@ -78,7 +78,7 @@ fn remedy(code: DisconnectReasonCode) -> &'static str {
     }
 }
 
-/// What the acknowledgement says about its message.
+/// Reads the receipt of a message from its acknowledgement.
 pub(crate) fn receipt(result: &PublishResult, target: &str) -> Receipt {
     let PublishResult::Qos1(ack) = result else {
         return Err(PublishError::unavailable(format!("{target}: the acknowledgement is not one of a publication")));

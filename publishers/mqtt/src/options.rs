@@ -13,7 +13,7 @@ const URL: Form = Form {
     remedy: "write it as `mqtts://HOST:PORT`",
 };
 
-/// Where the broker is and how messages are published.
+/// The address of the broker, and the options of publishing.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,13 +31,13 @@ pub struct MqttOptions {
     /// `mqtt://HOST[:PORT]`, or `mqtts://…` with TLS. The port is 1883, with TLS 8883, unless it says otherwise. It may hold
     /// `USER:PASSWORD@`.
     pub url: Secret,
-    /// Whom to log in as. Default: the user of the URL, otherwise nobody.
+    /// The user to log in as. Default: the user of the URL, otherwise nobody.
     #[serde(default)]
     pub username: Option<String>,
     /// The password. Default: that of the URL, otherwise none.
     #[serde(default)]
     pub password: Option<Secret>,
-    /// How long one call to publish, and connecting, may take. Default: 10 s.
+    /// The limit of one call to publish, and of connecting. Default: 10 s.
     #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.

@@ -4,11 +4,11 @@ use rumqttc::{PublishOptions, PublishProperties, QoS};
 /// MQTT's limit for each text, in bytes.
 const TEXT: usize = 65_535;
 
-/// What keeps a value within its level of a topic.
+/// The syntax that keeps a value within its level of a topic.
 pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '+', '#']);
 
-/// Why a message cannot be sent at all: what MQTT cannot carry. A broker cuts the connection of a client that tries, and the
-/// message would be tried for ever.
+/// Refuses a message that MQTT cannot carry at all. A broker cuts the connection of a client that tries, and the message would be
+/// tried for ever.
 pub(crate) fn refuse(message: &Message, max_body: usize, max_packet: Option<u32>) -> Option<PublishError> {
     let problem = if let Some(problem) = topic(&message.target) {
         Some(problem)
@@ -22,7 +22,7 @@ pub(crate) fn refuse(message: &Message, max_body: usize, max_packet: Option<u32>
     problem.map(PublishError::permanent)
 }
 
-/// What keeps a text from being a topic to publish to.
+/// Finds the problem that keeps a text from being a topic to publish to.
 pub(crate) fn topic(topic: &str) -> Option<String> {
     if topic.is_empty() {
         Some("the topic is empty; name one".to_owned())
@@ -40,7 +40,7 @@ fn texts(message: &Message) -> impl Iterator<Item = (String, &str)> {
     std::iter::once(("the content type".to_owned(), &*message.content_type)).chain(headers)
 }
 
-/// What keeps a text from being one of MQTT's. A broker need not take control characters, and Mosquitto does not.
+/// Finds the problem that keeps a text from being one of MQTT's. A broker need not take control characters, and Mosquitto does not.
 pub(crate) fn unsuitable(text: &str) -> Option<&'static str> {
     let nothing = |c: char| matches!(u32::from(c) & 0xFFFF, 0xFFFE | 0xFFFF) || ('\u{FDD0}'..='\u{FDEF}').contains(&c);
     if text.len() > TEXT {
@@ -54,7 +54,7 @@ pub(crate) fn unsuitable(text: &str) -> Option<&'static str> {
     }
 }
 
-/// How many bytes the packet has, or some more.
+/// The bytes of the packet, or some more.
 fn size(message: &Message) -> u64 {
     // Of what has a length of its own, and of all else: the packet's type, length and id, and the length of the properties.
     const EACH: usize = 5;
@@ -64,7 +64,7 @@ fn size(message: &Message) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// What travels beside the body, and that an acknowledgement is wanted.
+/// The properties beside the body, and the request for an acknowledgement.
 pub(crate) fn options(message: &Message) -> PublishOptions {
     let sent = message.headers.iter().filter(|(name, _)| !header::imitates(name));
     PublishOptions::new(QoS::AtLeastOnce).properties(PublishProperties {

@@ -89,7 +89,7 @@ impl MqttPublisher {
     }
 }
 
-/// What the end of the connection means for a message that was not acknowledged.
+/// The error of a message that was not acknowledged before the connection ended.
 fn blame(message: &Message, end: End) -> PublishError {
     if end.too_large == Some(message.body.len()) {
         let bytes = message.body.len();

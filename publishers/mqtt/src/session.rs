@@ -14,7 +14,7 @@ use crate::error;
 /// acknowledged; here that is for the next call to decide, so a session ends with its first failure.
 pub(crate) struct Session {
     pub(crate) client: AsyncClient,
-    /// What the broker takes at most, in bytes of a packet.
+    /// The largest packet that the broker takes, in bytes.
     pub(crate) max_packet: Option<u32>,
     /// Why it ended. Without a sender it has ended.
     end: watch::Receiver<Option<End>>,
@@ -27,12 +27,12 @@ pub(crate) struct Session {
 #[derive(Debug, Clone)]
 pub(crate) struct End {
     pub(crate) error: PublishError,
-    /// Where the broker found a body too large: bytes of the largest that was under way, which was too large for certain. The
-    /// client does not know this answer, and breaks off without saying which message it was for.
+    /// The size of a body that the broker found too large: bytes of the largest that was under way, which was too large for certain.
+    /// The client does not know this answer, and breaks off without saying which message it was for.
     pub(crate) too_large: Option<usize>,
 }
 
-/// How many bodies of each size are under way.
+/// The number of bodies of each size that are under way.
 #[derive(Clone, Default)]
 struct Sizes(Arc<Mutex<BTreeMap<usize, usize>>>);
 

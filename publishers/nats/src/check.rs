@@ -70,13 +70,13 @@ async fn permitted<T>(
     }
 }
 
-/// Whether JetStream is on. What an account holds is said in words that change between versions of the server; this question is
-/// answered by all.
+/// Checks that JetStream is on. A server describes an account in words that change between its versions; all versions answer this
+/// question.
 async fn enabled(connection: &Connection) -> Result<(), PublishError> {
     permitted(connection, stream_of(connection, "pillarbox.check")).await.map(drop)
 }
 
-/// Whether a stream takes the subject, and the right one.
+/// Checks that a stream takes the subject, and that it is the right one.
 async fn stream(connector: &Connector, connection: &Connection, target: &str) -> Result<(), PublishError> {
     let Some(name) = permitted(connection, stream_of(connection, target)).await? else { return Ok(()) };
     match (name, &connector.options.expected_stream) {

@@ -10,7 +10,7 @@ use crate::NatsOptions;
 use crate::connection::Connection;
 use crate::servers::Servers;
 
-/// What connections are made with, and the one that all calls share.
+/// The settings of connections, and the connection that all calls share.
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) options: NatsOptions,
@@ -39,7 +39,7 @@ impl Connector {
         linked.unwrap_or_else(|_| Err(self.late()))
     }
 
-    /// What is said when the time is up.
+    /// The error when the time is up.
     pub(crate) fn late(&self) -> PublishError {
         PublishError::unavailable(format!("{} did not answer in time", self.servers.shown))
     }

@@ -15,7 +15,7 @@ use crate::servers::Login;
 
 /// Messages of all calls that are under way on a connection.
 pub(crate) const IN_FLIGHT: usize = 8192;
-/// What a client's queue holds of them before they are written.
+/// The messages that a client's queue holds before they are written.
 const QUEUE: usize = 2048;
 
 /// One connection, which is never made again by itself: once it is lost, all that waits on it fails at once, and nothing that

@@ -9,7 +9,7 @@ use pillarbox_core::publisher::{PublishError, Scope};
 use crate::refusals::Refusal;
 use crate::servers::{Login, Servers};
 
-/// What failed, as the client says it, and with what.
+/// A failure as the client reports it, with the object that it is about.
 #[derive(Debug)]
 pub(crate) enum Failure<'a> {
     /// No connection was made.
@@ -26,7 +26,8 @@ pub(crate) enum Failure<'a> {
     Stream(&'a GetStreamByNameError),
 }
 
-/// Whose fault it is. The client's texts hold no credentials, since it is given addresses without them.
+/// Translates the failure into an error of the port. The client's texts hold no credentials, since it is given addresses without
+/// them.
 pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
     match failure {
         Failure::Connect(error, servers) => connecting(error, servers),
@@ -113,7 +114,7 @@ fn publishing(error: &jetstream::context::PublishError, subject: &str) -> Publis
     }
 }
 
-/// What JetStream itself has answered.
+/// The error that JetStream itself has answered.
 fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
     let text = match subject {
         Some(subject) => format!("the stream of `{subject}` says: {error}"),

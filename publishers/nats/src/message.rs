@@ -11,12 +11,12 @@ use crate::publisher::KIND;
 const CONTENT_TYPE: &str = "content-type";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
-/// What keeps a value within its token of a subject.
+/// The syntax that keeps a value within its token of a subject.
 pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['.', '*', '>', ' ', '\t', '\r', '\n']);
 /// The server ends a connection that sends a line of more than 4096 bytes, on which the subject is not alone.
 const LONGEST_SUBJECT: usize = 1024;
 
-/// What is wrong with a subject to publish to; `None` if nothing is.
+/// Finds the problem with a subject to publish to; `None` if there is none.
 pub(crate) fn complaint(subject: &str) -> Option<&'static str> {
     if subject.is_empty() {
         return Some("is empty");
@@ -37,7 +37,7 @@ pub(crate) fn complaint(subject: &str) -> Option<&'static str> {
     })
 }
 
-/// What is sent for a message, or why it can never be.
+/// Encodes a message, or says why it can never be sent.
 pub(crate) fn encode(message: Message, expected_stream: Option<&str>) -> Result<PublishMessage, PublishError> {
     if let Some(problem) = complaint(&message.target) {
         // Shortened, since it may be as long as an event.

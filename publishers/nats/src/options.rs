@@ -6,7 +6,7 @@ use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
 use serde::Deserialize;
 
-/// Where the servers are and how they are talked to.
+/// The addresses of the servers, and the options of their connections.
 ///
 /// In a configuration file:
 ///
@@ -54,7 +54,7 @@ pub struct NatsOptions {
     #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
 
-    /// Whether a connection without TLS to another machine is accepted. Default: no.
+    /// Allows a connection without TLS to another machine. Default: no.
     #[serde(default)]
     pub plaintext: bool,
 
@@ -89,7 +89,7 @@ impl NatsOptions {
         }
     }
 
-    /// What is wrong within the options, but for the servers and the credentials.
+    /// Checks the options, but for the servers and the credentials.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         timeout::check(self.timeout, &timeout::RANGE)?;
         if let Some(stream) = &self.expected_stream

@@ -4,7 +4,7 @@ use async_nats::{Event, ServerError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What a server has refused on one connection.
+/// The refusals of a server on one connection.
 ///
 /// A server answers a message that is not permitted by an error beside the connection, and never confirms it. Without listening
 /// to those, such a message would look like a server that hangs.
@@ -15,13 +15,13 @@ pub(crate) struct Refusals {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// When publishing to a subject was last refused.
+    /// The time of the last refusal to publish to a subject.
     subjects: HashMap<String, Instant>,
-    /// Whether the server refuses to send confirmations.
+    /// True if the server refuses to send confirmations.
     deaf: bool,
 }
 
-/// Which one it was.
+/// The permission that the server refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Publish,

@@ -15,18 +15,18 @@ const URL: Form = Form {
     remedy: "write `nats://HOST:PORT` or `tls://HOST:PORT`, several with commas between them",
 };
 
-/// Where the servers are, without credentials, and the credentials.
+/// The addresses of the servers, without credentials, and the credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct Servers {
     pub(crate) addresses: Vec<ServerAddr>,
     /// For people.
     pub(crate) shown: String,
-    /// Whether one of them is asked for TLS.
+    /// True if one of them is asked for TLS.
     pub(crate) tls: bool,
     pub(crate) login: Login,
 }
 
-/// How this process says who it is.
+/// The credentials of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Login {
     Nobody,

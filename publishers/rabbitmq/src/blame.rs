@@ -29,7 +29,7 @@ pub(crate) fn blame(complaint: &AMQPSoftError, said: &str, suspects: &[Suspect<'
     suspects.iter().map(guilty).enumerate().filter_map(|(index, error)| Some((index, error?))).collect()
 }
 
-/// Whether it is about this exchange and, where it is about one routing key alone, about that.
+/// True if the complaint names this exchange and, where it is about one routing key alone, that key.
 fn names(said: &str, route: Route<'_>) -> bool {
     let exchange = if route.exchange.is_empty() { "amq.default" } else { route.exchange };
     let about_keys = said.contains(" topic '");

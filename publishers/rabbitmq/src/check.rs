@@ -41,7 +41,7 @@ impl RabbitMqPublisher {
         Ok(())
     }
 
-    /// What is said when the time is up.
+    /// The error when the time is up.
     pub(crate) fn late(&self, doing: &str) -> PublishError {
         PublishError::unavailable(format!("{} did not answer in time ({doing})", self.info.address))
     }

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use crate::session::Session;
 use crate::{RabbitMqPublisher, error};
 
-/// How often a broker and a client tell each other that they are there, in seconds; after two of these without a sign the
-/// connection is given up, by either side.
+/// The interval at which a broker and a client tell each other that they are there, in seconds; after two of these without a sign,
+/// either side gives up the connection.
 const HEARTBEAT: u16 = 10;
 
 /// Cuts a connection when it is dropped. The client has a thread for each connection, which outlives everything else of it

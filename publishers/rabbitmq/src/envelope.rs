@@ -23,7 +23,7 @@ pub(crate) fn refuse(message: &Message, max_body: usize) -> Option<PublishError>
     long.then(|| PublishError::permanent("a header has a name of more than 255 bytes, AMQP's limit"))
 }
 
-/// What travels beside the body. What does not fit into a property of AMQP stays a header.
+/// The properties beside the body. A header that does not fit into a property of AMQP stays a header.
 pub(crate) fn properties(message: &Message) -> BasicProperties {
     let mut properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
     if let Ok(id) = ShortString::try_new(message.id.as_str()) {

@@ -1,4 +1,4 @@
-//! What RabbitMQ and its client say, in the words of the port.
+//! Translates the errors of RabbitMQ and its client into those of the port.
 
 use lapin::ErrorKind;
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};

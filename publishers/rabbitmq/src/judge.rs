@@ -1,6 +1,6 @@
 use crate::route::Route;
 
-/// What became of one message on its channel.
+/// The outcome of one message on its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Acked,
@@ -18,7 +18,7 @@ pub(crate) struct Returned {
     pub(crate) key: String,
 }
 
-/// What a message's receipt will say.
+/// The verdict that a message's receipt will report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Confirmed,

@@ -65,7 +65,7 @@ pub use options::RabbitMqOptions;
 /// The `kind` of this publisher in a configuration.
 const KIND: &str = "rabbitmq";
 
-/// How many channels one publisher publishes on at once; with [`publish::MAX_BYTES`] on each, that bounds memory.
+/// The number of channels that one publisher publishes on at once; with [`publish::MAX_BYTES`] on each, that bounds memory.
 const CHANNELS: usize = 8;
 
 /// Publishes messages to exchanges of RabbitMQ.

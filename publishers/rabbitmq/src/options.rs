@@ -15,7 +15,7 @@ const URL: Form = Form {
     remedy: "write it as `amqps://HOST:PORT/VHOST`",
 };
 
-/// Where RabbitMQ is and how messages are published.
+/// The address of RabbitMQ, and the options of publishing.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,13 +32,13 @@ pub struct RabbitMqOptions {
     /// `amqp://HOST[:PORT][/VHOST]`, or `amqps://…` with TLS. The port is 5672, with TLS 5671, and the virtual host `/` unless
     /// it says otherwise; a `/` in the name of one is written `%2F`. It may hold `USER:PASSWORD@`.
     pub url: Secret,
-    /// Whom to log in as. Default: the user of the URL, otherwise `guest`, whom RabbitMQ accepts from its own machine only.
+    /// The user to log in as. Default: the user of the URL, otherwise `guest`, whom RabbitMQ accepts from its own machine only.
     #[serde(default)]
     pub username: Option<String>,
     /// The password. Default: that of the URL, otherwise `guest`.
     #[serde(default)]
     pub password: Option<Secret>,
-    /// How long one call to publish, and connecting, may take. Default: 10 s.
+    /// The limit of one call to publish, and of connecting. Default: 10 s.
     #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.

@@ -10,11 +10,11 @@ use crate::send::send;
 use crate::session::{Session, soft};
 use crate::{RabbitMqPublisher, envelope, error};
 
-/// How many messages are under way on one channel at most.
+/// The number of messages that are under way on one channel at most.
 const MAX_MESSAGES: usize = 1_000;
-/// How many bytes of bodies, but for a single larger one.
+/// The number of bytes of their bodies, but for a single larger one.
 pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How often the broker may close the channel because of some of the messages, until the others are left to the caller.
+/// The number of times that the broker may close the channel because of some messages, until the others are left to the caller.
 const ROUNDS: usize = 5;
 
 /// Messages with their receipts, as far as there are any.
@@ -196,7 +196,7 @@ fn nacked(target: &str) -> PublishError {
     PublishError::temporary(format!("{target}: the broker did not take it, as when a queue is full and refuses more"))
 }
 
-/// How many of the first messages are sent at once: at least one, if there is any.
+/// The number of the first messages that are sent at once: at least one, if there is any.
 fn first_batch(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     let fits = sizes.take(MAX_MESSAGES).take_while(|size| {

@@ -1,6 +1,6 @@
 use pillarbox_core::publisher::{Message, PublishError, TargetSyntax};
 
-/// Where a message goes.
+/// The exchange and the routing key of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Route<'a> {
     /// The name of the exchange; empty for the default one.
@@ -11,7 +11,7 @@ pub(crate) struct Route<'a> {
 /// AMQP's limit for the name of an exchange, a routing key and other short texts, in bytes.
 pub(crate) const SHORT: usize = 255;
 
-/// What keeps a value within the name of the exchange, or within its word of the routing key.
+/// The syntax that keeps a value within the name of the exchange, or within its word of the routing key.
 pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '.']);
 
 impl<'a> Route<'a> {
@@ -33,7 +33,7 @@ impl<'a> Route<'a> {
         Ok(route)
     }
 
-    /// Whether it leads to the queue that the key names.
+    /// True if it leads to the queue that the key names.
     pub(crate) fn is_a_queue(&self) -> bool {
         self.exchange.is_empty()
     }

@@ -12,7 +12,7 @@ use crate::envelope;
 use crate::judge::{Outcome, Returned};
 use crate::route::Route;
 
-/// What was heard about messages that were sent on one channel, in their order.
+/// The broker's answers to messages that were sent on one channel, in their order.
 pub(crate) struct Heard {
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) returned: Vec<Returned>,

@@ -24,7 +24,7 @@ pub(crate) struct Session {
     _socket: Socket,
 }
 
-/// How many exchanges are remembered; beyond that, all are looked for again.
+/// The number of exchanges that are remembered; beyond that, all are looked for again.
 const REMEMBERED: usize = 10_000;
 
 impl Session {
@@ -36,7 +36,7 @@ impl Session {
         self.connection.status().connected()
     }
 
-    /// Whether the broker has asked for a pause, being short of memory or disk.
+    /// True if the broker has asked for a pause, being short of memory or disk.
     pub(crate) fn is_blocked(&self) -> bool {
         self.connection.status().blocked()
     }
@@ -59,7 +59,7 @@ impl Session {
         lock(&self.idle).push(channel);
     }
 
-    /// Whether an exchange is there, as far as this connection remembers or the broker says.
+    /// Returns true if an exchange is there, as far as this connection remembers or the broker says.
     pub(crate) async fn has_exchange(&self, name: &str) -> lapin::Result<bool> {
         if name.is_empty() || lock(&self.seen).contains(name) {
             return Ok(true);
@@ -79,7 +79,7 @@ impl Session {
         lock(&self.seen).remove(name);
     }
 
-    /// Whether the exchange of a route is there or, where that is the default one, the queue. Asked of the broker.
+    /// Returns true if the exchange of a route is there or, where that is the default one, the queue. Asked of the broker.
     pub(crate) async fn has(&self, route: Route<'_>) -> lapin::Result<bool> {
         // A channel of its own, since the broker closes it where the answer is no.
         let channel = self.connection.create_channel().await?;

@@ -3,12 +3,12 @@ use redis::{Cmd, Pipeline};
 
 use crate::RedisOptions;
 
-/// How many entries one pipeline has at most: enough to hide the way there and back.
+/// The number of entries that one pipeline has at most: enough to hide the way there and back.
 const MAX_ENTRIES: usize = 1_000;
-/// How many bytes one pipeline has at most, but for a single larger message.
+/// The number of bytes that one pipeline has at most, but for a single larger message.
 pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many of the first messages go into one pipeline: at least one, if there is any.
+/// The number of the first messages that go into one pipeline: at least one, if there is any.
 fn first_pipeline(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     let fits = sizes.take(MAX_ENTRIES).take_while(|size| {

@@ -1,4 +1,4 @@
-//! What Redis and its client say, in the words of the port.
+//! Translates replies of Redis and errors of its client into receipts and errors of the port.
 
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 use redis::{ErrorKind, RedisError, Value};
@@ -56,12 +56,12 @@ fn remedy(error: &RedisError) -> &'static str {
     }
 }
 
-/// Whether what was answered comes from a server, or a login, that another connection may improve.
+/// True if the error comes from a server, or a login, that another connection may improve.
 pub(crate) fn wants_another_connection(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "NOAUTH" | "MASTERDOWN"))
 }
 
-/// What the reply to an entry says about its message.
+/// Reads the receipt of a message from the reply to its entry.
 pub(crate) fn receipt(reply: Option<Value>, target: &str) -> Receipt {
     match reply {
         Some(Value::BulkString(_) | Value::SimpleString(_)) => Ok(()),
@@ -71,7 +71,7 @@ pub(crate) fn receipt(reply: Option<Value>, target: &str) -> Receipt {
     }
 }
 
-/// What a reply of any kind says, unless it is an error.
+/// Fails if there is no reply, or if it is an error other than a missing permission.
 pub(crate) fn answer(reply: Option<Value>, about: &str) -> Result<(), PublishError> {
     match reply {
         Some(Value::ServerError(error)) => {
@@ -84,7 +84,7 @@ pub(crate) fn answer(reply: Option<Value>, about: &str) -> Result<(), PublishErr
     }
 }
 
-/// What the refusal of an entry with an impossible id says: nothing, where it is that of the id.
+/// Reads the refusal of an entry with an impossible id: a success, where the refusal is that of the id.
 pub(crate) fn rehearsal(reply: Option<Value>, target: &str) -> Result<(), PublishError> {
     match reply {
         Some(Value::ServerError(error))
@@ -96,7 +96,7 @@ pub(crate) fn rehearsal(reply: Option<Value>, target: &str) -> Result<(), Publis
     }
 }
 
-/// Whether what a key holds can be appended to.
+/// Checks that the value of a key can be appended to.
 pub(crate) fn kind(kind: &str, target: &str, creates: bool) -> Result<(), PublishError> {
     match kind {
         "stream" => Ok(()),

@@ -54,7 +54,7 @@ use tokio::sync::Semaphore;
 
 pub use options::RedisOptions;
 
-/// How many pipelines of one publisher await their replies at once; with [`entry::MAX_BYTES`] of each, that bounds memory.
+/// The number of pipelines of one publisher that await their replies at once; with [`entry::MAX_BYTES`] of each, that bounds memory.
 const PIPELINES: usize = 8;
 
 /// Appends messages to Redis Streams.

@@ -18,7 +18,7 @@ const URL: Form = Form {
     remedy: "write it as `rediss://HOST:PORT/DATABASE`",
 };
 
-/// Where Redis is and how streams are written.
+/// The address of Redis, and the options of writing streams.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,13 +35,13 @@ pub struct RedisOptions {
     /// `redis://HOST[:PORT][/DATABASE]`, or `rediss://…` with TLS; `valkey://` and `valkeys://` are the same. The port is 6379
     /// and the database 0 unless it says otherwise. It may hold `USER:PASSWORD@`.
     pub url: Secret,
-    /// Whom to log in as. Default: the user of the URL, otherwise Redis's `default`.
+    /// The user to log in as. Default: the user of the URL, otherwise Redis's `default`.
     #[serde(default)]
     pub username: Option<String>,
     /// The password. Default: that of the URL, otherwise none.
     #[serde(default)]
     pub password: Option<Secret>,
-    /// How long one call to publish, and connecting, may take. Default: 10 s.
+    /// The limit of one call to publish, and of connecting. Default: 10 s.
     #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows a connection without TLS to another machine. Default: no.
@@ -54,7 +54,7 @@ pub struct RedisOptions {
     /// kept.
     #[serde(default)]
     pub max_length: Option<u64>,
-    /// Whether the first entry creates its stream. Without it an entry for a missing stream is refused. Default: yes.
+    /// Lets the first entry create its stream. Without it an entry for a missing stream is refused. Default: yes.
     #[serde(default = "yes")]
     pub create_streams: bool,
     /// The largest body that is sent, in bytes. It must not exceed the server's `proto-max-bulk-len`, beyond which Redis cuts

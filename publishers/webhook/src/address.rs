@@ -1,8 +1,8 @@
-//! Which addresses are connected to only where `allow_private` is set.
+//! Addresses that are connected to only where `allow_private` is set.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the open Internet: what a stranger may send this machine to.
+/// True if an address belongs to the open Internet: a stranger may send this machine there.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -25,7 +25,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || a >= 224)
 }
 
-/// What is not listed as public is not: IPv6 has one block of public addresses, with a few holes in it.
+/// True if the address is listed as public; no other is. IPv6 has one block of public addresses, with a few holes in it.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
     if (a, b, c, d, e, f) == (0x64, 0xff9b, 0, 0, 0, 0) {

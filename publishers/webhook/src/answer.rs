@@ -1,4 +1,4 @@
-//! What an endpoint's answer means.
+//! The meaning of an endpoint's answer.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use url::Url;
 
 use crate::target::shown;
 
-/// How much of an answer is read, so that its connection can be used again. A longer one costs the connection.
+/// The bytes of an answer that are read, so that its connection can be used again. A longer one costs the connection.
 const READ_LIMIT: usize = 16 * 1024;
-/// How long. The status has come by then, and it alone is what counts.
+/// The time for reading an answer. The status has come by then, and it alone counts.
 const READ_TIME: Duration = Duration::from_secs(1);
-/// How many characters of it stand in an error.
+/// The number of characters of an answer that stand in an error.
 const SHOWN: usize = 200;
-/// What is shorter of a URL is too short for a secret.
+/// The least length of a secret: a part of a URL that is shorter is too short for one.
 const LEAST: usize = 8;
 /// The longest pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
@@ -27,11 +27,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// How long it asks to be left alone.
+    /// The pause for which the endpoint asks.
     pub(crate) pause: Option<Duration>,
     /// The place it redirects to, as it may be shown.
     pub(crate) location: Option<String>,
-    /// How it begins, in one line.
+    /// Its beginning, in one line.
     pub(crate) beginning: String,
 }
 
@@ -70,7 +70,7 @@ impl Answer {
         }
     }
 
-    /// Whether the endpoint asks to be left alone.
+    /// True if the endpoint asks to be left alone.
     pub(crate) fn wants_a_pause(&self) -> bool {
         matches!(self.status, 429 | 503)
     }
@@ -113,7 +113,7 @@ fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     Some(pause.min(LONGEST_PAUSE))
 }
 
-/// What of a URL may be secret, and may be repeated by an answer, such as "Cannot POST /services/…": longest first.
+/// The parts of a URL that may be secret, and that an answer may repeat, such as "Cannot POST /services/…": longest first.
 fn parts(url: &Url) -> Vec<String> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let path = url.path().trim_end_matches('/');

@@ -18,8 +18,8 @@ use crate::address::is_public;
 use crate::options::WebhookOptions;
 use crate::target::Targets;
 
-/// How long a connection is kept that nothing is sent on: less than what common servers and balancers keep it (60 s and more),
-/// since a request that meets their closing it fails.
+/// The time for which an idle connection is kept: less than common servers and balancers keep it (60 s and more), since a request
+/// that meets their closing it fails.
 const IDLE: Duration = Duration::from_secs(30);
 
 pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {

@@ -1,4 +1,4 @@
-//! What became of a request that was not answered.
+//! Failures of requests that were not answered.
 
 use pillarbox_connect::tls;
 use pillarbox_core::publisher::PublishError;
@@ -6,7 +6,7 @@ use rustls::Error::{InvalidCertificate, NoCertificatesPresented};
 
 use crate::connect::PrivateName;
 
-/// Where a request failed, as far as it matters what to do.
+/// The point at which a request failed, as far as it matters for the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The name leads to an address that is not connected to.
@@ -41,7 +41,7 @@ impl Failure {
         (failure, innermost)
     }
 
-    /// Whether the next request to the same host would end the same way.
+    /// True if the next request to the same host would end the same way.
     pub(crate) fn is_of_the_host(self) -> bool {
         matches!(self, Self::PrivateAddress | Self::Certificate | Self::NotConnected)
     }

@@ -1,4 +1,4 @@
-//! What travels beside the body.
+//! The headers of a request, which travel beside the body.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::KIND;
 use crate::sign::SigningKeys;
 
-/// What an event header is called if HTTP or this publisher has a use of its own for its name.
+/// The prefix of an event header if HTTP or this publisher has a use of its own for its name.
 const ASIDE: &str = "event-header-";
 
 /// The headers of a request, but for authorization. `seconds` since 1970.

@@ -72,7 +72,7 @@ pub struct WebhookPublisher {
     targets: Targets,
     signing: Signing,
     authorization: Option<HeaderValue>,
-    /// What an answer that is quoted in an error must not show.
+    /// Secrets that a quoted answer in an error must not show.
     secrets: Vec<Secret>,
     concurrency: usize,
     timeout: Duration,

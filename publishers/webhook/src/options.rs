@@ -10,15 +10,15 @@ use serde::Deserialize;
 /// The most requests under way for one call.
 const CONCURRENCY_LIMIT: usize = 1024;
 
-/// What a [`WebhookPublisher`](crate::WebhookPublisher) is made of.
+/// Options of a [`WebhookPublisher`](crate::WebhookPublisher).
 ///
 /// `Debug` shows no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebhookOptions {
-    /// What targets are paths below: `https://user:password@host/path?query`. User and password are sent as basic authorization,
-    /// the query with each request; neither is shown. Default: none, so that each target is an absolute URL.
+    /// The URL that targets are paths below: `https://user:password@host/path?query`. User and password are sent as basic
+    /// authorization, the query with each request; neither is shown. Default: none, so that each target is an absolute URL.
     pub url: Option<Secret>,
     /// The user's name, for basic authorization at `url`. Default: none.
     pub username: Option<String>,
@@ -32,14 +32,14 @@ pub struct WebhookOptions {
     /// The secrets that sign the events of each tenant, in the place of `secrets`: where one secret signs for all, each receiver that
     /// knows it can forge events to the others. An event of a tenant that is not named here waits. Default: none.
     pub secrets_by_tenant: Option<BTreeMap<String, Vec<Secret>>>,
-    /// How many requests of one call are under way at once, 1 to 1024. Default: 16.
+    /// The number of requests of one call that are under way at once, 1 to 1024. Default: 16.
     pub concurrency: usize,
     /// The limit of one call, of the time to connect included. Default: 10 s.
     #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
-    /// Whether `http://` may lead to another machine. Default: no.
+    /// Allows `http://` to lead to another machine. Default: no.
     pub plaintext: bool,
-    /// Whether private, loopback, link-local and other special addresses may be connected to. Default: no.
+    /// Allows connections to private, loopback, link-local and other special addresses. Default: no.
     pub allow_private: bool,
     /// PEM file of the authorities to trust. Default: those of the operating system.
     pub ca_file: Option<PathBuf>,

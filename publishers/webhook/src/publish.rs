@@ -118,7 +118,7 @@ impl WebhookPublisher {
     }
 }
 
-/// What the requests of one call share.
+/// The state that the requests of one call share.
 struct Call {
     deadline: Instant,
     /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
@@ -162,8 +162,8 @@ fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>
     servers
 }
 
-/// What became of a message that was not sent, since the one before it was not taken; a pause that was asked for holds for the
-/// same target only.
+/// The error of a message that was not sent, since the one before it was not taken; a pause that was asked for holds for the same
+/// target only.
 fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
     let text = format!("not sent, since an earlier message of its key was not taken: {failed}");
     let error = match failed.blames_the_destination() {

@@ -22,7 +22,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// The secrets that sign, ready to use.
 pub(crate) struct SigningKeys(Vec<Hmac<Sha256>>);
 
-/// How many there are, and nothing of them.
+/// Shows the number of keys, and nothing of them.
 impl std::fmt::Debug for SigningKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SigningKeys({})", self.0.len())

@@ -14,14 +14,14 @@ use url::{Host, Url};
 use crate::address::is_public;
 use crate::options::WebhookOptions;
 
-/// How targets are read.
+/// The rules by which targets are read.
 pub(crate) struct Targets {
     base: Option<Base>,
     plaintext: bool,
     allow_private: bool,
 }
 
-/// What targets are below. Its URL holds no credentials: they are in a header.
+/// The URL that targets are below. It holds no credentials: they are in a header.
 struct Base {
     url: Url,
     user: String,
@@ -45,7 +45,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Where it all goes, for people.
+    /// The address that all requests go to, for people.
     pub(crate) fn address(&self) -> String {
         self.base.as_ref().map_or_else(|| "what each target says".to_owned(), |base| shown(&base.url))
     }
@@ -135,7 +135,7 @@ impl Targets {
         if self.base.is_some() { Scope::Broker } else { Scope::Server }
     }
 
-    /// Whether a URL may be used at all: by its scheme, and by its address where it names one.
+    /// Checks that a URL may be used at all: by its scheme, and by its address where it names one.
     fn admit(&self, url: &Url) -> Result<(), ConfigError> {
         let refuse = |problem: &'static str| ConfigError::new("url", problem, "write https://host/path");
         let host = url.host().ok_or_else(|| refuse("names no host"))?;
@@ -222,7 +222,7 @@ fn parse(target: &str) -> Result<Url, PublishError> {
     Ok(url)
 }
 
-/// Whether a target begins with a scheme. One in its query does not count.
+/// True if a target begins with a scheme. One in its query does not count.
 fn is_absolute(target: &str) -> bool {
     target.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))

@@ -38,7 +38,7 @@ impl HeadIndex {
         }
     }
 
-    /// Whether the row at `seq` of this key has to wait for an earlier one.
+    /// True if the row at `seq` of this key has to wait for an earlier one.
     pub(super) fn block(&self, seq: i64, key: &OrderKey, heads: Heads) -> bool {
         let before = |index: &HashMap<OrderKey, BTreeSet<i64>>| {
             index.get(key).and_then(BTreeSet::first).is_some_and(|head| *head < seq)

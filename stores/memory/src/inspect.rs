@@ -9,7 +9,7 @@ use super::nodes::Member;
 use super::row::Stored;
 use super::tables::{State, Tables};
 
-/// What a test sees of an in-memory store and may do to it from outside. Returned by
+/// Lets a test look at an in-memory store and change it from outside. Returned by
 /// [`MemoryStore::inspect`](super::MemoryStore::inspect).
 #[derive(Debug, Clone, Copy)]
 pub struct Inspector<'a> {
@@ -33,13 +33,13 @@ pub struct MemoryRow {
     pub attempts: u32,
     /// Why the last one failed.
     pub last_error: Option<String>,
-    /// When it is due; `None` means at once.
+    /// The time at which it is due; `None` means at once.
     pub available_at: Option<Timestamp>,
-    /// When it was committed, by the store's clock.
+    /// The time of the insert, by the store's clock.
     pub created_at: Timestamp,
-    /// When it became DONE or DEAD.
+    /// The time at which it became DONE or DEAD.
     pub done_at: Option<Timestamp>,
-    /// Who holds it; see [`Past`](pillarbox_core::ownership::Past).
+    /// The holder of the row; see [`Past`](pillarbox_core::ownership::Past).
     pub locked_by: Option<String>,
 }
 
@@ -61,11 +61,11 @@ pub struct RowView<'a> {
 /// A registered node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryNode {
-    /// Which one.
+    /// The node's id.
     pub id: NodeId,
     /// Its mode's name.
     pub mode: String,
-    /// When its lease ends.
+    /// The time at which its lease ends.
     pub expires_at: Timestamp,
     /// The partitions it owns.
     pub partitions: Partitions,

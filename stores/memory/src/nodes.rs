@@ -154,7 +154,7 @@ impl Nodes {
         })
     }
 
-    /// How long until the next lease of a node other than `node` ends.
+    /// The time until the next lease of a node other than `node` ends.
     pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &Judged) -> Option<Duration> {
         let others = self.members.iter().filter(|(id, member)| *id != node && member.expires_at > now);
         others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()

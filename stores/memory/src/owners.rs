@@ -10,11 +10,11 @@ pub(super) struct Owners {
     owned: BTreeMap<NodeId, Partitions>,
     /// Those whose last owner died, until another node takes them. SQL stores write `?` into them.
     died: Partitions,
-    /// How often each partition was taken; those that never were are missing.
+    /// The epoch of each partition, which grows whenever it is taken; partitions that never were are missing.
     epochs: Epochs,
 }
 
-/// What a node took, and what of it had an owner before that died.
+/// The partitions that a node took, and those of them whose last owner died.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Taken {
     pub(super) gained: Partitions,
@@ -26,7 +26,7 @@ impl Owners {
         self.owned.get(node).copied().unwrap_or_default()
     }
 
-    /// What a node owns, with the epochs under which it does.
+    /// The partitions that a node owns, with the epochs under which it does.
     pub(super) fn epochs_of(&self, node: &NodeId) -> Epochs {
         self.epochs.of(self.of(node))
     }

@@ -44,12 +44,12 @@ impl Stored {
         RowId { seq, event_id: self.event.envelope().id().clone(), handler: self.handler.clone() }
     }
 
-    /// Whether it is that row, and not another one in its place.
+    /// True if it is that row, and not another one in its place.
     pub(super) fn is(&self, row: &RowId) -> bool {
         *self.event.envelope().id() == row.event_id && self.handler == row.handler
     }
 
-    /// When it is due, if it has a due time. That of a NEW row is its writer's, and no delay if it is not after the creation.
+    /// The due time, if it has one. That of a NEW row is its writer's, and no delay if it is not after the creation.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         self.available_at.filter(|due| self.status != Status::New || *due > self.created_at)
     }
@@ -69,7 +69,7 @@ impl Stored {
         FetchedRow::Row(row)
     }
 
-    /// What it is ordered by; `None` if it has no key.
+    /// Its order key; `None` if it has no key.
     pub(super) fn order_key(&self) -> Option<OrderKey> {
         let key = self.event.envelope().key()?;
         Some(OrderKey { handler: self.handler.clone(), key: key.into() })

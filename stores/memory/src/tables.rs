@@ -29,10 +29,10 @@ pub(super) struct Tables {
     state: Mutex<State>,
     /// Rung to wake other handles' nodes.
     bell: watch::Sender<u64>,
-    /// How often the tables have gone back, and how often their connections have shown it.
+    /// The number of times that the tables have gone back, and the number of times that their connections have shown it.
     returns: AtomicU64,
     changes: AtomicU64,
-    /// How often their connections were lost.
+    /// The number of times that their connections were lost.
     losses: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ impl Tables {
         drop(now);
     }
 
-    /// How often the tables have gone back.
+    /// The number of times that the tables have gone back.
     pub(super) fn returns(&self) -> u64 {
         self.returns.load(Ordering::Acquire)
     }
@@ -96,7 +96,7 @@ struct Taken {
     seq: i64,
 }
 
-/// What is in the tables.
+/// The contents of the tables.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub(super) nodes: Nodes,
@@ -109,7 +109,7 @@ pub(super) struct State {
     ids: HashMap<EventId, Vec<Taken>>,
     counts: Counts,
     last_seq: i64,
-    /// How often operators have replayed, discarded or purged DEAD rows.
+    /// The number of times that operators have replayed, discarded or purged DEAD rows.
     interventions: i64,
 }
 
@@ -190,7 +190,7 @@ impl State {
         Fetched { interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
     }
 
-    /// Whether its type is not to be left out.
+    /// True if the row's type is not to be left out.
     fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
         let held = &fetch.without_types;
         let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
@@ -265,7 +265,7 @@ impl State {
         refused.map(|verdict| verdict.row.seq).collect()
     }
 
-    /// Whether a row is that of `node`, which owns the partitions `owned`.
+    /// True if a row is that of `node`, which owns the partitions `owned`.
     fn is_mine(&self, node: &NodeId, owned: Partitions, fence: Fence, seq: i64) -> bool {
         match fence {
             Fence::Table => owned == Partitions::ALL,
@@ -486,7 +486,7 @@ fn count(counts: &mut Counts, status: Status) -> &mut u64 {
     }
 }
 
-/// Whether `locked_by` names `node`, with an attempt begun or not.
+/// True if `locked_by` names `node`, with an attempt begun or not.
 fn is_held_by(holder: &str, node: &NodeId) -> bool {
     holder.strip_suffix(CRASHED).unwrap_or(holder) == node.as_str()
 }

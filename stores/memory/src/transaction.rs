@@ -42,7 +42,7 @@ pub struct MemoryTransaction {
     /// The first `seq` that it was given, whatever became of that row.
     first: Option<i64>,
     savepoints: Vec<Savepoint>,
-    /// How often the tables had gone back when it began: once more, and it is lost.
+    /// The number of times that the tables had gone back when it began: once more, and it is lost.
     returns: u64,
 }
 
@@ -56,7 +56,7 @@ struct Inserted {
 #[derive(Debug)]
 struct Savepoint {
     name: Box<str>,
-    /// How many rows there were.
+    /// The number of rows at the savepoint.
     rows: usize,
 }
 
@@ -78,7 +78,7 @@ impl MemoryTransaction {
         state.commit(rows.into_iter().map(|Inserted { seq, row, at }| (seq, Stored::new(row, at))));
     }
 
-    /// Whether its server is gone.
+    /// True if the tables have gone back since it began.
     fn is_lost(&self) -> bool {
         self.tables.returns() != self.returns
     }

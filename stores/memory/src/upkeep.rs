@@ -14,7 +14,7 @@ use super::MemoryStore;
 use super::row::Stored;
 use super::tables::State;
 
-/// How many rows behind a head are counted.
+/// The maximum number of rows that are counted behind a head.
 const MOST_COUNTED: usize = 1_000;
 
 #[async_trait]
@@ -192,7 +192,7 @@ fn dead_event(seq: i64, row: &Stored) -> DeadEvent {
     }
 }
 
-/// What waits behind the row at `seq`, if it is a head and anything does.
+/// The head at `seq` and the number of rows behind it, if it is a head and any row waits.
 fn blocked(state: &State, seq: i64, head: &Stored, now: Timestamp) -> Option<Blocked> {
     let dead = head.status == Status::Dead;
     let key = head.order_key().filter(|_| dead || head.status == Status::Retry)?;

@@ -3,7 +3,7 @@ use pillarbox_core::error::StoreErrorKind;
 
 use crate::error::Failure;
 
-/// What each statement of a script answered.
+/// The answer of each statement of a script.
 #[derive(Debug, Default)]
 pub(crate) struct Answers(pub(crate) Vec<Answer>);
 
@@ -25,7 +25,7 @@ impl Answers {
         self.rows(index).first()
     }
 
-    /// How many rows the statement at `index` matched.
+    /// The number of rows that the statement at `index` matched.
     pub(crate) fn matched(&self, index: usize) -> u64 {
         self.0.get(index).map_or(0, |answer| answer.matched)
     }

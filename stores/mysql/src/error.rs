@@ -4,7 +4,7 @@ use pillarbox_connect::no_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
 
-/// What a call stumbled over, before it is known which call that was.
+/// The failure of a call, before it is known which call that was.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Driver(Error),
@@ -31,12 +31,12 @@ pub(crate) fn migrate_remedy(problem: &str) -> String {
 }
 
 impl Failure {
-    /// Whether the statement lost against another one, so that its whole transaction may be tried again at once.
+    /// True if the statement lost against another one, so that its whole transaction may be tried again at once.
     pub(crate) fn is_contention(&self) -> bool {
         matches!(self, Self::Driver(Error::Server(error)) if server(error).0 == StoreErrorKind::Contention)
     }
 
-    /// Whether the server has refused a statement, for another reason than that it ends.
+    /// True if the server has refused a statement, for another reason than its own shutdown.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Driver(Error::Server(error)) if error.code != 1053)
     }
@@ -46,7 +46,7 @@ impl Failure {
         matches!(self, Self::Driver(Error::Server(error)) if error.code == 1205)
     }
 
-    /// Whether a statement would have made a column or an index that is there.
+    /// True if a statement would have made a column or an index that is there.
     pub(crate) fn is_there_already(&self) -> bool {
         matches!(self, Self::Driver(Error::Server(error)) if matches!(error.code, 1060 | 1061))
     }
@@ -139,7 +139,7 @@ fn server(error: &ServerError) -> (StoreErrorKind, String) {
     }
 }
 
-/// Whether a connection attempt failed only because the server has no TLS.
+/// True if a connection attempt failed only because the server has no TLS.
 pub(crate) fn lacks_tls(failure: &Failure) -> bool {
     matches!(
         failure,

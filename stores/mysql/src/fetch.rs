@@ -38,7 +38,7 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
     }
 }
 
-/// What a fetch found, in `queries` of which it read up to `limit` rows.
+/// The result of a fetch, in `queries` of which it read up to `limit` rows.
 fn answered(answers: &Answers, queries: usize, fetch: &Fetch, limit: usize) -> Result<Fetched, Failure> {
     let fetched = cut(found(answers, 0, limit)?, limit < fetch.limit);
     let interventions = answers.first(queries).map_or(Ok(0), |row| int(row, 0))?;
@@ -48,7 +48,7 @@ fn answered(answers: &Answers, queries: usize, fetch: &Fetch, limit: usize) -> R
     Ok(Fetched { interventions, heads, lease, ..fetched })
 }
 
-/// What was found, with a note of whether some was left out for its size.
+/// Marks the result of a fetch as cut if rows were left out for their size.
 pub(crate) fn cut(fetched: Fetched, cut: bool) -> Fetched {
     Fetched { cut, next_due: fetched.next_due.filter(|_| !cut), ..fetched }
 }
@@ -126,8 +126,8 @@ fn blocking(sql: &Sql, heads: Heads) -> (String, String) {
     (joins, unblocked)
 }
 
-/// What the queries found, the first of which is the statement at `index`. Each read as many rows as are asked for in
-/// all; when both kinds abound, rows with a due time get a third and the others the rest.
+/// The result of the queries, the first of which is the statement at `index`. Each read as many rows as are asked for in all; when
+/// both kinds abound, rows with a due time get a third and the others the rest.
 pub(crate) fn found(answers: &Answers, index: usize, limit: usize) -> Result<Fetched, Failure> {
     let next_due = answers.first(index).map(|row| int(row, 0)).transpose()?;
     let (due, ready) = (answers.rows(index + 1), answers.rows(index + 2));

@@ -15,7 +15,7 @@ use crate::session::Sessions;
 use crate::tls::{Identity, SslMode, install_provider};
 use crate::url::{Target, address};
 
-/// How to connect to a database, beyond what its URL says.
+/// Options of a connection to a database, beyond those in its URL.
 ///
 /// `Debug` leaves out the password.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct MysqlOptions {
     connect_timeout: Duration,
 }
 
-/// Where the database is, and how it is trusted.
+/// The address of the database, and the certificates to trust.
 #[derive(Clone)]
 enum Source {
     Url(Box<Target>),
@@ -99,7 +99,7 @@ impl MysqlOptions {
         Self { source, plaintext: false, table: TableName::default().to_string(), pool_size: 4, connect_timeout }
     }
 
-    /// Whether options of the driver without TLS may lead to another machine, over a network that is trusted. Default: no. A URL says
+    /// Sets whether options of the driver without TLS may lead to another machine, over a network that is trusted. Default: no. A URL says
     /// `ssl-mode=disabled` instead.
     pub fn plaintext(mut self, plaintext: bool) -> Self {
         self.plaintext = plaintext;
@@ -113,14 +113,14 @@ impl MysqlOptions {
         self
     }
 
-    /// How many connections the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
+    /// Sets the number of connections that the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
     /// is one more for the lease, which waits for none of them.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
     }
 
-    /// How long to wait for a connection, TLS and authentication included. Default: 10 s.
+    /// Sets the time to wait for a connection, TLS and authentication included. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -206,7 +206,7 @@ impl MysqlOptions {
     }
 }
 
-/// Whether there is a server, and if so, whether it is MariaDB.
+/// Connects to the server, and returns true if it is MariaDB.
 async fn greet(sessions: &Sessions) -> Result<bool, Failure> {
     let mut session = sessions.session().await?;
     let mariadb = session.is_mariadb().await?;

@@ -1,4 +1,4 @@
-//! Who may deliver.
+//! Membership of nodes, and the right to deliver.
 //!
 //! ```text
 //!             join            acquire: nobody owns          renew, settle: still there
@@ -11,19 +11,19 @@
 //!
 //! Where nodes share the partitions, each is an owner of some, as `share` has it.
 //!
-//! The node's row is the lease; partitions and events point to it. Whoever changes membership or ownership first locks
+//! The node's row is the lease; partitions and events point to it. A transaction that changes membership or ownership first locks
 //! partition 0, so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Claims,
 //! settles and renewals do not take that lock:
 //!
-//! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. Who clears the node
-//!   away deletes that entry too, so it waits for those under way, and later ones find no node: whoever is next sees
+//! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. A transaction that clears
+//!   the node away deletes that entry too, so it waits for those under way, and later ones find no node: the next owner sees
 //!   everything that was recorded, and nothing comes after.
-//! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle.
-//!   Where it meets a takeover, one of them waits and then finds the row gone, or renewed. Which leases have ended is judged
-//!   by a [`LeaseClock`](pillarbox_core::store::LeaseClock).
+//! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle. Where it
+//!   meets a takeover, one of them waits and then finds the row gone, or renewed. A
+//!   [`LeaseClock`](pillarbox_core::store::LeaseClock) judges which leases have ended.
 //!
-//! A partition names its owner. NULL is free, and so is `?`, which whoever clears a node away writes into what it owned: the
-//! next owner learns by it that the one before did not leave.
+//! A partition names its owner. NULL is free, and so is `?`, which marks the partitions of a node that was cleared away: the next
+//! owner learns by it that the one before did not leave.
 
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ struct Probe {
     owns_all: bool,
     epoch: i64,
     owner: Option<(NodeId, Duration)>,
-    /// Whether partitions point to a node that is gone without having left.
+    /// True if partitions point to a node that is gone without having left.
     abandoned: bool,
 }
 

@@ -63,8 +63,8 @@ pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, 
     answers.rows(0).iter().map(row).collect()
 }
 
-/// How far the table has been written. Who may still commit rows below that, the server tells only those who may see all
-/// of its sessions, and not by table.
+/// The highest `seq` of the table. The server names the transactions that may still commit rows below that only to users who may see
+/// all of its sessions, and not by table.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let mut session = store.sessions.session().await?;
     let answers = session.run(&store.sql.highest).await?;

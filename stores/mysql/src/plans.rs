@@ -16,7 +16,7 @@ const DONE: i64 = 50_000;
 const READY: i64 = 5_000;
 const TIMED: i64 = 2_000;
 const DEAD: i64 = 1_000;
-/// How many rows are asked for at once.
+/// The number of rows that are asked for at once.
 const LIMIT: usize = 1000;
 
 /// Runs a test on tables of a database of its own, with many rows done and some pending, half of the timed ones due.
@@ -139,7 +139,7 @@ async fn fetches_and_claims_read_the_rows_they_return() {
     .await;
 }
 
-/// Whatever the statistics say: they are first of an empty table, and stay so.
+/// The statistics do not matter: they are first of an empty table, and stay so.
 #[tokio::test]
 async fn fetches_in_a_scope_look_once_for_the_head_of_each_row() {
     with_tables(async |store, session, database| {

@@ -12,7 +12,7 @@ use crate::ownership::{clear_ended, locked};
 use crate::sql::script;
 use crate::store::Inner;
 
-/// How many rows are freed by one statement.
+/// The number of rows that one statement frees.
 const STEP: usize = 1000;
 
 /// Clears away nodes whose lease has ended and frees what dead nodes hold, in one transaction in which no node can join.

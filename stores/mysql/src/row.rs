@@ -52,7 +52,7 @@ pub(crate) fn payload_bytes(row: &Columns) -> usize {
     size(PAYLOAD) + size(PAYLOAD_BYTES)
 }
 
-/// What a row is ordered by, as far as it can be read.
+/// The key that a row is ordered by, as far as it can be read.
 fn order_key(row: &Columns) -> Option<OrderKey> {
     let readable = |index, name| column(row, index, name).ok().flatten();
     let key = readable(ORDERING_KEY, "ordering_key").or_else(|| readable(AGGREGATE_ID, "aggregate_id"))?;

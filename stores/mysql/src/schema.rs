@@ -143,11 +143,11 @@ fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
 }
 
-/// How long a migration tries to get the locks it needs, before it says who may keep them.
+/// The time for which a migration tries to get the locks it needs, before it says who may keep them.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a statement of a migration waits for a table.
+/// The time for which a statement of a migration waits for a table.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// How long the others have the table for themselves before it is tried again.
+/// The time for which the others have the table for themselves before it is tried again.
 const LOCK_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short:

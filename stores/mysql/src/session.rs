@@ -15,20 +15,20 @@ use tokio::time::Instant;
 use crate::answer::{Answer, Answers};
 use crate::error::Failure;
 
-/// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
+/// The limit of any call. A call that takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How long a migration may take: it may wait for other migrations, and adopting a table copies it.
+/// The limit of a migration: it may wait for other migrations, and adopting a table copies it.
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(3600);
-/// How often a transaction that lost against another one is run anew before the caller hears of it.
+/// The number of times that a transaction that lost against another one is run before the caller hears of it.
 const ATTEMPTS: u32 = 4;
-/// How long a call waits at most until the server has ended a connection that was closed while it sent rows.
+/// The longest time that a call waits until the server has ended a connection that was closed while it sent rows.
 const GONE_WITHIN: Duration = Duration::from_millis(500);
-/// How long a connection may be idle before it is asked whether it still lives.
+/// The idle time after which a connection is asked whether it still lives.
 const TRUSTED: Duration = Duration::from_secs(1);
-/// How long a connection may be idle before it is replaced, well before the server ends it.
+/// The idle time after which a connection is replaced, well before the server ends it.
 const STALE: Duration = Duration::from_secs(45);
 
-/// What every session of the engine is set to, in one round trip.
+/// Settings of every session of the engine, made in one round trip.
 ///
 /// At the default isolation level claims lock the gaps between rows and run into deadlocks. The server ends by itself what
 /// this side has given up on, also the transaction of a client that vanished or stands still, whose locks would stop the
@@ -41,7 +41,7 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                      /*M!100600 , max_statement_time = 30, idle_transaction_timeout = 5, \
                      in_predicate_conversion_threshold = 0 */";
 
-/// What tells a server from every other, the replica that is promoted in its place among them.
+/// The query for the name that tells a server from every other, the replica that is promoted in its place among them.
 const SERVER: &str = "SELECT CONCAT_WS(' ', CONCAT(@@hostname, ':', @@port), CONCAT('server_id ', @@server_id), @@datadir /*!80001 , @@server_uuid */)";
 
 /// The store's connections.
@@ -83,7 +83,7 @@ impl Sessions {
         Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, address, history })
     }
 
-    /// What the connections have seen of the history of the database.
+    /// The history of the database, as far as the connections have seen it.
     pub(crate) fn history(&self) -> History {
         self.history.read()
     }
@@ -216,7 +216,7 @@ pub(crate) enum Within {
 pub(crate) struct Session {
     connection: Option<Object<Connector>>,
     history: Arc<HistoryKeeper>,
-    /// Whether the server answered last, and refused.
+    /// True if the server answered last, and refused.
     refused: bool,
 }
 
@@ -294,7 +294,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the server is MariaDB.
+    /// Returns true if the server is MariaDB.
     pub(crate) async fn is_mariadb(&mut self) -> Result<bool, Failure> {
         let answers = self.run("SELECT VERSION() LIKE '%MariaDB%'").await?;
         answers.first(0).map_or(Ok(false), |row| crate::answer::is_true(row, 0))

@@ -53,7 +53,7 @@ pub(crate) async fn settle(
     Ok(refused.into_iter().map(|verdict| verdict.row.seq).collect())
 }
 
-/// What records all of these verdicts in one statement, if one does.
+/// The statement that records all of these verdicts at once, if there is one.
 fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
     let all =
         |change: &Change| verdicts.iter().all(|verdict| verdict.change == *change && verdict.expected_attempts == 0);
@@ -138,7 +138,7 @@ struct Locked {
 }
 
 impl Locked {
-    /// Whether it is that row, and with so many attempts.
+    /// True if it is that row, and with so many attempts.
     fn is(&self, row: &RowId, attempts: u32) -> bool {
         self.attempts == i64::from(attempts)
             && self.event_id == row.event_id.as_str()
@@ -169,7 +169,7 @@ async fn lock(
     answers.rows(2).iter().map(locked).collect()
 }
 
-/// What is asked of a row for it to be the node's.
+/// The condition under which a row is the node's.
 fn held(store: &Inner, node: &NodeId, fence: Fence) -> Literal {
     let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
     match fence {
@@ -179,12 +179,12 @@ fn held(store: &Inner, node: &NodeId, fence: Fence) -> Literal {
     }
 }
 
-/// What is asked of the node; second in its transaction.
+/// The statement that fences the node; second in its transaction.
 fn fenced(store: &Inner, node: &NodeId) -> String {
     fill(&store.sql.fence, &[("id", &Literal::text(node.as_str()))])
 }
 
-/// Whether the fence found the node, and as the owner where there is one.
+/// True if the fence found the node, and as the owner where there is one.
 fn is_its_turn(answers: &Answers, fence: Fence) -> Result<bool, Failure> {
     match (answers.first(1), fence) {
         (None, _) => Ok(false),

@@ -50,9 +50,9 @@ fn list(partitions: Partitions) -> Literal {
 struct State {
     /// Nodes that share the partitions, in the order in which they joined.
     members: Vec<NodeId>,
-    /// Whether the node is registered.
+    /// True if the node is registered.
     registered: bool,
-    /// Whether any lease has ended.
+    /// True if any lease has ended.
     expired: bool,
     next_expiry: Option<Duration>,
     owned: Partitions,
@@ -98,7 +98,7 @@ impl State {
         Ok(state)
     }
 
-    /// What the node should own and nobody does.
+    /// The free partitions that the node should own.
     fn wanted(&self) -> Partitions {
         self.free.intersection(self.target.clone().map_or(Partitions::NONE, Partitions::from))
     }

@@ -48,7 +48,7 @@ statements! {
     table_columns schema_exists migration_lock
 }
 
-/// What MariaDB adds to an insert, and MySQL lacks.
+/// The clause that MariaDB adds to an insert, and MySQL lacks.
 pub(crate) const RETURNING: &str = "\nRETURNING `seq`";
 
 /// A table's name for SQL: quoted, and with its database if one was configured.

@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     pub(crate) table: TableName,
     pub(crate) sql: Sql,
-    /// Whether the server is MariaDB, which returns columns from an insert.
+    /// True if the server is MariaDB, which returns columns from an insert.
     mariadb: bool,
     pub(crate) lease_clock: LeaseClock,
     info: StoreInfo,

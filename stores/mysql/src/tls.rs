@@ -7,7 +7,7 @@ use rustls::crypto::CryptoProvider;
 
 use crate::url;
 
-/// How the connection is protected, in the words of MySQL's clients.
+/// The protection of the connection, in the words of MySQL's clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SslMode {
     Disabled,
@@ -40,7 +40,7 @@ impl SslMode {
     }
 }
 
-/// How the connection is protected, and whose certificates are trusted.
+/// The protection of the connection, and the certificates that are trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Tls {
     pub(crate) mode: SslMode,

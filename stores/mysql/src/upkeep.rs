@@ -16,7 +16,7 @@ use crate::fetch::wait;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
 
-/// How many rows behind a head are counted.
+/// The number of rows behind a head that are counted.
 const MOST_COUNTED: i64 = 1_000;
 
 pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {

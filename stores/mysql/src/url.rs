@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 use crate::tls::{Identity, SslMode, Tls};
 
-/// Where a database is, how to reach it and how to trust it, as a URL says it.
+/// The address of a database, its credentials and the certificates to trust, as read from a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: String,
@@ -94,13 +94,13 @@ impl Target {
         self.socket.is_none() && needs_tls([&*self.host])
     }
 
-    /// Where the database is, for errors and logs: `localhost:3306/shop`.
+    /// The address of the database, for errors and logs: `localhost:3306/shop`.
     pub(crate) fn address(&self) -> String {
         address(self.socket.as_deref(), &self.host, self.port, self.database.as_deref())
     }
 }
 
-/// Where a database is, for errors and logs.
+/// The address of a database, for errors and logs.
 pub(crate) fn address(socket: Option<&str>, host: &str, port: u16, database: Option<&str>) -> String {
     let database = database.unwrap_or_default();
     match socket {

@@ -20,7 +20,7 @@ const ZONED: &str = "timestamp with time zone";
 const NAIVE: &str = "timestamp without time zone";
 const TIME: [&str; 2] = [ZONED, NAIVE];
 
-/// What outbox-java's table consists of, with the types that its columns may have.
+/// The columns of outbox-java's table, with the types that they may have.
 const THEIRS: [(&str, &[&str]); 15] = [
     ("event_id", &TEXT),
     ("event_type", &TEXT),
@@ -39,7 +39,7 @@ const THEIRS: [(&str, &[&str]); 15] = [
     ("locked_at", &TIME),
 ];
 
-/// What it gains, and so must not have.
+/// The columns that it gains, and so must not have.
 const OURS: [&str; 7] = ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at"];
 
 /// A column as the catalog describes it.
@@ -81,7 +81,7 @@ pub(crate) async fn script(transaction: &Transaction<'_>, table: &TableName) -> 
     Err(Failure::Refused(StoreErrorKind::Schema, problem))
 }
 
-/// What keeps these columns from being those of outbox-java.
+/// Finds the problems that keep these columns from being those of outbox-java.
 fn problems(columns: &[Column]) -> Vec<String> {
     if columns.is_empty() {
         return vec!["it is not an ordinary table".to_owned()];

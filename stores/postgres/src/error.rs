@@ -7,7 +7,7 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
 use tokio_postgres::error::{DbError, SqlState};
 
-/// What a call stumbled over, before it is known which call that was.
+/// The failure of a call, before it is known which call that was.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Driver(tokio_postgres::Error),
@@ -17,7 +17,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether the server has refused a statement, for another reason than that it ends.
+    /// True if the server has refused a statement, for another reason than an intervention of its operator.
     pub(crate) fn is_refusal(&self) -> bool {
         const OPERATOR_INTERVENTION: &str = "57";
         match self {
@@ -50,7 +50,7 @@ pub(crate) fn no_row() -> Failure {
 }
 
 impl Failure {
-    /// Whether a statement waited for a lock for too long, or in a circle, so that it may be tried again.
+    /// True if a statement waited for a lock for too long, or in a circle, so that it may be tried again.
     pub(crate) fn is_lock_timeout(&self) -> bool {
         let Self::Driver(error) = self else { return false };
         matches!(error.code(), Some(code) if [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code))

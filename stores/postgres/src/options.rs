@@ -14,7 +14,7 @@ use crate::session::Sessions;
 use crate::tls::{Identity, Roots};
 use crate::url::Target;
 
-/// How to connect to a database, beyond what its URL says.
+/// Options of a connection to a database, beyond those in its URL.
 ///
 /// `Debug` leaves out the password.
 #[derive(Debug, Clone)]
@@ -79,29 +79,29 @@ impl PostgresOptions {
         self
     }
 
-    /// Whether the URL leads to a pooler in transaction mode, such as PgBouncer. Default: what `pgbouncer=` in the URL
-    /// says, else no. It works without prepared statements and session settings then, for some more work per call, and
-    /// without [wake-ups](pillarbox_core::store::WakeUps), which such a pooler does not pass on.
+    /// Sets whether the URL leads to a pooler in transaction mode, such as PgBouncer. Default: the value of `pgbouncer=` in the URL, else
+    /// no. It works without prepared statements and session settings then, for some more work per call, and without
+    /// [wake-ups](pillarbox_core::store::WakeUps), which such a pooler does not pass on.
     pub fn pooler(mut self, pooler: bool) -> Self {
         self.target.pooler = pooler;
         self
     }
 
-    /// How many connections the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
+    /// Sets the number of connections that the store may open for events, at least 1. Default: 4, of which an idle node uses one. There
     /// is one more for the lease, which waits for none of them, and one for each listener.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
     }
 
-    /// Whether recording that an event was handled waits for the disk and for synchronous replicas. Default: no. Losing
-    /// such a mark in a crash of the *database* means that the event is delivered once more, never that it is lost.
+    /// Sets whether recording that an event was handled waits for the disk and for synchronous replicas. Default: no. Losing such a mark
+    /// in a crash of the *database* means that the event is delivered once more, never that it is lost.
     pub fn durable_marks(mut self, durable: bool) -> Self {
         self.durable_marks = durable;
         self
     }
 
-    /// How long to wait for a connection to one host, TLS and authentication included. Default: 10 s.
+    /// Sets the time to wait for a connection to one host, TLS and authentication included. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self

@@ -1,4 +1,4 @@
-//! What order per key needs beside fetching: partitions in all rows, due rows in their place, and who may still commit.
+//! Order per key, beside fetching: partitions in all rows, due rows in their place, and the transactions that may still commit.
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::{RowId, Writers};
@@ -42,7 +42,7 @@ pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// How far the table has been written, and which transactions may still commit rows below.
+/// The highest `seq` of the table, and the transactions that may still commit rows below.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.writers, &[]).await?;

@@ -1,4 +1,4 @@
-//! Who may deliver.
+//! Membership of nodes, and the right to deliver.
 //!
 //! ```text
 //!             join            acquire: nobody owns          renew, settle: still there
@@ -9,15 +9,15 @@
 //!            leave, or any node's acquire after the lease ended: the row is deleted, its partitions are free
 //! ```
 //!
-//! The node's row is the lease; partitions point to it. Whoever changes membership or ownership first locks partition 0,
+//! The node's row is the lease; partitions point to it. A transaction that changes membership or ownership first locks partition 0,
 //! so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Settles and
 //! renewals do not take that lock:
 //!
 //! - A settle holds the node's row (`FOR KEY SHARE`) while it changes events. A takeover deletes the row, so it waits for
 //!   settles under way, and later ones find no row: the new owner sees everything the old one recorded, and nothing comes
 //!   after.
-//! - A renewal updates the row as long as it is there. Where it meets a takeover, one of them waits and then finds the row
-//!   gone, or renewed. Which leases have ended is judged by a [`LeaseClock`](pillarbox_core::store::LeaseClock).
+//! - A renewal updates the row as long as it is there. Where it meets a takeover, one of them waits and then finds the row gone, or
+//!   renewed. A [`LeaseClock`](pillarbox_core::store::LeaseClock) judges which leases have ended.
 
 use std::time::Duration;
 
@@ -232,7 +232,7 @@ struct Probe {
     owns_all: bool,
     epoch: i64,
     owner: Option<(NodeId, Duration)>,
-    /// Whether the last owner of one of them died.
+    /// True if the last owner of one of them died.
     unclean: bool,
 }
 

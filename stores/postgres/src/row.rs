@@ -46,7 +46,7 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
     })
 }
 
-/// When a row is due, if it has a due time: as `{is_timed}` in the statements has it.
+/// The time at which a row is due, if it has a due time: as `{is_timed}` in the statements has it.
 pub(crate) fn due_at(row: &tokio_postgres::Row) -> Result<Option<Micros>, tokio_postgres::Error> {
     let (available_at, created_at): (Option<Micros>, Option<Micros>) =
         (row.try_get(AVAILABLE_AT)?, row.try_get(CREATED_AT)?);
@@ -60,7 +60,7 @@ pub(crate) fn payload_bytes(row: &tokio_postgres::Row) -> Result<usize, tokio_po
     Ok(json.map_or(0, |Length(length)| length) + bytes.map_or(0, |Length(length)| length))
 }
 
-/// What a row is ordered by, as far as it can be read.
+/// The key that a row is ordered by, as far as it can be read.
 fn order_key(row: &tokio_postgres::Row) -> Option<OrderKey> {
     let readable = |index| text(row, index).ok().flatten();
     let key = readable(ORDERING_KEY).or_else(|| readable(AGGREGATE_ID))?;

@@ -90,7 +90,7 @@ fn adoption(table: &TableName, adopt: &str) -> String {
     compose(table, 0, &format!("{adopt}{AFTER_THE_EVENT_TABLE}{rest}"))
 }
 
-/// Where version 1 goes on to indexes and the other tables.
+/// The statement with which version 1 goes on to indexes and the other tables.
 const AFTER_THE_EVENT_TABLE: &str = "CREATE INDEX {ready_index}";
 
 fn compose(table: &TableName, applied: i64, first: &str) -> String {
@@ -142,13 +142,13 @@ pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Fai
     .await
 }
 
-/// How long a migration tries to get the locks it needs, before it says who keeps them.
+/// The time for which a migration tries to get the locks it needs, before it says who keeps them.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a statement of a migration waits for a lock.
+/// The time for which a statement of a migration waits for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// How long the others have the table for themselves before it is tried again.
+/// The time for which the others have the table for themselves before it is tried again.
 const LOCK_PAUSE: Duration = Duration::from_secs(1);
-/// How often a process asks whether another one's migration has ended.
+/// The interval at which a process asks whether another one's migration has ended.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Begins the transaction that holds the lock of migrations, for as long as they take.
@@ -233,7 +233,7 @@ async fn advance(store: &Inner) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// What holds in a transaction of a migration: it may take its time, but not wait for others; the call has its own deadline.
+/// Limits in a transaction of a migration: it may take its time, but not wait for others; the call has its own deadline.
 fn limits() -> String {
     format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}", LOCK_WAIT.as_millis())
 }
@@ -294,7 +294,7 @@ fn beginning(query: &str) -> String {
     }
 }
 
-/// Whether nothing is missing.
+/// Returns true if nothing is missing.
 async fn is_migrated(store: &Inner) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;

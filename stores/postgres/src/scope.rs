@@ -107,7 +107,7 @@ impl Fetches {
     }
 }
 
-/// What a scope asks of the keys.
+/// The condition of a scope on the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
     Any,

@@ -20,9 +20,9 @@ use crate::connector::{Connector, Wire};
 use crate::error::Failure;
 use crate::url::Target;
 
-/// How long any call may take. What takes longer has lost its server, and is tried again on another connection.
+/// The limit of any call. A call that takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How long a migration may take: it may wait for other migrations, and later ones may build indexes.
+/// The limit of a migration: it may wait for other migrations, and later ones may build indexes.
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
 
 /// A value to bind with its type: told the types, the server needs no round trip to infer them.
@@ -38,7 +38,7 @@ pub(crate) struct Sessions {
     pool: Pool,
     /// One connection for renewals alone: none of them ever waits behind another statement.
     lease: Pool,
-    /// Whether a pooler in transaction mode stands in between, to which a prepared statement means nothing.
+    /// True if a pooler in transaction mode stands in between, to which a prepared statement means nothing.
     pooler: bool,
     /// For the connections that listen.
     config: Config,
@@ -109,7 +109,7 @@ impl Sessions {
         })
     }
 
-    /// What the connections have seen of the history of the database.
+    /// The history of the database, as far as the connections have seen it.
     pub(crate) fn history(&self) -> History {
         self.history.read()
     }
@@ -176,7 +176,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a pooler in transaction mode stands in between.
+    /// True if a pooler in transaction mode stands in between.
     pub(crate) fn is_pooled(&self) -> bool {
         self.pooler
     }
@@ -187,8 +187,8 @@ impl Sessions {
     }
 }
 
-/// What a server says of its history: whose data it has, and on which timeline, which is another one after each promotion and
-/// each recovery to a point in time. Read from where the server writes, since the control file may lag behind a promotion.
+/// The query for the server's history: whose data it has, and on which timeline, which is another one after each promotion and
+/// each recovery to a point in time. It reads from where the server writes, since the control file may lag behind a promotion.
 const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', ' || \
     CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
 /// The same where that is not allowed, or not there: a service that fails over starts another server.
@@ -206,7 +206,7 @@ async fn server(client: &Client) -> Result<String, Error> {
     rows.first().map_or_else(|| Ok(String::new()), |row| row.try_get(0))
 }
 
-/// How long a transaction may wait for this side before the server ends it.
+/// The time for which a transaction may wait for this side before the server ends it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Settings of the engine's own sessions, followed by the user's, which win.
@@ -239,7 +239,7 @@ pub(crate) struct Session {
     client: Option<Object>,
     pooler: bool,
     history: Arc<HistoryKeeper>,
-    /// Whether the server answered, and refused.
+    /// True if the server answered, and refused.
     refused: AtomicBool,
 }
 

@@ -121,7 +121,7 @@ struct Removals<'a> {
 }
 
 impl Removals<'_> {
-    /// Whether none has failed before, and there are any.
+    /// True if none has failed before, and there are any.
     fn never_failed(&self) -> bool {
         !self.rows.is_empty() && self.expected.iter().all(|expected| *expected == 0)
     }

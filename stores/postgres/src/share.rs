@@ -44,7 +44,7 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, to_give: &Epochs) -> Res
     Ok(answer)
 }
 
-/// What a node should own.
+/// The partitions that a node should own.
 type Target = Option<RangeInclusive<u8>>;
 
 fn set(target: Target) -> Partitions {
@@ -86,7 +86,7 @@ impl Found {
         })
     }
 
-    /// What the node holds once it has taken `taken`.
+    /// The partitions that the node holds once it has taken `taken`.
     fn holding(&self, taken: &Epochs, target: Target) -> Holding {
         let gained = taken.partitions();
         let epochs: Epochs = self.epochs.iter().chain(taken.iter()).collect();

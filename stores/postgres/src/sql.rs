@@ -71,14 +71,14 @@ impl Fenced {
     }
 }
 
-/// What is asked of the node under [`Fence::Table`].
+/// The condition on the node under [`Fence::Table`].
 const OWNS_THE_TABLE: &str =
     "\n      AND EXISTS (SELECT FROM {partition} WHERE \"partition\" = 0 AND \"node_id\" = $1::text)";
-/// What is asked of the row under [`Fence::Partition`]. `IS TRUE` keeps it a look-up in what the node owns, read once; as a
-/// join it could begin with the partitions.
+/// The condition on the row under [`Fence::Partition`]. `IS TRUE` keeps it a look-up in the partitions that the node owns, read once;
+/// as a join it could begin with the partitions.
 const ITS_PARTITION_IS_OWNED: &str =
     "\n      AND (\"partition\" IN (SELECT p.\"partition\" FROM {partition} p WHERE p.\"node_id\" = $1::text)) IS TRUE";
-/// What is asked of the row under [`Fence::Row`].
+/// The condition on the row under [`Fence::Row`].
 const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text || '!')";
 
 /// The event and the handler of a row in eight bytes: in an array of texts, what stands at a place is found by passing over all

@@ -13,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connector::Connector;
 
-/// How a server's certificate is trusted.
+/// The rules by which a server's certificate is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tls {
     pub(crate) verify: Verify,
@@ -31,7 +31,7 @@ pub(crate) struct Identity {
     pub(crate) key: PathBuf,
 }
 
-/// What is verified: the rows of libpq's table of `sslmode`s.
+/// The parts of a certificate that are verified: the rows of libpq's table of `sslmode`s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
     /// `prefer` and `require` keep out who only listens.
@@ -42,7 +42,7 @@ pub(crate) enum Verify {
     ChainAndName,
 }
 
-/// Whose signature makes a certificate trusted.
+/// The authorities whose signature makes a certificate trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Roots {
     /// The operating system's.

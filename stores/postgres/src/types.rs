@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Where the condition goes.
+/// The placeholder of the condition.
 const PLACE: &str = "/* without_types */";
 
 /// The statement with the condition, if there is anything to leave out; the list is bound as the parameter of this number. A

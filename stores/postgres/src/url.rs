@@ -10,7 +10,7 @@ use tokio_postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 use crate::connector::Connector;
 use crate::tls::{Identity, Roots, Tls, Verify};
 
-/// Where a database is, how to reach it and how to trust it, as a URL says it.
+/// The address of a database, its credentials and the certificates to trust, as read from a URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) config: Config,
@@ -79,7 +79,7 @@ impl Target {
         Ok(Self { config, tls, pooler, connector: None })
     }
 
-    /// What a program has put together itself, but for what every connection of a store needs.
+    /// A configuration that a program has put together itself, but for the settings that every connection of a store needs.
     pub(crate) fn from_config(mut config: Config, connector: Connector) -> Self {
         if config.get_application_name().is_none() {
             config.application_name("pillarbox");
@@ -91,7 +91,7 @@ impl Target {
         Self { config, tls, pooler: false, connector: Some(connector) }
     }
 
-    /// Where the database is, for errors and logs: `localhost:5432/shop`.
+    /// The address of the database, for errors and logs: `localhost:5432/shop`.
     pub(crate) fn address(&self) -> String {
         let config = &self.config;
         let names: Vec<String> = if config.get_hosts().is_empty() {

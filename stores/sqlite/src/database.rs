@@ -9,7 +9,7 @@ use crate::SqliteOptions;
 /// Reads never wait for one another, but each of their connections is a thread and a cache.
 const READERS: u32 = 3;
 
-/// How long SQLite itself waits for a lock on the write connection. Short, because it sleeps ever longer between its
+/// The time for which SQLite itself waits for a lock on the write connection. Short, because it sleeps ever longer between its
 /// attempts and starves beside a busy writer; `begin_immediate` waits around it.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 

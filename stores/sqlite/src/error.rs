@@ -51,7 +51,7 @@ fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
     }
 }
 
-/// What a result code of SQLite's means, and what to do about it.
+/// The meaning of a result code of SQLite, and its remedy.
 fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
     match (code, code & 0xff) {

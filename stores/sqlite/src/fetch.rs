@@ -68,7 +68,7 @@ struct Wanted<'f> {
     without_types: &'f [Box<str>],
 }
 
-/// What stands in the statements where event types are left out, if there are any to leave out.
+/// The placeholder in the statements for the condition that leaves out event types, if there are any to leave out.
 const TYPES: &str = "/* without_types */";
 
 impl<'f> Wanted<'f> {

@@ -7,7 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
 use crate::{SqliteStore, location, migrate};
 
-/// Which database file to open, and how.
+/// The database file to open, and the options for opening it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is opened before open() is called"]
 pub struct SqliteOptions {
@@ -77,7 +77,7 @@ impl SqliteOptions {
         self
     }
 
-    /// How long a call waits for its turn to write, behind this process's queue and behind other processes.
+    /// Sets the time for which a call waits for its turn to write, behind this process's queue and behind other processes.
     /// Default: 5 s. Longer if the service holds transactions open for longer than that.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;

@@ -144,7 +144,7 @@ pub(crate) async fn evict(
     Ok(evicted)
 }
 
-/// Whether the node is registered: it has not been cleared away, though its lease may have ended.
+/// Returns true if the node is registered: it has not been cleared away, though its lease may have ended.
 pub(crate) async fn is_registered(
     connection: &mut SqliteConnection,
     sql: &Sql,
@@ -153,17 +153,17 @@ pub(crate) async fn is_registered(
     query_scalar(AssertSqlSafe(Arc::clone(&sql.node_registered))).bind(node.as_str()).fetch_one(connection).await
 }
 
-/// Whether the node owns the partitions.
+/// Returns true if the node owns the partitions.
 pub(crate) async fn is_owner(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<bool, sqlx::Error> {
     query_scalar(AssertSqlSafe(Arc::clone(&sql.owner_is))).bind(node.as_str()).fetch_one(connection).await
 }
 
-/// Who owns the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
+/// The owner of the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
 struct Seen {
     owner: Option<String>,
     epoch: i64,
     expires_in: Option<i64>,
-    /// Whether the last owner of any partition died.
+    /// True if the last owner of any partition died.
     died: bool,
     any_expired: bool,
     registered: bool,
@@ -176,12 +176,12 @@ impl Seen {
         Ok(Self { owner, epoch, expires_in, died, any_expired, registered })
     }
 
-    /// Whether something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
+    /// True if something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
     fn stale(&self) -> bool {
         self.any_expired || self.owner.is_some() && self.expires_in.is_none()
     }
 
-    /// What to answer, unless the partitions are free for this node to take.
+    /// The answer, unless the partitions are free for this node to take.
     fn answer(&self, node: &NodeId) -> Option<Acquired> {
         if !self.registered {
             return Some(Acquired::Lost);

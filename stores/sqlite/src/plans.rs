@@ -153,7 +153,7 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
     plans.into_iter().chain(others).map(|(sql, plan)| (sql.to_string(), plan)).collect()
 }
 
-/// When statistics are made.
+/// The time at which statistics are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Statistics {
     Never,

@@ -21,7 +21,7 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
     })
 }
 
-/// What a row is ordered by, as far as it can be read.
+/// The key that a row is ordered by, as far as it can be read.
 fn order_key(row: &SqliteRow) -> Option<OrderKey> {
     let readable = |index| text(row, index).ok().flatten();
     Some(OrderKey { handler: readable(17), key: readable(7).or_else(|| readable(5))? })

@@ -58,7 +58,7 @@ fn numbers(partitions: Partitions) -> String {
 #[derive(Default)]
 struct Seen {
     registered: bool,
-    /// Whether something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
+    /// True if something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
     stale: bool,
     owned: Partitions,
     /// Of the partitions that are free or the node's own.
@@ -116,13 +116,13 @@ impl Seen {
         }
     }
 
-    /// What of `give` is the node's to give.
+    /// The partitions of `give` that are the node's to give.
     fn given(&self, give: &Epochs) -> Partitions {
         let named = give.iter().filter(|(partition, epoch)| self.epochs.get(*partition) == Some(*epoch));
         self.owned.intersection(named.map(|(partition, _)| partition).collect())
     }
 
-    /// What the node takes once it has given.
+    /// The partitions that the node takes once it has given.
     fn gained(&self, give: &Epochs) -> Partitions {
         let target = self.target.clone().map_or(Partitions::NONE, Partitions::from);
         self.free.union(self.given(give)).intersection(target)

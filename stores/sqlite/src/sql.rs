@@ -9,21 +9,21 @@ pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", 
 /// The time by SQLite's clock, in microseconds; the same throughout one execution of a statement.
 pub(crate) const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
 
-/// What a fetched row consists of; read in this order by `row.rs`.
+/// The columns of a fetched row; read in this order by `row.rs`.
 const COLUMNS: &str = "seq, attempts, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, \
                        headers, payload, payload_bytes, content_type, occurred_at, created_at, locked_by, status, partition, handler";
 
-/// Whether the node `?1` may take a row; if it is NULL, every row will do.
+/// True if the node `?1` may take a row; if it is NULL, every row will do.
 const FREE: &str = "(?1 IS NULL OR locked_by IS NULL OR locked_by IN ('?', '!', ?1, ?1 || '!'))";
 
-/// Whether the node `?1` holds a row; if it is NULL, its right does not rest on the row.
+/// True if the node `?1` holds a row; if it is NULL, its right does not rest on the row.
 const HELD: &str = "(?1 IS NULL OR locked_by IN (?1, ?1 || '!'))";
 
-/// Whether the node `?1` owns a row's partition.
+/// True if the node `?1` owns a row's partition.
 const OWNED: &str = "EXISTS (SELECT 1 FROM {partition} AS owned \
                      WHERE owned.partition = {event}.partition AND owned.node_id = ?1)";
 
-/// Whether a row is of the partitions from `?5` to `?6`, or of none yet. One that does not exist is as good as none.
+/// True if a row is of the partitions from `?5` to `?6`, or of none yet. One that does not exist is as good as none.
 const WITHIN: &str = "(partition BETWEEN ?5 AND ?6 OR partition IS NULL OR partition NOT BETWEEN 0 AND 255)";
 
 /// The heads before a row: the earlier ones of its key and handler. `IN (2, 3)` is what the index holds.
@@ -31,7 +31,7 @@ const HEADS: &str = "SELECT 1 FROM {event} AS head INDEXED BY {event_heads} \
                      WHERE head.status IN (2, 3) AND coalesce(head.ordering_key, head.aggregate_id) = {key} \
                      AND head.handler IS {event}.handler AND head.seq < {event}.seq";
 
-/// Whether a row is not of a key in `?7`, and of a key in `?8`, unless that is NULL. In the lists keys are hexadecimal, because
+/// True if a row is not of a key in `?7`, and of a key in `?8`, unless that is NULL. In the lists keys are hexadecimal, because
 /// SQLite ends a JSON text at a NUL.
 const PICKED: &str = "({key} IS NULL OR {hexed} NOT IN (SELECT value FROM json_each(?7))) \
                       AND (?8 IS NULL OR {key} IS NOT NULL AND {hexed} IN (SELECT value FROM json_each(?8)))";
@@ -39,10 +39,10 @@ const PICKED: &str = "({key} IS NULL OR {hexed} NOT IN (SELECT value FROM json_e
 /// A row's key as it is in such a list.
 const HEXED: &str = "iif(handler IS NULL, '', hex(handler) || ':') || hex({key})";
 
-/// What a row is ordered by.
+/// The key that a row is ordered by.
 const KEY: &str = "coalesce({event}.ordering_key, {event}.aggregate_id)";
 
-/// Whether a row says that a node holds it that is not registered.
+/// True if a row says that a node holds it that is not registered.
 const ORPHAN: &str = "locked_by NOT IN ('?', '!') AND rtrim(locked_by, '!') NOT IN (SELECT node_id FROM {node})";
 
 /// The pending rows in the index of those without a due time. Writers that stamp both times mean no delay by a due time that is
@@ -52,8 +52,8 @@ const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AN
 /// All other pending rows, which are in the index of due times.
 const TIMED: &str = "status IN (0, 2) AND available_at IS NOT NULL AND (status = 2 OR available_at > created_at)";
 
-/// Whether a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the
-/// key `?5`, of those that are not NULL.
+/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the key
+/// `?5`, of those that are not NULL.
 const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
                         AND (?3 IS NULL OR tenant_id = ?3) \
@@ -187,7 +187,7 @@ impl Sql {
     }
 }
 
-/// What changes rows that are a node's own.
+/// Statements that change rows that are a node's own.
 #[derive(Debug)]
 pub(crate) struct Settle {
     pub(crate) begin: Arc<str>,
@@ -214,7 +214,7 @@ impl Settle {
     }
 }
 
-/// What reads the rows of a scope. What a scope does not ask for is not in the statement, so it costs nothing.
+/// Statements that read the rows of a scope. A condition that a scope does not ask for is not in the statement, so it costs nothing.
 #[derive(Debug)]
 pub(crate) struct Scoped {
     pub(crate) times: Arc<str>,
@@ -222,14 +222,14 @@ pub(crate) struct Scoped {
     pub(crate) reads: [ScopedReads; 3],
 }
 
-/// What reads rows that wait behind certain heads: whatever their key, and by their keys.
+/// Statements that read rows that wait behind certain heads: whatever their key, and by their keys.
 #[derive(Debug)]
 pub(crate) struct ScopedReads {
     pub(crate) any: Reads,
     pub(crate) picked: Reads,
 }
 
-/// What reads the rows without a due time, and those with one.
+/// Statements that read the rows without a due time, and those with one.
 #[derive(Debug)]
 pub(crate) struct Reads {
     pub(crate) ready: Arc<str>,

@@ -4,7 +4,7 @@ use super::Given;
 use crate::keys::Keys;
 use crate::{Error, Origin};
 
-/// What the variables of an outbox begin with, unless the program says otherwise.
+/// The prefix of an outbox's variables, unless the program says otherwise.
 pub(crate) const PREFIX: &str = "PILLARBOX_";
 
 /// Reads the variables that begin with `prefix`; all others are somebody else's. An empty one counts as not set.
@@ -33,7 +33,7 @@ pub(crate) fn environment(
     Ok(given)
 }
 
-/// Whether a variable with the prefix is meant for somebody else: the program `pillarbox`, the tests, or those that
+/// True if a variable with the prefix is not for the outbox: it is for the program `pillarbox` or the tests, or it is one that
 /// Kubernetes gives every container beside a service called `pillarbox` or `pillarbox-…`.
 fn is_of_others(name: &str) -> bool {
     let of_kubernetes = || {

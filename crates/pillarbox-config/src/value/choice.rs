@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration;
 
-/// Who delivers.
+/// The nodes that deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -121,7 +121,7 @@ impl From<run::FailingKey> for FailingKey {
     }
 }
 
-/// When a commit of SQLite is on the disk.
+/// The moment at which a commit of SQLite is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Synchronous {
@@ -132,7 +132,7 @@ pub enum Synchronous {
     Normal,
 }
 
-/// What becomes of an event that no handler takes.
+/// The outcome for an event that no handler takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unroutable {
     /// It goes DEAD at once.

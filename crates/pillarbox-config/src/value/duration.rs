@@ -14,7 +14,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Whether a setting with this value is a duration.
+/// True if a setting with this value is a duration.
 pub(crate) fn is_duration(text: &str) -> bool {
     text == NEVER || humantime::parse_duration(text).is_ok()
 }

@@ -2,12 +2,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Where a database is. It may hold a password, so neither `Debug` nor `Serialize` shows more than its kind.
+/// The URL of a database. It may hold a password, so neither `Debug` nor `Serialize` shows more than its kind.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct DatabaseUrl(String);
 
-/// Which of the databases a URL names.
+/// The kind of database that a URL names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
     Postgres,
@@ -45,7 +45,7 @@ impl DatabaseUrl {
         &self.0
     }
 
-    /// Which database it names; otherwise what is wrong with it and what to write.
+    /// Returns the kind of database that it names; otherwise the problem and the remedy.
     pub(crate) fn kind(&self) -> Result<DatabaseKind, (&'static str, &'static str)> {
         let url = &*self.0;
         let Some((scheme, rest)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
@@ -86,7 +86,7 @@ impl From<String> for DatabaseUrl {
     }
 }
 
-/// What may be shown of a URL.
+/// Shows only the part of a URL that is no secret.
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {

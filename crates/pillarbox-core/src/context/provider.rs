@@ -34,7 +34,7 @@ use crate::handle::BoxFuture;
 /// }
 /// ```
 pub trait ContextProvider: Send + Sync + 'static {
-    /// What it is called in warnings. Default: the name of its type.
+    /// The provider's name in warnings. Default: the name of its type.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }

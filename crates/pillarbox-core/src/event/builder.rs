@@ -59,7 +59,7 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// Which thing the event happened to; also its key unless [`key`](Self::key) says otherwise.
+    /// The id of the thing the event happened to; also its key unless [`key`](Self::key) says otherwise.
     pub fn aggregate_id(mut self, aggregate_id: impl Into<String>) -> Self {
         self.aggregate_id = Some(aggregate_id.into());
         self
@@ -120,7 +120,7 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// When the event happened. Default: now.
+    /// The time at which the event happened. Default: now.
     pub fn occurred_at(mut self, time: impl Into<Timestamp>) -> Self {
         self.occurred_at = Some(time.into());
         self

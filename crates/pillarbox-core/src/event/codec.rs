@@ -96,7 +96,7 @@ pub(crate) fn decode<E: Event<Codec: Decode<E>>>(payload: &Payload) -> Result<E,
     E::Codec::decode(payload.as_bytes()).map_err(|error| format!("the payload is not a valid `{}`: {error}", E::TYPE))
 }
 
-/// Whether two content types are the same but for case and parameters, which writers in other languages may add.
+/// True if two content types are the same but for case and parameters, which writers in other languages may add.
 fn same_media_type(one: &str, other: &str) -> bool {
     fn essence(content_type: &str) -> &str {
         content_type.split(';').next().map_or("", str::trim)

@@ -58,13 +58,13 @@ impl Envelope {
         Self::builder(event_type).payload_json(payload).build()
     }
 
-    /// What consumers deduplicate by.
+    /// The event's id, by which consumers deduplicate.
     #[must_use]
     pub fn id(&self) -> &EventId {
         &self.id
     }
 
-    /// What happened, such as `order.placed`.
+    /// The event type, such as `order.placed`.
     #[must_use]
     pub fn event_type(&self) -> &str {
         &self.event_type
@@ -76,7 +76,7 @@ impl Envelope {
         &self.aggregate_type
     }
 
-    /// Which thing it happened to.
+    /// The id of the thing it happened to.
     #[must_use]
     pub fn aggregate_id(&self) -> Option<&str> {
         self.aggregate_id.as_deref()
@@ -119,13 +119,13 @@ impl Envelope {
         Ok(())
     }
 
-    /// What it carries.
+    /// The payload that it carries.
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
 
-    /// When it happened.
+    /// The time at which it happened.
     #[must_use]
     pub fn occurred_at(&self) -> Timestamp {
         self.occurred_at

@@ -28,13 +28,13 @@ impl Headers {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Whether there are none.
+    /// True if there are no headers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of headers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

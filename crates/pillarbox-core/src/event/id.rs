@@ -6,7 +6,7 @@ use ulid::Ulid;
 use super::{InvalidEvent, limits};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom, Timestamp};
 
-/// What identifies an event to its consumers: unique, at most 36 characters, a ULID unless the writer chose otherwise.
+/// The identity of an event for its consumers: unique, at most 36 characters, a ULID unless the writer chose otherwise.
 ///
 /// Consumers deduplicate by it. It says nothing about order; that is the row's `seq`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

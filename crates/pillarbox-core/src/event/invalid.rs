@@ -25,13 +25,13 @@ impl InvalidEvent {
         self.field
     }
 
-    /// What is wrong with its value, without repeating the value.
+    /// The problem with its value, without the value itself.
     #[must_use]
     pub fn problem(&self) -> &str {
         &self.problem
     }
 
-    /// What to do about it.
+    /// The remedy for the problem.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         self.remedy

@@ -1,4 +1,4 @@
-/// How many partitions keys are grouped into. Fixed: changing it would move keys between owners.
+/// The number of partitions that keys are grouped into. Fixed: changing it would move keys between owners.
 pub const PARTITIONS: u16 = 256;
 
 /// The partition of a key: `murmur3_x86_32(utf8(key), seed 0) & 0x7fffffff % 256`, as the predecessors compute it.

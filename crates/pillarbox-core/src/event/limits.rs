@@ -1,4 +1,4 @@
-//! How long each part of an event may be, and the one check they all go through.
+//! The maximum length of each part of an event, and the one check they all go through.
 //!
 //! The lengths are those of the table's columns. They are checked when the event is built, so that a bad event never
 //! reaches SQL and never spoils the caller's transaction.

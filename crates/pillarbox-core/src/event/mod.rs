@@ -1,4 +1,4 @@
-//! What a service writes: the event, its identity, its limits.
+//! The events that a service writes, their identity and their limits.
 
 mod builder;
 mod codec;

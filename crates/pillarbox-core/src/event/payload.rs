@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 
 use super::{InvalidEvent, limits};
 
-/// What an event carries. It comes back byte for byte as it was written.
+/// The payload of an event. It comes back byte for byte as it was written.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {

@@ -19,7 +19,7 @@ use super::{Codec, Encode, Envelope, EnvelopeBuilder, GLOBAL_AGGREGATE, Headers,
     note = "or build an `Envelope` by hand for names known only at run time"
 )]
 pub trait Event: Sized {
-    /// How its payload is written and read: [`Json`](super::codecs::Json) unless derived otherwise.
+    /// The codec that writes and reads its payload: [`Json`](super::codecs::Json) unless derived otherwise.
     type Codec: Encode<Self>;
 
     /// The event type, at most 128 characters, such as `order.placed`.
@@ -31,7 +31,7 @@ pub trait Event: Sized {
     /// The media type of its payload, at most 128 characters; that of its codec unless a closer one is named.
     const CONTENT_TYPE: &'static str = <Self::Codec as Codec>::CONTENT_TYPE;
 
-    /// Which aggregate it happened to.
+    /// The id of the aggregate it happened to.
     fn aggregate_id(&self) -> Option<Cow<'_, str>> {
         None
     }
@@ -68,7 +68,7 @@ pub trait Event: Sized {
     }
 }
 
-/// What `write` accepts: a reference to a typed event, or an [`Envelope`].
+/// An event that `write` accepts: a reference to a typed event, an [`Envelope`], or its builder.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as an event",
     label = "expected a reference to a type that derives `Event`, or an `Envelope`",

@@ -10,8 +10,8 @@ pub trait BatchHandler: Send + Sync + 'static {
     /// a panic counts as a failure of all of them.
     fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>>;
 
-    /// What may share a batch: events of the same number. A handler that passes events on to several places gives each
-    /// place a number, so that one that is slow holds up no event that goes elsewhere.
+    /// The number of the event's lane: events of one lane may share a batch. A handler that passes events on to several places gives
+    /// each place a number, so that a slow place holds up no event that goes elsewhere.
     ///
     /// It is asked while the queue is locked, so it has to be quick.
     fn lane(&self, delivery: &Delivery) -> u64 {
@@ -33,7 +33,7 @@ pub trait BatchHandler: Send + Sync + 'static {
     }
 }
 
-/// What can handle events in batches: `async fn(Vec<Delivery>) -> Vec<R>`, with one answer for each delivery, in order; or an
+/// A handler of events in batches: `async fn(Vec<Delivery>) -> Vec<R>`, with one answer for each delivery, in order; or an
 /// object that implements [`BatchHandler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a batch handler",

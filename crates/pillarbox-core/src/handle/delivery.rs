@@ -12,7 +12,7 @@ use crate::ownership::NodeId;
 use crate::store::Row;
 use crate::throttle::Throttle;
 
-/// How an event came to its handler.
+/// The path by which an event came to its handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Path {
     /// From the committing process's memory.
@@ -37,13 +37,13 @@ impl Path {
 pub struct Delivery {
     row: Arc<Row>,
     path: Path,
-    deliverer: Arc<Deliverer>,
+    deliverer: Arc<DeliveringNode>,
     queued_at: Option<Instant>,
 }
 
 /// The node that delivers, for as long as it may.
 #[derive(Debug)]
-pub struct Deliverer {
+pub struct DeliveringNode {
     /// The node.
     pub node: NodeId,
     /// Cancelled when it is to stop: its lease is lost, or another node waits for the partition.
@@ -85,7 +85,7 @@ impl AbandonedThreads {
     }
 }
 
-impl Deliverer {
+impl DeliveringNode {
     /// The same node for some of its events, which it can be told to stop by themselves.
     #[must_use]
     pub fn of_a_partition(&self) -> Self {
@@ -99,13 +99,13 @@ impl Delivery {
     #[must_use]
     pub fn detached(row: Row) -> Self {
         let (lost, abandoned) = (CancellationToken::new(), AbandonedThreads::default());
-        let deliverer = Deliverer { node: NodeId::from_stored("nobody"), lost, abandoned };
+        let deliverer = DeliveringNode { node: NodeId::from_stored("nobody"), lost, abandoned };
         Self::new(Arc::new(row), Path::Cold, Arc::new(deliverer))
     }
 
     /// A delivery of a row by `deliverer`.
     #[must_use]
-    pub fn new(row: Arc<Row>, path: Path, deliverer: Arc<Deliverer>) -> Self {
+    pub fn new(row: Arc<Row>, path: Path, deliverer: Arc<DeliveringNode>) -> Self {
         Self { row, path, deliverer, queued_at: None }
     }
 
@@ -127,7 +127,7 @@ impl Delivery {
         self.deliverer.abandoned.clone()
     }
 
-    /// What to deduplicate by: the same for every delivery of this event, also to other handlers.
+    /// The event's id, by which consumers deduplicate: the same for every delivery of this event, also to other handlers.
     #[must_use]
     pub fn id(&self) -> &EventId {
         &self.row.event_id
@@ -146,7 +146,7 @@ impl Delivery {
         self.row.seq
     }
 
-    /// What happened, such as `order.placed`.
+    /// The event type, such as `order.placed`.
     #[must_use]
     pub fn event_type(&self) -> &str {
         &self.row.event_type
@@ -158,7 +158,7 @@ impl Delivery {
         &self.row.aggregate_type
     }
 
-    /// Which thing it happened to.
+    /// The id of the thing it happened to.
     #[must_use]
     pub fn aggregate_id(&self) -> Option<&str> {
         self.row.aggregate_id.as_deref()
@@ -183,7 +183,7 @@ impl Delivery {
         &self.row.headers
     }
 
-    /// What it carries, byte for byte as written.
+    /// The payload that it carries, byte for byte as written.
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.row.payload
@@ -206,37 +206,37 @@ impl Delivery {
         decode(&self.row.payload).map_err(HandlerError::unrecoverable)
     }
 
-    /// How many deliveries of this event have failed before.
+    /// The number of deliveries of this event that have failed before.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.row.attempts
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.row.attempts.saturating_add(1)
     }
 
-    /// Whether an earlier delivery failed.
+    /// True if an earlier delivery failed.
     #[must_use]
     pub fn is_retry(&self) -> bool {
         self.row.attempts > 0
     }
 
-    /// When it happened, by the writer's clock.
+    /// The time at which it happened, by the writer's clock.
     #[must_use]
     pub fn occurred_at(&self) -> Timestamp {
         self.row.occurred_at
     }
 
-    /// When it was written: by the database's clock on the cold path, by the writer's on the hot path.
+    /// The time at which it was written: by the database's clock on the cold path, by the writer's on the hot path.
     #[must_use]
     pub fn created_at(&self) -> Timestamp {
         self.row.created_at
     }
 
-    /// Whether it came from memory or from the table.
+    /// The path by which it came: from memory or from the table.
     #[must_use]
     pub fn path(&self) -> Path {
         self.path

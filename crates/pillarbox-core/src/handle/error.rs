@@ -21,8 +21,8 @@ pub struct HandlerError {
     source: BoxError,
 }
 
-/// How far a chain of causes is followed. One that loops would be a bug of the error type; the limit keeps it from becoming
-/// ours.
+/// The maximum length to which a chain of causes is followed. A chain that loops would be a bug of the error type; the limit keeps
+/// it from becoming ours.
 const MAX_CAUSES: usize = 64;
 
 /// The consequence that a failure asks for.
@@ -113,7 +113,7 @@ impl HandlerError {
         std::iter::successors(Some(first), |error| (*error).source().map(made_of)).take(MAX_CAUSES)
     }
 
-    /// Whether nothing is counted, since no event is to blame.
+    /// True if no attempt is counted because no event is to blame.
     pub fn is_deferred(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
     }

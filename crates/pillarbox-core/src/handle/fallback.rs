@@ -149,7 +149,7 @@ pub struct Failure {
     reason: FailureReason,
 }
 
-/// What an event is given up for.
+/// The reason for which an event is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureReason {
     /// It has failed as often as it may.
@@ -167,14 +167,14 @@ impl Failure {
         Self { failures, error, reason }
     }
 
-    /// How many calls of the handler have failed, as it stands in the row: the last one included, unless it called its
+    /// The number of failed calls of the handler, as it stands in the row: the last one included, unless it called its
     /// error unrecoverable or the event dead, which counts no attempt.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// What the last call said, with its causes, in at most 4000 characters.
+    /// The error text of the last call, with its causes, in at most 4000 characters.
     #[must_use]
     pub fn error(&self) -> &str {
         &self.error
@@ -186,7 +186,7 @@ impl Failure {
         self.reason
     }
 
-    /// Whether it failed as often as it may; otherwise another call would not have helped.
+    /// True if it failed as often as it may; otherwise another call would not have helped.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.reason == FailureReason::Exhausted

@@ -27,7 +27,7 @@ pub mod shape {
     pub struct Blocking<S>(PhantomData<S>);
 }
 
-/// What can handle an event of any type: `async fn(Delivery)`, or an object that implements [`Handler`].
+/// A handler of events of any type: `async fn(Delivery)`, or an object that implements [`Handler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of deliveries",
     label = "expected an async function that takes a `Delivery`",
@@ -41,7 +41,7 @@ pub trait IntoHandler<Shape> {
     fn into_handler(self) -> Arc<dyn Handler>;
 }
 
-/// What can handle one type of event, known from its signature: `async fn(Payload)` or `async fn(Payload, Delivery)`,
+/// A handler of one type of event, known from its signature: `async fn(Payload)` or `async fn(Payload, Delivery)`,
 /// where the payload derives [`Event`] and can be read by its codec: `Deserialize` for JSON.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a typed event",
@@ -54,7 +54,7 @@ pub trait IntoHandler<Shape> {
     note = "what has the attribute `#[handler]` is registered with `handler`"
 )]
 pub trait EventHandler<Shape> {
-    /// Which events it handles.
+    /// The route of the events that it handles.
     fn route() -> Route;
 
     /// The engine's form of it.

@@ -12,7 +12,7 @@ mod route;
 
 pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
-pub use delivery::{AbandonedThreads, Deliverer, Delivery, Path};
+pub use delivery::{AbandonedThreads, DeliveringNode, Delivery, Path};
 pub use error::{HandlerError, HandlerErrorKind};
 pub use fallback::{Failure, FailureReason, Fallback, IntoDecision, IntoObserved, OnDead};
 pub use interceptor::Interceptor;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::HandlerError;
 use crate::error::BoxError;
 
-/// What a handler decided about an event.
+/// The decision of a handler about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It is delivered.
@@ -15,7 +15,7 @@ pub enum Outcome {
     Dead(String),
 }
 
-/// What a handler may return: `()`, [`Outcome`], `Result<(), E>` or `Result<Outcome, E>`.
+/// The return type of a handler: `()`, [`Outcome`], `Result<(), E>` or `Result<Outcome, E>`.
 ///
 /// `E` is any error, including `Box<dyn Error + Send + Sync>`, `anyhow::Error` and `String`. Every error is retryable
 /// unless it is, or is caused by, a [`HandlerError`] that says otherwise.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::event::{Event, GLOBAL_AGGREGATE};
 
-/// Which events a handler takes: one aggregate type and one event type. The pair stays a pair: names may contain any
+/// The events that a handler takes: one aggregate type and one event type. The pair stays a pair: names may contain any
 /// separator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {

@@ -1,6 +1,6 @@
 use super::NodeId;
 
-/// What a node's right to a row rests on, and so what a verdict is checked against.
+/// The basis of a node's right to a row, against which a verdict is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fence {
     /// The node owns the partitions: all rows are its own.
@@ -11,7 +11,7 @@ pub enum Fence {
     Row,
 }
 
-/// What the column `locked_by` of a pending row says of those who held it.
+/// The past of a pending row's holder, as the column `locked_by` records it.
 ///
 /// | `locked_by` | |
 /// |---|---|
@@ -32,9 +32,9 @@ pub enum Past {
     Crashed,
 }
 
-/// What stands for a dead node that may have begun an attempt.
+/// The mark of a dead node that may have begun an attempt.
 pub const DIED: &str = "?";
-/// What stands for a dead node that had begun an attempt.
+/// The mark of a dead node that had begun an attempt.
 pub const CRASHED: &str = "!";
 
 impl Past {

@@ -24,15 +24,15 @@ pub enum Acquired {
     Owner {
         /// Counts the changes of ownership; greater than that of any owner before.
         epoch: i64,
-        /// Whether the owner before was cleared away without having left: what it was delivering may have been the
-        /// cause. Known to the call that took over only.
+        /// True if the owner before was cleared away without having left: an event that it was delivering may have been the
+        /// cause. Known only to the call that took over.
         unclean: bool,
     },
     /// Another node is alive and owns them.
     Standby {
-        /// Who.
+        /// The node that owns them.
         owner: NodeId,
-        /// How long until its lease ends if it is not renewed.
+        /// The time until its lease ends if it is not renewed.
         expires_in: Duration,
     },
     /// This node is no longer registered: its lease ended and another node cleared it away.
@@ -44,7 +44,7 @@ pub enum Acquired {
 pub enum Renewal {
     /// The lease runs from now.
     Renewed {
-        /// What the node's row holds now.
+        /// The state of the node's row now.
         mark: LeaseMark,
     },
     /// The node was cleared away, or has left. It cannot come back under this id.
@@ -65,7 +65,7 @@ pub struct Reclaimed {
     pub registered: bool,
     /// Rows that were freed.
     pub freed: u64,
-    /// How long until the next lease of another node ends, if that node does not renew it.
+    /// The time until the next lease of another node ends, if that node does not renew it.
     pub next_expiry: Option<Duration>,
 }
 
@@ -78,10 +78,10 @@ pub enum Share {
     Lost,
 }
 
-/// What a node owns of the partitions, and what it should.
+/// The partitions that a node owns, and those that it should own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// What it owns now.
+    /// The partitions that it owns now.
     pub owned: Partitions,
     /// The epoch of each partition that it owns.
     pub epochs: Epochs,
@@ -90,8 +90,8 @@ pub struct Holding {
     /// Of the gained ones, those whose last owner died rather than gave them or left: what it was delivering may have been
     /// the cause.
     pub unclean: Partitions,
-    /// What it should own; `None` if there are more nodes than partitions.
+    /// The partitions that it should own; `None` if 256 nodes stand before it.
     pub target: Option<RangeInclusive<u8>>,
-    /// How long until the next lease of another node ends, if that node does not renew it.
+    /// The time until the next lease of another node ends, if that node does not renew it.
     pub next_expiry: Option<Duration>,
 }

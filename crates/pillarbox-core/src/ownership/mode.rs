@@ -4,7 +4,7 @@ use std::str::FromStr;
 use super::Fence;
 use crate::plants;
 
-/// Who may deliver a row.
+/// The mode of a node: it decides which nodes may deliver a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The one node that owns all partitions; further nodes wait as standbys.
@@ -30,7 +30,7 @@ impl Mode {
         }
     }
 
-    /// What its nodes' right to a row rests on.
+    /// The basis of its nodes' right to a row.
     #[must_use]
     pub const fn fence(self) -> Fence {
         match self {
@@ -40,7 +40,7 @@ impl Mode {
         }
     }
 
-    /// Whether nodes of the two modes may run on the same table at the same time.
+    /// True if nodes of the two modes may run on the same table at the same time.
     #[must_use]
     pub fn coexists_with(self, other: Self) -> bool {
         self == other || plants::is("modes_run_beside_each_other")

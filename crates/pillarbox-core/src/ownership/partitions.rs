@@ -41,19 +41,19 @@ impl Partitions {
         there
     }
 
-    /// Whether the partition is in the set.
+    /// True if the partition is in the set.
     #[must_use]
     pub const fn contains(&self, partition: u8) -> bool {
         self.0[word(partition)] & bit(partition) != 0
     }
 
-    /// How many there are: 0 to 256.
+    /// The number of partitions in the set: 0 to 256.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::NONE
@@ -78,19 +78,19 @@ impl Partitions {
         runs
     }
 
-    /// What is in either.
+    /// The partitions that are in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         self.combined(other, |mine, theirs| mine | theirs)
     }
 
-    /// What is in both.
+    /// The partitions that are in both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         self.combined(other, |mine, theirs| mine & theirs)
     }
 
-    /// What is in this one and not in `other`.
+    /// The partitions that are in this set and not in `other`.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         self.combined(other, |mine, theirs| mine & !theirs)

@@ -1,4 +1,4 @@
-//! Which partitions each node should own: pure arithmetic on the list of nodes, the same wherever it is done.
+//! The partitions that each node should own: pure arithmetic on the list of nodes, the same wherever it is done.
 //!
 //! Every node gets one contiguous range, so that it reads its events by `partition BETWEEN a AND b`, and all ranges are
 //! as long as each other, give or take one:
@@ -43,7 +43,7 @@ pub fn target(members: &[NodeId], me: &NodeId) -> Option<RangeInclusive<u8>> {
     Some(u8::try_from(first).ok()?..=u8::try_from(last).ok()?)
 }
 
-/// What a node owns and should not: to be given away once nothing of it runs any more.
+/// The partitions that a node owns and should not: to be given away once nothing of them runs any more.
 #[must_use]
 pub fn surplus(owned: Partitions, target: Option<RangeInclusive<u8>>) -> Partitions {
     owned.difference(target.map_or(Partitions::NONE, Partitions::from))

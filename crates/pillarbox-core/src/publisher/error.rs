@@ -26,7 +26,7 @@ pub enum Scope {
     Message,
 }
 
-/// Whose fault a failure is, and what that means for the message.
+/// The cause of a failure, and its consequence for the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PublishErrorKind {
     /// The broker takes nothing at the moment: it cannot be reached, does not answer in time, or says that it is overloaded. No
@@ -81,7 +81,7 @@ impl PublishError {
         self
     }
 
-    /// Whose fault it is.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> PublishErrorKind {
         self.kind
@@ -93,13 +93,13 @@ impl PublishError {
         self.scope
     }
 
-    /// When the broker asked to be tried again.
+    /// The delay after which the broker asked to be tried again.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Whether no message is to blame.
+    /// True if no message is to blame.
     #[must_use]
     pub fn blames_the_destination(&self) -> bool {
         matches!(self.kind, PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured)

@@ -3,17 +3,17 @@
 
 /// The event's id: what consumers deduplicate by.
 pub const ID: &str = "event-id";
-/// What happened, such as `order.placed`.
+/// The event type, such as `order.placed`.
 pub const TYPE: &str = "event-type";
 /// The ordering key.
 pub const KEY: &str = "event-key";
 /// The kind of thing it happened to.
 pub const AGGREGATE_TYPE: &str = "aggregate-type";
-/// Which thing it happened to.
+/// The id of the thing it happened to.
 pub const AGGREGATE_ID: &str = "aggregate-id";
 /// The tenant it belongs to.
 pub const TENANT_ID: &str = "tenant-id";
-/// When it happened, by the writer's clock: `2026-11-21T09:30:00.123456Z`.
+/// The time at which it happened, by the writer's clock: `2026-11-21T09:30:00.123456Z`.
 pub const TIME: &str = "event-time";
 
 /// The outbox's names. A header of the event with one of them is not sent, whether the message has a value for it or not.
@@ -31,7 +31,7 @@ struct Protocol {
     cloud_events: &'static [&'static str],
 }
 
-/// What has no binding of CloudEvents of its own follows that of HTTP.
+/// The protocol of all other kinds: without a CloudEvents binding of their own, they follow that of HTTP.
 const OTHERS: Protocol = Protocol { kinds: &[], commands: &[], prefixes: &[], cloud_events: &["ce-"] };
 
 const PROTOCOLS: [Protocol; 6] = [
@@ -131,7 +131,7 @@ pub fn attribute<'a>(kind: &str, name: &'a str) -> Option<&'a str> {
     protocol(kind).cloud_events.iter().find_map(|prefix| without_prefix(name, prefix))
 }
 
-/// What follows a prefix, in any case.
+/// The rest of a name after a prefix, which is compared without case.
 fn without_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (start, rest) = name.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)

@@ -28,22 +28,22 @@ pub struct Link<C> {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// A connection, and the how-manieth it is.
+/// A connection and its generation number.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Linked<C> {
     /// The connection.
     pub connection: C,
-    /// Whether it was there before it was asked for, and may have been cut since without anybody noticing.
+    /// True if it was there before it was asked for; it may have been cut since without anybody noticing.
     pub reused: bool,
     number: u64,
 }
 
 struct State<C> {
     connection: Option<C>,
-    /// How many connections were made.
+    /// The number of connections that were made.
     made: u64,
-    /// How many attempts have failed, and how the last one did.
+    /// The number of attempts that have failed, and the failure of the last one.
     failed: u64,
     failure: Receipt,
     closed: bool,

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use crate::event::EventId;
 
-/// What is sent to a broker for one event.
+/// A message that is sent to a broker for one event.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Where it goes: a subject, an exchange and routing key, a topic, a stream, a URL. What it means is the publisher's.
+    /// The destination: a subject, an exchange and routing key, a topic, a stream, a URL. The publisher defines its meaning.
     pub target: Arc<str>,
     /// The event's id: the same however often it is sent. Brokers that deduplicate are given it.
     pub id: EventId,

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-/// Whether a host of a URL is this machine: `localhost`, a name under it, or a loopback address.
+/// True if a host of a URL is this machine: `localhost`, a name under it, or a loopback address.
 ///
 /// A publisher refuses a connection without TLS to any other host, unless its option `plaintext` says that the network is
 /// trusted.

@@ -50,7 +50,7 @@ impl From<String> for Secret {
     }
 }
 
-/// How a configuration says it. By hand and not `untagged`, since that shows the text in its errors.
+/// The source of a secret in a configuration. Read by hand and not `untagged`, since that shows the text in its errors.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Source {

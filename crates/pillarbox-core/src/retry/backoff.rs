@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::clock::Random;
 use crate::error::ConfigError;
 
-/// How long to wait after a failure.
+/// A rule for the time to wait after a failure.
 pub trait RetryPolicy: fmt::Debug + Send + Sync + 'static {
     /// The wait after the failure with this number, from 1. Zero failures wait for nothing.
     fn delay(&self, failures: u32, random: &dyn Random) -> Duration;

@@ -2,14 +2,14 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether an error is of a certain sort.
+/// A predicate that is true for errors of a certain sort.
 type Predicate = Arc<dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync>;
 
-/// Which of a handler's errors are tried again.
+/// Selects the errors of a handler that are tried again.
 ///
-/// Every predicate is asked about the error and about each of its causes. What one of `never` matches is not tried again,
-/// whatever else matches. Where there is any `only`, what none of them matches is not tried again either. Without a
-/// predicate every error is.
+/// Every predicate is asked about the error and about each of its causes. An error that one of `never` matches is not tried
+/// again, whatever else matches. Where there is any `only`, an error that none of them matches is not tried again either.
+/// Without a predicate every error is.
 #[derive(Clone, Default)]
 pub struct ErrorFilter {
     only: Vec<Predicate>,
@@ -17,7 +17,7 @@ pub struct ErrorFilter {
 }
 
 impl ErrorFilter {
-    /// Whether it lets every error pass.
+    /// True if it lets every error pass.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.only.is_empty() && self.never.is_empty()
@@ -40,7 +40,7 @@ impl ErrorFilter {
         self
     }
 
-    /// Whether an error with these causes, itself the first of them, is to be tried again.
+    /// True if an error with these causes, itself the first of them, is to be tried again.
     pub fn passes<'a>(&self, causes: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
         if self.is_empty() {
             return true;

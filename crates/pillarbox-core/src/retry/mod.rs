@@ -1,4 +1,4 @@
-//! When to try again, how often, and after which errors.
+//! The rules for retries: the wait, the number of attempts, and the errors that are tried again.
 
 mod backoff;
 mod filter;

@@ -6,8 +6,8 @@ use super::{ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, Line
 use crate::clock::Random;
 use crate::error::ConfigError;
 
-/// How failures are met: how long to wait, how often to try, and which errors are worth it. For one handler, or as the
-/// default of an outbox; what a handler's does not set is as the outbox has it.
+/// The rules for retries: the wait, the number of attempts, and the errors that are worth a retry. For one handler, or as the
+/// default of an outbox, which also fills in the settings that a handler's rules leave open.
 ///
 /// A setting that cannot be is reported when the outbox starts, with the name of the setting.
 ///
@@ -113,10 +113,10 @@ impl Retry {
         self.never_retry_on(|error| error.is::<E>())
     }
 
-    /// Whether all of it can be.
+    /// Checks that every setting is valid.
     ///
     /// # Errors
-    /// The first setting that cannot.
+    /// The first setting that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.failure.clone().map_or(Ok(()), Err)
     }

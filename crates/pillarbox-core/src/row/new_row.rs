@@ -17,7 +17,7 @@ pub struct NewRow {
     headers: Option<Box<str>>,
     handler: Option<Arc<str>>,
     owner: Option<NodeId>,
-    /// When a delay that begins with the write is over.
+    /// The end of a delay that begins with the write.
     due: Option<Instant>,
 }
 
@@ -110,7 +110,7 @@ impl NewRow {
         self.envelope.available_at()
     }
 
-    /// What the database adds to its time at the insert, to give the column `available_at`.
+    /// The delay that the database adds to its time at the insert, to give the column `available_at`.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.envelope.deliver_after()
@@ -121,7 +121,7 @@ impl NewRow {
         self.envelope.is_delayed()
     }
 
-    /// How long a delayed row has to wait, by the clocks of this process: a hint for when to look.
+    /// The time that a delayed row has to wait, by the clocks of this process: a hint for when to look.
     pub fn due_in(&self, now: Timestamp) -> Duration {
         match (self.available_at(), self.due) {
             (Some(time), _) => time.since(now),

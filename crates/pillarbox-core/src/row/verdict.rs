@@ -30,7 +30,7 @@ impl Status {
         self as i16
     }
 
-    /// Whether the row still has to be delivered.
+    /// True if the row still has to be delivered.
     #[must_use]
     pub const fn is_pending(self) -> bool {
         matches!(self, Self::New | Self::Retry)
@@ -47,18 +47,18 @@ impl Status {
     }
 }
 
-/// What is to be recorded in a row.
+/// A change that is to be recorded in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The row.
     pub row: RowId,
     /// The attempts the row must hold for the verdict to apply, so that recording it twice counts once.
     pub expected_attempts: u32,
-    /// What becomes of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What becomes of a row.
+/// The change that a verdict makes to a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// DONE; the error of earlier attempts is cleared.
@@ -76,7 +76,7 @@ pub enum Change {
     Retry {
         /// Failed handler calls so far, this one included if it failed.
         attempts: u32,
-        /// How long to wait.
+        /// The time to wait.
         delay: Duration,
         /// Why it failed, cleaned; `None` leaves what the row holds.
         error: Option<String>,

@@ -53,7 +53,7 @@ impl HistoryKeeper {
         self.lock().history.losses += 1;
     }
 
-    /// Whether a connection that was made then may have reached a server that was left since.
+    /// True if a connection that was made at `created` may have reached a server that was left since.
     #[must_use]
     pub fn is_outdated(&self, created: Instant) -> bool {
         self.lock().changed.is_some_and(|changed| created < changed)

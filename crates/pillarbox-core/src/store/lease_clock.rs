@@ -44,7 +44,7 @@ pub struct Judged {
     pub ended: Vec<NodeStatus>,
     /// All others, in the order in which they came.
     pub alive: Vec<NodeStatus>,
-    /// How long until the next lease ends that has ended by the database's clock alone.
+    /// The time until the next lease ends that has ended by the database's clock alone.
     pub spared_for: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Which family of SQL a store speaks and a connection understands.
+/// The family of SQL that a store speaks and a connection understands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dialect(&'static str);
 
@@ -43,7 +43,7 @@ pub struct Statement<'a> {
     pub sql: Arc<str>,
     /// The values, in the order of the placeholders.
     pub binds: Vec<Bind<'a>>,
-    /// Whether the same text comes again, so that preparing it once per connection pays.
+    /// True if the same text comes again, so that preparing it once per connection pays.
     pub reusable: bool,
 }
 

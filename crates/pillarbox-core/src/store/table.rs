@@ -89,7 +89,7 @@ impl Default for TableName {
     }
 }
 
-/// What the options of a store take.
+/// The text that the options of a store take.
 impl From<TableName> for String {
     fn from(table: TableName) -> Self {
         table.to_string()

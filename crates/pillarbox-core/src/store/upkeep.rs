@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::event::Payload;
 use crate::ownership::NodeId;
 
-/// What operators ask of a store: to look at it, to revive or throw away DEAD events, to purge what is over.
+/// The calls of operators on a store: to look at it, to revive or throw away DEAD events, to purge old rows.
 ///
 /// No method needs ownership, and none touches a pending row. The rules of [`Store`](super::Store) apply: calls may be
 /// concurrent, and each may be dropped at any await.
@@ -20,7 +20,7 @@ pub trait Upkeep: Send + Sync {
     /// - `counts_match_the_rows`
     async fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// What still has to be delivered, read from the indexes of pending and DEAD rows only: its cost does not depend on
+    /// Counts the pending and the DEAD rows, from the indexes of these rows only: its cost does not depend on
     /// the history the table keeps.
     ///
     /// # Behavior
@@ -34,7 +34,7 @@ pub trait Upkeep: Send + Sync {
     /// - `nodes_lists_the_registered_and_says_who_owns_the_table`
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
-    /// Who owns the partitions, and how much is pending in them.
+    /// Counts the partitions that no node owns, and the pending rows: all, and those of the fullest partition.
     ///
     /// # Behavior
     /// - `partitions_counts_what_is_pending_and_who_owns_what`
@@ -68,7 +68,7 @@ pub trait Upkeep: Send + Sync {
     /// - `dead_lists_matching_events_page_by_page`
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError>;
 
-    /// How many DEAD events match.
+    /// The number of DEAD events that match.
     ///
     /// # Behavior
     /// - `count_dead_counts_what_dead_lists`
@@ -103,7 +103,7 @@ pub trait Upkeep: Send + Sync {
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError>;
 }
 
-/// What still has to be delivered, and what was given up.
+/// The number of rows that still have to be delivered, and of those that were given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Rows that are due: waiting for a node, or in the memory of one, or behind an earlier one that holds them up.
@@ -119,23 +119,23 @@ pub struct Backlog {
 /// A registered node, by the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// Which one.
+    /// The node.
     pub node: NodeId,
     /// Its mode's name; text, since a later release may have written it.
     pub mode: String,
-    /// When it registered.
+    /// The time at which it registered.
     pub started_at: Timestamp,
-    /// How long its lease runs if it is not renewed; `None` once it has ended.
+    /// The time left of its lease if it is not renewed; `None` once it has ended.
     pub lease_left: Option<Duration>,
-    /// When its lease ends if it is not renewed. Each renewal changes it.
+    /// The time at which its lease ends if it is not renewed. Each renewal changes it.
     pub expires_at: Timestamp,
-    /// How long its lease is; `None` if a release wrote it that did not say so.
+    /// The length of its lease; `None` if the release that wrote the row did not record it.
     pub lease: Option<Duration>,
-    /// How many of the 256 partitions it owns. In mode `multi_node` nobody owns any.
+    /// The number of the 256 partitions that it owns. In mode `multi_node` nobody owns any.
     pub partitions: u16,
 }
 
-/// How the partitions are doing.
+/// The backlog of the partitions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionBacklog {
     /// Partitions that no node owns.
@@ -153,21 +153,21 @@ pub struct Blocked {
     pub seq: i64,
     /// The head's id, as stored.
     pub event_id: String,
-    /// What happened.
+    /// The event type.
     pub event_type: String,
     /// The key that waits.
     pub key: String,
     /// The handler that the head is for, if it is for one of several.
     pub handler: Option<String>,
-    /// Whether it is DEAD; otherwise it waits for another attempt.
+    /// True if it is DEAD; otherwise it waits for another attempt.
     pub dead: bool,
     /// Failed handler calls.
     pub attempts: i32,
-    /// How long until its next attempt; `None` if it is DEAD or due.
+    /// The time until its next attempt; `None` if it is DEAD or due.
     pub due_in: Option<Duration>,
     /// Why it failed.
     pub last_error: Option<String>,
-    /// How many pending rows wait behind it; counted up to 1,000.
+    /// The number of pending rows that wait behind it; counted up to 1,000.
     pub waiting: u64,
 }
 
@@ -197,7 +197,7 @@ pub struct Record {
     pub locked_by: Option<String>,
 }
 
-/// Which DEAD events: those that match all that is set.
+/// Selects the DEAD events that match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadFilter {
     /// Of this event type.
@@ -219,11 +219,11 @@ pub struct DeadEvent {
     pub seq: i64,
     /// Its id, as stored.
     pub event_id: String,
-    /// What happened.
+    /// The event type.
     pub event_type: String,
     /// The kind of thing it happened to; `__GLOBAL__` where the row names none.
     pub aggregate_type: String,
-    /// Which thing it happened to.
+    /// The id of the thing it happened to.
     pub aggregate_id: Option<String>,
     /// The tenant it belongs to.
     pub tenant_id: Option<String>,
@@ -235,24 +235,24 @@ pub struct DeadEvent {
     pub attempts: i32,
     /// Why it was given up.
     pub last_error: Option<String>,
-    /// When it was written.
+    /// The time at which it was written.
     pub created_at: Timestamp,
-    /// When it was given up; rows that another program declared DEAD may lack it.
+    /// The time at which it was given up; rows that another program declared DEAD may lack it.
     pub dead_at: Option<Timestamp>,
 }
 
 /// One step of a purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {
-    /// Which rows.
+    /// The rows to delete.
     pub what: Purgeable,
-    /// How long ago their end must lie at least, or their creation for [`Purgeable::All`] and where no end is recorded.
+    /// The minimum time since their end, or since their creation for [`Purgeable::All`] and where no end is recorded.
     pub older_than: Duration,
     /// Only rows of this key: the ordering key, or the aggregate id where a row has none. `None` for any.
     pub key: Option<String>,
-    /// Where the step begins, exclusive. Zero begins with the oldest row.
+    /// The `seq` at which the step begins, exclusive. Zero begins with the oldest row.
     pub above: i64,
-    /// How many rows to look at, and so to delete, at most.
+    /// The maximum number of rows to look at, and so to delete.
     pub limit: usize,
 }
 
@@ -264,7 +264,7 @@ impl Purge {
     }
 }
 
-/// Which rows a purge deletes.
+/// The rows that a purge deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purgeable {
     /// DONE rows.
@@ -276,11 +276,11 @@ pub enum Purgeable {
     All,
 }
 
-/// What one step of a purge did.
+/// The result of one step of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purged {
     /// Rows deleted.
     pub removed: u64,
-    /// Where the next step begins; `None` when there is nothing older left.
+    /// The `seq` at which the next step begins, exclusive; `None` when there is nothing older left.
     pub next: Option<i64>,
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::error::StoreError;
 
-/// What a database offers to let one process wake another. A ring carries nothing, may be lost, and may be merged with
+/// Lets one process wake another through the database. A ring carries nothing, may be lost, and may be merged with
 /// others: it is a hint to look at the table.
 #[async_trait]
 pub trait WakeUps: fmt::Debug + Send + Sync {

@@ -21,7 +21,7 @@ pub trait Connection<M>: Send {
     /// The database this connection speaks to.
     const DIALECT: Dialect;
 
-    /// Whether a transaction is open; `None` where the driver cannot tell.
+    /// True if a transaction is open; `None` where the driver cannot tell.
     fn in_transaction(&self) -> Option<bool> {
         None
     }
@@ -50,7 +50,7 @@ pub trait Connection<M>: Send {
     }
 }
 
-/// What an adapter is asked to insert: rows, and the statements that insert them.
+/// The insert that an adapter is asked for: rows, and the statements that insert them.
 #[derive(Debug)]
 pub struct Insert<'a> {
     /// The rows, in write order.

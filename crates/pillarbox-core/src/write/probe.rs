@@ -44,7 +44,7 @@ impl Found {
     }
 }
 
-/// What is known of a written row when its transaction has committed.
+/// The fate of a written row when its transaction has committed, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It was found.

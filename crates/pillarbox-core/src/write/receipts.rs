@@ -22,7 +22,7 @@ struct State {
 #[derive(Debug)]
 struct Receipt {
     written: Written,
-    /// How many of its rows the commit is asked about.
+    /// The number of its rows that the commit is asked about.
     probed: usize,
 }
 

@@ -8,7 +8,7 @@ use super::open::OpenTransaction;
 use super::{Connection, ConnectionId, Dialect, Insert, OpenTransactions, Probe, Receipts};
 use crate::store::RowId;
 
-/// Where a transaction can be begun: a driver's pool or connection. Adapter crates implement it.
+/// A source of transactions: a driver's pool or connection. Adapter crates implement it.
 ///
 /// `M` is the adapter's marker, as in [`Connection`].
 #[diagnostic::on_unimplemented(
@@ -35,7 +35,7 @@ pub trait Finish<M>: Send + Sized {
     /// The driver's error.
     type Error: Error + Send + Sync + 'static;
 
-    /// What the driver runs statements on while the transaction is open; the guard dereferences to it.
+    /// The driver's object that runs statements while the transaction is open; the guard dereferences to it.
     type Inner: ?Sized;
 
     /// The driver's side of the transaction.

@@ -56,7 +56,7 @@ impl Written {
         self.inner.rows.first().map(|row| row.envelope().id())
     }
 
-    /// How many events were written. One that several named handlers have counts once.
+    /// The number of events that were written. An event of several named handlers counts once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.each().count()
@@ -74,7 +74,7 @@ impl Written {
         self.each().collect()
     }
 
-    /// What was written, each event once however many handlers have a row of it.
+    /// The events that were written, each once however many handlers have a row of it.
     fn each(&self) -> impl Iterator<Item = &Envelope> {
         let of_one = self.inner.rows.chunk_by(|a, b| Arc::ptr_eq(a.event(), b.event()));
         of_one.filter_map(|rows| rows.first().map(NewRow::envelope))
@@ -117,7 +117,7 @@ impl Written {
         self.after_commit();
     }
 
-    /// Whether rows of it were asked for, and none was found.
+    /// True if rows of it were asked for, and none was found.
     pub fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
         let fates =
             self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.fate(probed, *seq, row.event_id()));
@@ -141,7 +141,7 @@ impl Written {
         }
     }
 
-    /// Whether the end of the transaction was reported before; from now on it was.
+    /// Marks the end of the transaction as reported; true if it was before.
     fn is_reported(&self) -> bool {
         self.inner.reported.swap(true, Ordering::AcqRel)
     }

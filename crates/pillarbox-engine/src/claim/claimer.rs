@@ -49,7 +49,7 @@ pub(crate) struct Claimer {
     pub(crate) suspects: usize,
     /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
     pub(crate) suspects_up_to: i64,
-    /// Where rows that make no event get their verdict.
+    /// The channel for the verdicts on rows that make no event.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
 }

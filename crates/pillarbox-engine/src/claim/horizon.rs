@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::hash::guarded::HashSet;
 use crate::plants;
 
-/// How often to ask at the most.
+/// The shortest time between two questions to the store.
 const ASK_EVERY: Duration = Duration::from_millis(200);
-/// Where the database does not tell who may still commit: for how long a transaction is taken to be open at the most.
+/// The longest time for which a transaction is taken to be open, where the database does not tell which may still commit.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Knows up to which `seq` the table is complete: no transaction that is still open can commit a row at or below it.

@@ -24,7 +24,7 @@ use crate::pause::{Pause, jittered};
 use crate::queue::{Class, Intake, KeyLanes, Limits, Refill, Source};
 use crate::tenure::Tenure;
 
-/// How often, at the most, a run is read from the bottom of the table for no other reason than that it was long ago.
+/// The shortest time between two reads of a run from the bottom of the table, if the second has no other reason.
 const BOTTOM_EVERY: Duration = Duration::from_secs(15);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 50;
@@ -63,28 +63,28 @@ pub(crate) struct Reader {
     pub(crate) tenure: Tenure,
     pub(crate) heads: Heads,
     pub(crate) gate: Gate,
-    /// Where rows that make no event get their verdict.
+    /// The channel for the verdicts on rows that make no event.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
     pub(crate) place: Place,
     pub(crate) size: FetchSize,
 }
 
-/// Where the reader is.
+/// The position of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     horizon: Horizon,
     /// The history of the database, of which all of this is.
     history: History,
     assignment: u64,
-    /// How often operators had intervened when the table was last read.
+    /// The number of times that operators had intervened when the table was last read.
     interventions: i64,
     runs: Vec<Run>,
     /// The run to read next.
     next: usize,
-    /// When reading a run last ended, and how long that took.
+    /// The end of the last read of a run, and its duration.
     looked: Option<(Instant, Duration)>,
-    /// Whether keys were refilled last.
+    /// True if keys were refilled last.
     refills: bool,
     /// True if the last read was of a class that is passed over.
     read_passed: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Place {
     full_since: Option<Instant>,
     /// The last read brought only what was left in the table, and would bring it again; how long it took.
     in_vain: Option<Duration>,
-    /// What the gate held back when it was last asked.
+    /// The types that the gate held back when it was last asked.
     seen: Seen,
     held: Vec<Box<str>>,
 }
@@ -105,9 +105,9 @@ struct Run {
     partitions: RangeInclusive<u8>,
     /// Nothing at or below it has to be read.
     mark: i64,
-    /// Whether there may be something above it.
+    /// True if there may be a row to read above the mark.
     unread: bool,
-    /// When it was last read from the bottom, and how long that took.
+    /// The end of its last read from the bottom, and the duration of that read.
     bottom: Option<(Instant, Duration)>,
     /// The classes that are passed over.
     passed: PassedOver,
@@ -239,7 +239,7 @@ impl Reader {
         changed
     }
 
-    /// What was held back before is read from the bottom, where it may be.
+    /// Takes over the types that the gate holds back. If one is held no more, all is read from the bottom, where its rows may be.
     fn follow_gate(&mut self) {
         let held = self.gate.held(&mut self.place.seen, Instant::now());
         if held.reopened {
@@ -334,8 +334,8 @@ impl Reader {
         self.lanes.look_from(seq);
     }
 
-    /// Whether operators have made rows due that stand below what is read above the mark. Then all has to be read from the
-    /// bottom.
+    /// True if operators have intervened: rows may have become due below those that are read above the mark. Then all has to be
+    /// read from the bottom.
     fn has_to_start_over(&mut self, interventions: i64) -> bool {
         let changed = std::mem::replace(&mut self.place.interventions, interventions) != interventions
             && !plants::is("interventions_ignored");
@@ -533,7 +533,7 @@ impl Reader {
         }
     }
 
-    /// Where a fetch begins, whether that is the bottom, and what it asks for.
+    /// Returns the lower bound of a fetch, true if that is the bottom, and the scope of the fetch.
     fn aim(&mut self, job: &Job, now: Instant, heads: bool) -> (i64, bool, Scope) {
         let heads = if heads { self.heads } else { Heads::None };
         let node = Some(self.tenure.node.clone());

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use super::SLOW;
 use crate::lookout::Lookout;
 
-/// How often, at the least, a sweep begins at the very bottom of the table; also how long a sweep may last.
+/// The interval after which, at the latest, a sweep begins at the very bottom of the table; also the longest time of a sweep.
 const BOTTOM_EVERY: Duration = Duration::from_secs(2);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 20;
 
-/// Where the next fetch begins.
+/// The position at which the next fetch begins.
 ///
 /// A sweep reads forward from the low-water mark while batches come back full, and ends with the first that does not.
 /// The mark saves stepping over the index entries of settled rows that the database cannot remove yet, because an idle
@@ -23,11 +23,11 @@ const BOTTOM_SHARE: u32 = 20;
 /// may be anywhere begins where the table was [complete](super::Horizon), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// When it was last looked at, nothing without a due time was pending and free at or below this `seq`.
+    /// The low-water mark: at the last look, no row without a due time was pending and free at or below this `seq`.
     low_water: i64,
     /// So far all had been looked at, and no transaction could add to it, when a fetch last took long.
     complete: i64,
-    /// When a sweep last began at the bottom, and how long its first fetch took.
+    /// The time at which a sweep last began at the bottom, and the length of its first fetch.
     bottom: Option<(Instant, Duration)>,
     /// The sweep under way.
     current: Option<Current>,
@@ -48,7 +48,7 @@ struct Current {
     passes: bool,
 }
 
-/// What a fetch found out.
+/// The result of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     /// The lowest and the highest `seq` of the rows without a due time.
@@ -59,7 +59,7 @@ pub(crate) struct Found {
     pub(crate) full: bool,
     /// No transaction could commit a row at or below this `seq` any more when the fetch began.
     pub(crate) complete: i64,
-    /// How long it took.
+    /// The time that it took.
     pub(crate) took: Duration,
     /// Some of the rows were left in the table, for lack of room for their class; they are sought when there is room.
     pub(crate) left: bool,
@@ -76,7 +76,7 @@ impl Sweep {
         Self { in_order: true, ..Self::new() }
     }
 
-    /// Whether a sweep is under way and has read something, so that the next fetch goes on behind its cursor.
+    /// The cursor of the sweep under way, if it has read something: the next fetch goes on behind it.
     pub(crate) fn cursor(&self) -> Option<i64> {
         if self.in_order {
             return None;
@@ -84,7 +84,7 @@ impl Sweep {
         self.current.and_then(|current| current.cursor)
     }
 
-    /// Whether the next fetch needs no reason.
+    /// True if a sweep is under way, so that the next fetch needs no reason.
     pub(crate) fn is_under_way(&self) -> bool {
         self.current.is_some()
     }

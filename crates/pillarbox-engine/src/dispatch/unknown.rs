@@ -21,7 +21,7 @@ const MAX_TYPES: usize = 256;
 pub(crate) struct Unknown {
     store: Arc<dyn Store>,
     dead_after: Option<Duration>,
-    /// When this process met the first event of a type.
+    /// The time at which this process met the first event of each type.
     met: Mutex<HashMap<Box<str>, Instant>>,
     /// The database's time, and when it was that.
     clock: tokio::sync::Mutex<Option<(Timestamp, Instant)>>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, poll};
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{
-    BatchHandler, BoxFuture, Deliverer, Delivery, Failure, Fallback, HandlerError, OnDead, Outcome,
+    BatchHandler, BoxFuture, DeliveringNode, Delivery, Failure, Fallback, HandlerError, OnDead, Outcome,
 };
 use pillarbox_core::ownership::{Fence, Mode, Past};
 use pillarbox_core::retry::{ExponentialBackoff, Retry, RetryPolicy};
@@ -29,7 +29,7 @@ use crate::queue::{Charge, Feed, Intake, Item};
 use crate::settle::{Attempt, Decision, Rules, decide};
 use crate::tenure::Tenure;
 
-/// What all workers of a term share.
+/// The state that all workers of a term share.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) feed: Feed,
@@ -50,8 +50,8 @@ pub(crate) struct Worker {
     pub(crate) meters: Arc<Meters>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
-    /// Who delivers, until it may no longer: handlers are told.
-    pub(crate) deliverer: Arc<Deliverer>,
+    /// The node that delivers, until it may no longer: handlers are told.
+    pub(crate) deliverer: Arc<DeliveringNode>,
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
 }
@@ -117,8 +117,8 @@ impl Worker {
         !ended.left
     }
 
-    /// Whether a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next
-    /// owner delivers the event.
+    /// True if a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next owner
+    /// delivers the event.
     fn stands(&self, verdict: &Verdict) -> bool {
         verdict.change.status() == Status::Done || !self.deliverer.lost.is_cancelled()
     }
@@ -401,11 +401,12 @@ impl Worker {
         Delivery::new(Arc::clone(&item.row), item.path, Arc::clone(self.deliverer(item))).with_queued_at(item.since)
     }
 
-    fn deliverer<'a>(&'a self, item: &'a Item) -> &'a Arc<Deliverer> {
+    fn deliverer<'a>(&'a self, item: &'a Item) -> &'a Arc<DeliveringNode> {
         item.deliverer.as_ref().unwrap_or(&self.deliverer)
     }
 
-    /// What becomes of an event after an attempt, or of its fallback if it would be given up; `None` if it is left in the table.
+    /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if it is left in
+    /// the table.
     async fn verdict(
         &self,
         item: &Item,
@@ -445,8 +446,8 @@ impl Worker {
         self.intake.failures.report(consequence, Failed::new(row, attempt, next, error.clone()));
     }
 
-    /// Whether an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from
-    /// now on: then its row need not change. One that its last node may have died of is marked as begun, and has to be recorded.
+    /// True if an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from now
+    /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
     fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
         let Attempt::Ended(Err(error)) = attempt else { return false };
         if item.past != Past::Clean || !error.is_deferred() {
@@ -522,7 +523,7 @@ impl Worker {
         verdict(Change::Dead { attempts, error })
     }
 
-    /// What applies to the failures of a handler, or of none.
+    /// The rules for the failures of a handler, or of none.
     fn rules<'a>(&'a self, registered: Option<&'a Registered>) -> Rules<'a> {
         let own = registered.map(|registered| &registered.retry);
         Rules {
@@ -702,7 +703,7 @@ async fn guarded<'a, T>(call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, St
     AssertUnwindSafe(async { call().await }).catch_unwind().await.map_err(|panic| message(&*panic))
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("without a message").to_owned()

@@ -156,7 +156,7 @@ impl Registration {
         self
     }
 
-    /// How its failures are met. What this does not set is as the outbox has it.
+    /// Sets the retry rules for its failures. Rules that `retry` does not set are those of the outbox.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
@@ -189,7 +189,7 @@ impl Registration {
         self
     }
 
-    /// Which events it takes; `None` if it takes all that have no other handler.
+    /// The route of the events that it takes; `None` if it takes all that have no other handler.
     #[must_use]
     pub fn route(&self) -> Option<&Route> {
         self.route.as_ref()
@@ -201,7 +201,7 @@ impl Registration {
         self.id.as_deref()
     }
 
-    /// Whether all of it can be.
+    /// Checks that its settings are valid together.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.accepts.is_some() && self.id.is_none() {
             let remedy = "name the handler, or drop its events by a writer hook";
@@ -228,7 +228,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), ConfigError> {
     })
 }
 
-/// What an outbox can be given as a handler: a [`Registration`], or a function with the attribute `#[handler]`.
+/// A handler as an outbox accepts it: a [`Registration`], or a function with the attribute `#[handler]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which events it handles",
     label = "expected a function with the attribute `#[handler]`, or `on(…)`",

@@ -41,9 +41,9 @@ pub(crate) enum Target {
     One(Arc<dyn Handler>),
     /// As many as are waiting, up to a number.
     Batch {
-        /// Who handles them.
+        /// The handler that takes them.
         handler: Arc<dyn BatchHandler>,
-        /// How many at once at most.
+        /// The largest number of events in one call.
         max: usize,
     },
 }
@@ -60,7 +60,7 @@ impl fmt::Debug for Target {
 /// A handler, and how its failures are met.
 #[derive(Clone)]
 pub(crate) struct Registered {
-    /// Which of the handlers it is.
+    /// The index of the handler, in the order of registration.
     pub(crate) number: usize,
     pub(crate) target: Target,
     pub(crate) retry: Retry,
@@ -71,7 +71,7 @@ pub(crate) struct Registered {
     on_dead: Option<Arc<dyn OnDead>>,
 }
 
-/// Who takes the events of a route.
+/// The handlers that take the events of a route.
 #[derive(Clone)]
 enum Takers {
     /// All of them, as they are.
@@ -110,15 +110,15 @@ pub(crate) struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
     routes: HashMap<Box<str>, HashMap<Box<str>, Takers>>,
     catch_all: Option<Registered>,
-    /// Whether that takes rows for named handlers, too.
+    /// True if `catch_all` takes rows for named handlers, too.
     takes_any: bool,
     /// The number of handlers.
     handlers: usize,
     /// The number of their lanes.
     lanes: usize,
-    /// Which errors are tried again, for handlers that do not say.
+    /// The errors after which an event is tried again, for handlers that do not say.
     errors: ErrorFilter,
-    /// What runs before an event is given up, for handlers that have none of their own.
+    /// The fallback that runs before an event is given up, for handlers that have none of their own.
     fallback: Option<Arc<dyn Fallback>>,
     /// Observes events that go DEAD, for handlers that have no observer of their own.
     on_dead: Option<Arc<dyn OnDead>>,
@@ -188,7 +188,7 @@ impl Router {
         self.catch_all.iter_mut().for_each(|one| one.retry.forget_limit());
     }
 
-    /// Whether no handler is registered at all.
+    /// True if no handler is registered at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.routes.is_empty() && self.catch_all.is_none()
     }
@@ -271,12 +271,12 @@ impl Router {
         }
     }
 
-    /// Which errors of a handler are tried again.
+    /// The errors of a handler after which its event is tried again.
     pub(crate) fn errors<'a>(&'a self, registered: Option<&'a Registered>) -> &'a ErrorFilter {
         registered.and_then(|one| one.retry.errors()).unwrap_or(&self.errors)
     }
 
-    /// What runs before an event of a handler is given up.
+    /// The fallback that runs before an event of a handler is given up.
     pub(crate) fn fallback<'a>(&'a self, registered: &'a Registered) -> Option<&'a dyn Fallback> {
         registered.fallback.as_deref().or(self.fallback.as_deref())
     }

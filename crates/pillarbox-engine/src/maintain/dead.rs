@@ -65,7 +65,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.store.dead(filter, after.unwrap_or(0), limit).await
     }
 
-    /// How many match, an event once for each handler that gave it up.
+    /// Counts the events that match, each once for every handler that gave it up.
     ///
     /// # Errors
     /// The database's.

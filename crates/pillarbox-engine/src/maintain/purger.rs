@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use crate::observe::Counters;
 use crate::pause::{Pause, jittered};
 
-/// When a node that has just begun looks for the first time: late enough not to slow its start, early enough for a
-/// process that is restarted often.
+/// The time after which a node that has just begun looks for the first time: late enough not to slow its start, early enough
+/// for a process that is restarted often.
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 
 /// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with

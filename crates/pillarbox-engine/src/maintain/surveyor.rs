@@ -12,7 +12,7 @@ use crate::observe::Role;
 use crate::pause::jittered;
 use crate::queue::Intake;
 
-/// How long a node that becomes active only delivers: with a large backlog, to count it costs as much as to find its start.
+/// The time for which a node that becomes active only delivers: to count a large backlog costs as much as to find its start.
 const DELIVER_FIRST: Duration = Duration::from_secs(2);
 /// Reading the table takes at most this share of the time, however many rows are pending.
 const SHARE: u32 = 50;

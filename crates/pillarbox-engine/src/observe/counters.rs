@@ -15,7 +15,7 @@ impl From<metrics::Counter> for Tally {
     }
 }
 
-/// What an outbox has done since it was started. Each number counts events.
+/// The totals of an outbox since it was started. Each number counts events.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) hot: Tally,
@@ -86,7 +86,8 @@ impl Counters {
     }
 }
 
-/// What an outbox has done since it was started, and what it holds now. Each number counts events of this process.
+/// The totals of an outbox since it was started, and the events that it holds now. Each number but `payload_bytes` counts
+/// events of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -14,7 +14,7 @@ const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
 /// A call that runs for less is not displayed.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
-/// How an outbox is doing, by what its own tasks last got done. Asking for it costs no query and never waits.
+/// The health of an outbox, by the progress of its own tasks. Asking for it costs no query and never waits.
 ///
 /// | The outbox … | [`is_alive`](Self::is_alive) | [`is_ready`](Self::is_ready) |
 /// |---|---|---|
@@ -34,12 +34,12 @@ const WORTH_TELLING: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// What the outbox is doing.
+    /// The role of the outbox at the moment.
     pub role: Role,
-    /// How long ago it last completed a look at the table. An idle node looks every `claim.max_interval`; one whose handlers
+    /// The time since it last completed a look at the table. An idle node looks every `claim.max_interval`; one whose handlers
     /// are all busy does not look. `None` if it does not deliver, or has not looked yet.
     pub last_look: Option<Duration>,
-    /// How long ago its lease was last renewed, or first given: counted from before that was asked for. `None` if it has none.
+    /// The time since its lease was last renewed, or first given: counted from before it was asked for. `None` if it has none.
     pub last_renewal: Option<Duration>,
     /// For how long the verdicts that are being recorded now have been, repeated tries included. `None` if none are.
     pub oldest_verdict: Option<Duration>,
@@ -49,11 +49,11 @@ pub struct Health {
     pub oldest_call: Option<Duration>,
     /// Blocking handlers that were given up while their threads go on.
     pub abandoned_calls: usize,
-    /// What is wrong; empty if nothing is.
+    /// The problems that it has; empty if it has none.
     pub problems: Vec<Problem>,
 }
 
-/// What is wrong with an outbox.
+/// A problem of an outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Problem {
@@ -83,13 +83,13 @@ pub enum Problem {
 }
 
 impl Health {
-    /// Whether its tasks make progress, or would if the database let them.
+    /// True if its tasks make progress, or would if the database let them.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.problems.iter().any(|problem| matches!(problem, Problem::Stopped | Problem::Stuck))
     }
 
-    /// Whether it does what it is there for.
+    /// True if it does its work, without any [`Problem`].
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.problems.is_empty()

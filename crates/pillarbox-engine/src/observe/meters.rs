@@ -17,11 +17,11 @@ const QUICK: Duration = Duration::from_micros(50);
 /// The label of a handler without a name, as most are.
 const UNNAMED: &str = "";
 
-/// What an outbox measures, besides what [`Counters`](super::Counters) counts.
+/// The metrics of an outbox, besides those of [`Counters`](super::Counters).
 ///
-/// Events are measured one by one, two readings of the clock and two records each, unless handlers are quick. Then it is
-/// one event in sixteen, so that a stream of a million events per second keeps its speed; the distribution is the same,
-/// and how many events there were say the counters.
+/// Events are measured one by one, two readings of the clock and two records each, unless handlers are quick. Then it is one
+/// event in sixteen, so that a stream of a million events per second keeps its speed; the distribution is the same, and the
+/// counters tell the number of events.
 #[derive(Debug)]
 pub(crate) struct Meters {
     pub(crate) write: Exchange,
@@ -35,7 +35,7 @@ pub(crate) struct Meters {
     handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>>,
     /// Of all other event types together, since a table may hold any number of them.
     other_handlers: Histogram,
-    /// Whether the handler measured last was quick.
+    /// True if the handler measured last was quick.
     quick: AtomicBool,
     active: Gauge,
     hot_depth: Gauge,
@@ -175,7 +175,7 @@ impl Meters {
         }
     }
 
-    /// What is in memory.
+    /// Sets the gauges of the events in memory.
     pub(crate) fn memory(&self, (hot, cold): (usize, usize), held: usize) {
         self.hot_depth.set(hot as f64);
         self.cold_depth.set(cold as f64);
@@ -189,7 +189,7 @@ impl Meters {
         self.abandoned.set(busy.abandoned as f64);
     }
 
-    /// What is in the table.
+    /// Sets the gauges of the rows in the table.
     pub(crate) fn backlog(&self, backlog: &Backlog) {
         self.due.set(backlog.due as f64);
         self.delayed.set(backlog.delayed as f64);
@@ -197,7 +197,7 @@ impl Meters {
         self.oldest.set(backlog.oldest_due.unwrap_or_default());
     }
 
-    /// Who is there, `own` among them.
+    /// Sets the gauges of the nodes, `own` among them.
     pub(crate) fn nodes(&self, nodes: &[NodeStatus], own: &NodeId, mode: Mode) {
         self.live_nodes.set(nodes.iter().filter(|node| node.lease_left.is_some()).count() as f64);
         if mode.fence() != Fence::Row {
@@ -206,7 +206,7 @@ impl Meters {
         }
     }
 
-    /// How the partitions are doing.
+    /// Sets the gauges of the partitions.
     pub(crate) fn partitions(&self, partitions: &PartitionBacklog) {
         self.unowned_partitions.set(f64::from(partitions.unowned));
         self.partitions_pending.set(partitions.pending as f64);
@@ -214,7 +214,7 @@ impl Meters {
     }
 }
 
-/// What a repeated exchange of rows with the database takes.
+/// The metrics of a repeated exchange of rows with the database.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     duration: Histogram,

@@ -1,4 +1,4 @@
-//! What is going on: what this process counts and measures, whether it is well, and logs that stay short.
+//! The observation of an outbox: its counters and metrics, its health, and logs that stay short.
 //!
 //! Metrics leave through the [`metrics`] facade, to whatever recorder the program installed before it started the outbox;
 //! without one they cost next to nothing. `docs/metrics.md` has the table of them, a contract that a test compares with

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What the engine's loops are doing, as far as the health of an outbox rests on it.
+/// The state of the engine's loops, as far as the health of an outbox depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// Joining, and waiting for the right to deliver.
@@ -18,22 +18,22 @@ pub(crate) struct Pulse {
     pub(crate) share: Beat,
 }
 
-/// How one loop is doing. The loop says what it waits for when it begins to wait, so that nobody has to ask it later.
+/// The state of one loop. The loop records each wait when it begins, so that nobody has to ask it later.
 #[derive(Debug, Default)]
 pub(crate) struct Beat(Mutex<State>);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct State {
     pub(super) phase: Phase,
-    /// When the database last did what it was asked for.
+    /// The time at which the database last answered with success.
     pub(super) answered: Option<Instant>,
     /// Since when there is something that it has not done yet, in however many tries.
     pub(super) wanted: Option<Instant>,
-    /// Whether the last try failed.
+    /// True if the last try failed.
     pub(super) failing: bool,
 }
 
-/// What a loop waits for.
+/// The kind of wait that a loop is in.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Phase {
     /// For others, who may take as long as they like: busy handlers, a verdict to record. Or it does not run.

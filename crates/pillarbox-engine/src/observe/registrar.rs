@@ -40,7 +40,7 @@ impl<'a> Registrar<'a> {
         metrics::gauge!(name, self.labels.clone())
     }
 
-    /// How numbers are distributed.
+    /// A distribution of numbers.
     pub(super) fn histogram(&self, name: &str, unit: Unit, help: &'static str) -> Histogram {
         let name = self.name(name);
         metrics::describe_histogram!(name.clone(), unit, help);

@@ -2,7 +2,7 @@ use std::fmt;
 
 use pillarbox_core::ownership::NodeId;
 
-/// What an outbox is doing at the moment.
+/// The role of an outbox at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// It has no valid registration in the database and is trying to get one.

@@ -12,13 +12,13 @@ use crate::lookout::Lookout;
 use crate::pause::{Pause, jittered};
 use crate::queue::Intake;
 
-/// How often rows of nodes long gone are looked for: a transaction may commit rows for a node that has left meanwhile.
+/// The time between two looks for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
 const THOROUGH_EVERY: Duration = Duration::from_secs(10);
 /// A thorough look takes at most this share of the time, however many rows are pending.
 const THOROUGH_SHARE: u32 = 50;
 /// Shortest distance between two looks, should a node die that nobody can clear away.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How often to see whether a node has left while there is work: what it gave back is to be had at once.
+/// The time between two looks for nodes that have left, while there is work: the rows that they gave back are to be had at once.
 const SEE_WHO_LEFT: Duration = Duration::from_millis(900);
 /// For how long after the last event there is work.
 const BUSY_FOR: Duration = Duration::from_secs(60);

@@ -39,7 +39,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// When a lease confirmed by a request sent at `sent` must no longer be relied on.
+    /// The time from which on a lease that was confirmed by a request sent at `sent` must no longer be relied on.
     fn deadline(&self, sent: Instant) -> Instant {
         let length = if plants::is("lease_held_until_refused") { self.length * 9 } else { self.length };
         sent + length - length / 10

@@ -1,4 +1,4 @@
-//! Who may deliver: nodes, their leases, and what points to them.
+//! The right to deliver: nodes, their leases, and the rows and partitions that point to them.
 //!
 //! The node holds the lease; rows and partitions point to the node. While it lives, what points to it is its own, for
 //! as long as a handler may run. Once its lease has ended and it is cleared away, all that pointed to it is free. So

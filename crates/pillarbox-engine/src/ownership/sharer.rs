@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::pause::{Pause, jittered};
 use crate::queue::{Intake, KeyLanes};
 
-/// How often to look who is there and what is free: a node that leaves is replaced within a second.
+/// The time between two looks at the nodes and the free partitions: a node that leaves is replaced within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// The same on a node that has had nothing to do for a while.
 const LOOK_EVERY_IDLE: Duration = Duration::from_millis(1600);
@@ -22,7 +22,7 @@ const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
 const LOOK_SOON: Duration = Duration::from_millis(100);
 /// For how long after the last event there is work.
 const BUSY_FOR: Duration = Duration::from_secs(60);
-/// How often to see whether the running events of what is to be given have ended, at first.
+/// The time between two checks that the running events of partitions to be given away have ended, at first.
 const ENDED_YET: Duration = Duration::from_millis(5);
 /// The same after a while.
 const ENDED_YET_SLOWLY: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ pub(crate) struct Sharer {
     pub(crate) intake: Arc<Intake>,
     pub(crate) lanes: Arc<KeyLanes>,
     pub(crate) random: Arc<dyn Random>,
-    /// How long running events may take to end before they are told to.
+    /// The time that running handlers may take to end before they are told to stop.
     pub(crate) patience: Duration,
     /// Cancelled when this node turns out to have been cleared away.
     pub(crate) lost: CancellationToken,
@@ -184,7 +184,7 @@ impl Surplus {
     }
 }
 
-/// Whether events have come in lately.
+/// Tells if events have come in lately.
 #[derive(Debug, Default)]
 struct Work {
     events: u64,

@@ -12,7 +12,7 @@ use crate::lookout::Lookout;
 use crate::pause::jittered;
 use crate::queue::Intake;
 
-/// How often the other nodes are looked at, as a share of this node's lease.
+/// The number of looks at the other nodes within one lease of this node.
 const LOOKS_IN_A_LEASE: u32 = 3;
 
 /// Watches the leases of the other nodes by this node's monotonic clock, and clears away those that are not renewed.
@@ -76,7 +76,7 @@ impl Watch {
     }
 }
 
-/// When each node's lease was last seen to be renewed.
+/// The time at which each node's lease was last seen to be renewed.
 #[derive(Debug, Default)]
 struct Sightings(HashMap<NodeId, Sighting>);
 

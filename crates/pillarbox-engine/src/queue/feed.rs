@@ -5,7 +5,7 @@ use pillarbox_core::row::Change;
 use super::keys::Ended;
 use super::{Class, Item, KeyLanes, Lanes};
 
-/// What workers take events from.
+/// The queue from which workers take events.
 #[derive(Debug, Clone)]
 pub(crate) enum Feed {
     /// Two queues, in which the events have no order, or the one of the table.
@@ -63,7 +63,7 @@ impl Feed {
         }
     }
 
-    /// How many events wait that came from memory, and from the table.
+    /// The number of waiting events that came from memory, and of those that came from the table.
     pub(crate) fn depths(&self) -> (usize, usize) {
         match self {
             Self::Lanes(lanes) => lanes.depths(),

@@ -10,7 +10,7 @@ use crate::pause::Pause;
 
 /// The shortest distance between two rings: however many events are committed here, the others are woken for all of them.
 const DEBOUNCE: Duration = Duration::from_millis(5);
-/// When to ring after a write of which nobody will say when it commits.
+/// The delays after which to ring for a write whose commit nobody will report.
 const GUESSES: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
 /// Wakes the nodes that deliver what this process writes and does not deliver itself.
@@ -25,7 +25,7 @@ pub(crate) struct Herald {
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// When to ring next.
+    /// The time of the next ring.
     at: Option<Instant>,
     /// The last write whose commit has to be guessed.
     wrote: Option<Instant>,

@@ -16,7 +16,7 @@ use crate::observe::{Calls, Counters, FailureLog, Meters, Pulse};
 /// Rows that one statement asks for at most. Beyond it they are delivered from the table.
 const MOST_VERIFIED: usize = 10_000;
 
-/// Which committed events are delivered from memory.
+/// The committed events that are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HotPath {
     /// All: while this node delivers, every row is its own.
@@ -36,7 +36,7 @@ impl HotPath {
         }
     }
 
-    /// Whether a row may take it, if it is known to be committed.
+    /// True if a row may take it, if it is known to be committed.
     fn takes(self, row: &NewRow) -> bool {
         match self {
             Self::All => !row.is_delayed(),
@@ -46,7 +46,7 @@ impl HotPath {
     }
 }
 
-/// What the writing side knows of the delivering side: where committed events go.
+/// The delivering side, as the writing side knows it: the place to which committed events go.
 #[derive(Debug)]
 pub(crate) struct Intake {
     pub(crate) registry: Registry,

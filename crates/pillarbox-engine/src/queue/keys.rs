@@ -15,7 +15,7 @@ use state::{KeyHash, Ready, Running, State, Suspected, Taken, Watched, hash, has
 use super::lanes::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
 use crate::config::FailingKey;
-use pillarbox_core::handle::{Deliverer, Path};
+use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, Past};
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
@@ -41,8 +41,8 @@ use pillarbox_core::store::{OrderKey, Row};
 pub(crate) struct KeyLanes {
     state: Mutex<State>,
     shares: Arc<Shares>,
-    /// Who delivers all of it.
-    deliverer: Arc<Deliverer>,
+    /// The deliverer of the node, from which those of the partitions are derived.
+    deliverer: Arc<DeliveringNode>,
     capacity: usize,
     per_key: usize,
     most_behind: usize,
@@ -52,31 +52,31 @@ pub(crate) struct KeyLanes {
 /// As many keys are waited for at most, which have events in the table of a class that has its share. Beyond, nothing further is read.
 const MOST_WAITED_FOR: usize = 100_000;
 
-/// Where the rows of a fetch come from.
+/// The origin of the rows of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
-    /// Which fetch, as [`KeyLanes::begin_fetch`] numbered it.
+    /// The number of the fetch, as given by [`KeyLanes::begin_fetch`].
     pub(crate) fetch: u64,
     /// All rows at or below it were known before.
     pub(crate) floor: i64,
-    /// Whether it read keys that are behind.
+    /// True if it read keys that are behind.
     pub(crate) refill: bool,
     /// The class that it reads for, if it reads what was left in the table of one.
     pub(crate) class: Option<Class>,
 }
 
-/// What there is to know when a fetch begins.
+/// The state of the lanes when a fetch begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun {
     /// The number of the fetch.
     pub(crate) number: u64,
     /// The lowest row from which on it has to read, since the rest of its key was freed.
     pub(crate) freed: Option<i64>,
-    /// Whether the table may have failed events behind which others wait.
+    /// True if the table may have failed events behind which others wait.
     pub(crate) heads: bool,
 }
 
-/// What an event's end means for those behind it.
+/// The effect of an event's end on the events behind it.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     /// No verdict is to be recorded: its handler was told to stop, and did not succeed.
@@ -91,7 +91,7 @@ impl KeyLanes {
         workers: usize,
         failing: FailingKey,
         shares: Arc<Shares>,
-        deliverer: Arc<Deliverer>,
+        deliverer: Arc<DeliveringNode>,
     ) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
@@ -99,7 +99,7 @@ impl KeyLanes {
         Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_behind, failing }
     }
 
-    /// How workers and memory are divided.
+    /// The division of workers and memory.
     pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.shares
     }
@@ -151,7 +151,7 @@ impl KeyLanes {
         (state.assignment, state.active)
     }
 
-    /// Whether events of this partition are delivered here, or may be: before the first share, any may.
+    /// True if events of this partition are delivered here, or may be: before the first share, any may.
     pub(crate) fn is_ours(&self, partition: u8) -> bool {
         let state = self.lock();
         state.assignment == 0 || state.active.contains(partition)
@@ -206,7 +206,7 @@ impl KeyLanes {
         }
     }
 
-    /// What there is room for, if a fetch is worth it. None is made for further keys while too many are behind, or waited for.
+    /// The limits of the next fetch, if one is worth it. None is made for further keys while too many are behind, or waited for.
     pub(crate) fn room(&self) -> Option<Limits> {
         if self.takes_keys() { self.shares.fetch_room() } else { None }
     }
@@ -317,7 +317,7 @@ impl KeyLanes {
         items
     }
 
-    /// Whether taking `item` has left something for the reader to do.
+    /// True if taking `item` has left something for the reader to do.
     fn wants(&self, state: &State, item: &Item) -> bool {
         let is_low =
             |hash: KeyHash| state.behind.get(&hash).is_some_and(|behind| state.waiting(hash) == behind.share / 2);
@@ -461,7 +461,7 @@ impl KeyLanes {
         freed
     }
 
-    /// How many events wait.
+    /// The number of events that wait.
     pub(crate) fn depth(&self) -> usize {
         self.lock().queued
     }

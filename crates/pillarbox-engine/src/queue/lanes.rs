@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pillarbox_core::handle::{Deliverer, Path};
+use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::Past;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::class_queue::ClassQueue;
 use super::{Charge, Class, Shares};
 
-/// How many events that go elsewhere a search for those of a batch passes over.
+/// The largest number of events for other places that a search for the events of a batch passes over.
 pub(super) const PASSED_OVER: usize = 1000;
 
 /// An event waiting for a worker.
@@ -16,15 +16,15 @@ pub(super) const PASSED_OVER: usize = 1000;
 pub(crate) struct Item {
     pub(crate) row: Arc<Row>,
     pub(crate) path: Path,
-    /// When it was committed (hot) or had been read (cold).
+    /// The time at which it was committed (hot) or had been read (cold).
     pub(crate) since: Instant,
-    /// What the table knew of earlier deliveries.
+    /// The record of earlier deliveries that the table had.
     pub(crate) past: Past,
     pub(crate) class: Class,
-    /// What it takes up; `None` for a copy of one that has a charge.
+    /// The part of the workers and the memory that it takes up; `None` for a copy of one that has a charge.
     pub(crate) charge: Option<Charge>,
-    /// Who delivers it, if it can be told to stop without the rest of the node.
-    pub(crate) deliverer: Option<Arc<Deliverer>>,
+    /// The deliverer of the event, if it can be told to stop without the rest of the node.
+    pub(crate) deliverer: Option<Arc<DeliveringNode>>,
 }
 
 impl Item {
@@ -85,7 +85,7 @@ impl Lanes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How workers and memory are divided.
+    /// The division of workers and memory.
     pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.shares
     }
@@ -184,7 +184,7 @@ impl Lanes {
         items
     }
 
-    /// How many events wait in the hot and in the cold lane.
+    /// The number of events that wait in the hot lane, and in the cold one.
     pub(crate) fn depths(&self) -> (usize, usize) {
         let state = self.lock();
         (state.hot.len(), state.cold.len())

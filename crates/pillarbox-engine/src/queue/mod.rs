@@ -1,4 +1,4 @@
-//! What is in memory: events on their way to a worker, and the register of who holds which row.
+//! The queues in memory: events on their way to a worker, and the register of the rows that are held.
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 

@@ -17,7 +17,7 @@ const MAX_EXCLUDED: usize = 10_000;
 /// Rows that are left to other nodes at most.
 const MAX_SHUNNED: usize = MAX_EXCLUDED / 2;
 
-/// Which rows this process has to do with, so that no row is ever in its memory twice.
+/// The register of the rows that this process writes, holds or settles, so that no row is ever in its memory twice.
 ///
 /// ```text
 /// write ──▶ announced ──committed──▶ held ──settled──▶ (gone)
@@ -44,7 +44,7 @@ pub(crate) struct Registry {
 #[derive(Debug, Default)]
 struct Entries {
     rows: HashMap<i64, Entry>,
-    /// Whether a fetch is under way, and what was settled since it began.
+    /// True while a fetch is under way; `settled` are the rows that were settled since it began.
     fetching: bool,
     settled: Vec<i64>,
     called_off: bool,
@@ -68,7 +68,7 @@ impl Entry {
     }
 }
 
-/// What became of a row that was to be taken for the hot path.
+/// The result of taking a row for the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It is held from now on.
@@ -116,7 +116,7 @@ impl Registry {
         }
     }
 
-    /// Whether any of these rows was announced, and neither path has taken it.
+    /// True if any of these rows was announced, and neither path has taken it.
     pub(crate) fn is_announced(&self, seqs: &[i64]) -> bool {
         let entries = self.lock();
         seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
@@ -191,7 +191,7 @@ impl Registry {
         self.lock().rows.values().filter_map(partition).collect()
     }
 
-    /// How many rows are held.
+    /// The number of rows that are held.
     pub(crate) fn held(&self) -> usize {
         self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
     }
@@ -213,7 +213,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// Whether so much was settled since the fetch began that its answer is worth nothing.
+    /// True if so many rows were settled since the fetch began that its answer is worth nothing.
     pub(crate) fn is_called_off(&self) -> bool {
         self.registry.lock().called_off
     }

@@ -2,7 +2,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pillarbox_core::handle::{Deliverer, Delivery, Path};
+use pillarbox_core::handle::{DeliveringNode, Delivery, Path};
 use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::plants;
 use pillarbox_core::store::Row;
@@ -66,7 +66,7 @@ pub(crate) struct Shares {
     by_class: [Load; CLASSES as usize],
     /// A bit for each class that is passed over.
     passed: AtomicU64,
-    /// What the reader waits for, if it waits.
+    /// The kind of room that the reader waits for; 0 if it does not wait.
     reader_wants: AtomicU8,
     /// Rung when there may be something for a worker.
     pub(super) items: Notify,
@@ -164,7 +164,7 @@ impl Shares {
         self.all.bytes.load(Relaxed)
     }
 
-    /// What the next fetch may bring; `None` while one is not worth it. Every class that is not passed over will have room for it.
+    /// The limits of the next fetch; `None` while one is not worth it. Every class that is not passed over will have room for it.
     pub(crate) fn fetch_room(&self) -> Option<Limits> {
         let free = self.free();
         if free.rows == 0 || free.bytes == 0 {
@@ -181,7 +181,7 @@ impl Shares {
         })
     }
 
-    /// What a fetch of this class may bring; `None` while there is little room for it.
+    /// The limits of a fetch of this class; `None` while there is little room for it.
     pub(crate) fn room_for(&self, class: Class) -> Option<Limits> {
         let (free, load) = (self.free(), self.load(class));
         let own = Limits { rows: load.waiting.load(Relaxed), bytes: load.bytes.load(Relaxed) };
@@ -281,7 +281,7 @@ impl Shares {
     }
 }
 
-/// What the reader waits for.
+/// The kinds of room that the reader waits for.
 const WANTS_ROOM: u8 = 1;
 const WANTS_ROOM_FOR_PASSED: u8 = 2;
 
@@ -291,7 +291,7 @@ fn may_begin(workers: usize, own: usize, free: usize, idle_classes: impl FnOnce(
     own == 0 || own < workers.div_ceil(2) && (free > workers.div_ceil(4) || free > idle_classes())
 }
 
-/// What an event takes up from the moment it is queued; given back when it is dropped.
+/// The part of the workers and the memory that an event takes up from the moment it is queued; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     shares: Arc<Shares>,
@@ -362,11 +362,11 @@ impl Drop for Charge {
 #[derive(Debug)]
 pub(crate) struct Classes {
     /// `None` where all events are of one class, whoever takes them.
-    asked: Option<(Arc<Router>, Arc<Deliverer>)>,
+    asked: Option<(Arc<Router>, Arc<DeliveringNode>)>,
     /// By the number of the handler, and its lane.
     known: Mutex<HashMap<(usize, u64), Class>>,
     count: AtomicUsize,
-    /// How many there will be at least.
+    /// The smallest number of classes that there will be.
     expected: usize,
     several: AtomicBool,
 }
@@ -379,7 +379,7 @@ impl Classes {
     }
 
     /// Those that `router` tells apart.
-    pub(crate) fn of_handlers(router: &Arc<Router>, deliverer: &Arc<Deliverer>) -> Self {
+    pub(crate) fn of_handlers(router: &Arc<Router>, deliverer: &Arc<DeliveringNode>) -> Self {
         if !router.may_differ() {
             return Self::one();
         }

@@ -30,7 +30,7 @@ impl Surplus {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is room to remember a row that is to be given back; `wanted` says that this node looks for it then.
+    /// Remembers a row that is to be given back; false if there is no room. `wanted` says that this node looks for it then.
     pub(crate) fn push(&self, row: RowId, wanted: bool) -> bool {
         let mut rows = self.lock();
         let has_room = rows.len() < MAX_ROWS;

@@ -39,7 +39,7 @@ pub struct OutboxBuilder<K> {
     span: Span,
     /// Mode `writer_only`: how long any row is kept.
     purge_all_after: Option<Duration>,
-    /// Whether anything is delivered here, in a mode that does.
+    /// True if events are delivered here, in a mode that does.
     enabled: bool,
     /// The first thing that went wrong while building; reported by `start`.
     failure: Option<BuildError>,
@@ -92,21 +92,21 @@ impl<K> OutboxBuilder<K> {
         self
     }
 
-    /// Whether processes on the same table wake each other, so that events committed by another one are delivered within
+    /// Sets whether processes on the same table wake each other, so that events committed by another one are delivered within
     /// milliseconds. Default: no. PostgreSQL only; see [`WakeUpConfig`](super::WakeUpConfig).
     pub fn wake_up(mut self, enabled: bool) -> Self {
         self.config.wake_up.enabled = enabled;
         self
     }
 
-    /// How often old events are looked for, and how many are deleted in one transaction. Default: hourly, 500.
+    /// The interval between looks for old events, and the most that are deleted in one transaction. Default: hourly, 500.
     pub fn purge_interval(mut self, interval: Duration, batch: usize) -> Self {
         self.config.purge.interval = interval;
         self.config.purge.batch = batch;
         self
     }
 
-    /// What the names of this outbox's metrics begin with, before a dot. Default `pillarbox`.
+    /// The prefix of the names of this outbox's metrics, before a dot. Default `pillarbox`.
     pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.config.metrics.prefix = prefix.into();
         self
@@ -125,13 +125,13 @@ impl<K> OutboxBuilder<K> {
         self
     }
 
-    /// Where the time of events comes from. Default: the operating system.
+    /// The source of the time of events. Default: the operating system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where randomness comes from. Default: the operating system.
+    /// The source of randomness. Default: the operating system.
     pub fn random(mut self, random: impl Random) -> Self {
         self.random = Arc::new(random);
         self
@@ -240,8 +240,8 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How failures are met by handlers that do not say themselves: sets what is set in it of
-    /// [`retry_policy`](Self::retry_policy) and [`max_attempts`](Self::max_attempts), and which errors are tried again.
+    /// The retry rules for handlers that have none of their own: sets the [`retry_policy`](Self::retry_policy), the
+    /// [`max_attempts`](Self::max_attempts) and the errors after which an event is tried again, as far as `retry` has them.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.check(retry.check().map_err(BuildError::Config));
         let (policy, max_attempts, errors) = retry.into_parts();
@@ -252,7 +252,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// Whether this process delivers. Default: yes. While it is switched off it only writes, as in mode `writer_only`: its
+    /// Sets whether this process delivers. Default: yes. While it is switched off it only writes, as in mode `writer_only`: its
     /// events wait in the table, no handler is called, nothing is purged, and other processes see no node.
     ///
     /// ```
@@ -305,8 +305,8 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How long a call of a handler may take, for handlers that do not [say](Registration::timeout). Then it is dropped, and
-    /// the attempt has failed. `None`: for ever. Default 5 minutes.
+    /// The time limit of a call of a handler, for handlers that do not [set one](Registration::timeout). Then the call is
+    /// dropped, and the attempt has failed. `None`: no limit. Default 5 minutes.
     pub fn handler_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.config.dispatch.handler_timeout = timeout.into();
         self
@@ -337,7 +337,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// Whether the rows of delivered events are deleted at once. Default: no, they are kept as DONE until they are purged.
+    /// Sets whether the rows of delivered events are deleted at once. Default: no, they are kept as DONE until they are purged.
     pub fn delete_done(mut self, delete: bool) -> Self {
         self.config.settle.delete_done = delete;
         self
@@ -349,7 +349,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How long to wait between attempts. Default: exponential from 200 ms to 60 s.
+    /// The policy for the time between attempts. Default: exponential from 200 ms to 60 s.
     pub fn retry_policy(mut self, policy: impl RetryPolicy) -> Self {
         self.config.retry.policy = Arc::new(policy);
         self
@@ -363,20 +363,20 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How long ownership holds without renewal. Default 15 s.
+    /// The time for which ownership holds without renewal. Default 15 s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.ownership.lease = lease;
         self
     }
 
-    /// How long queued and running events may take to finish at shutdown. In mode `partitioned`, also how long a handler may run
-    /// while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::cancelled). Default 5 s.
+    /// The time that queued and running events may take to finish at shutdown. In mode `partitioned`, also the time that a handler may
+    /// run while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::cancelled). Default 5 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown.drain_timeout = timeout;
         self
     }
 
-    /// How often the gauges are brought up to date: rows, nodes and queues. Default 15 s.
+    /// The interval at which the gauges of rows, nodes and queues are brought up to date. Default 15 s.
     pub fn metrics_interval(mut self, interval: Duration) -> Self {
         self.config.metrics.interval = interval;
         self
@@ -388,13 +388,13 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self
     }
 
-    /// How long DONE events are kept. `None` keeps them for ever. Default 7 days.
+    /// The time for which DONE events are kept. `None` keeps them for ever. Default 7 days.
     pub fn purge_done_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
         self.config.purge.done_after = kept.into();
         self
     }
 
-    /// How long DEAD events are kept. Default: `None`, until they are replayed or discarded.
+    /// The time for which DEAD events are kept. Default: `None`, until they are replayed or discarded.
     pub fn purge_dead_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
         self.config.purge.dead_after = kept.into();
         self
@@ -470,7 +470,7 @@ impl<K: Remembering> OutboxBuilder<K> {
 }
 
 impl OutboxBuilder<Partitioned> {
-    /// What becomes of the later events of a key when one of them fails. Default: they wait.
+    /// The fate of the later events of a key when one of them fails. Default: they wait.
     pub fn failing_key(mut self, key: FailingKey) -> Self {
         self.config.retry.failing_key = key;
         self
@@ -478,7 +478,7 @@ impl OutboxBuilder<Partitioned> {
 }
 
 impl OutboxBuilder<Ordered> {
-    /// What becomes of the events behind one that fails. Default: they wait while it is tried again.
+    /// The fate of the events behind one that fails. Default: they wait while it is tried again.
     pub fn failing_head(mut self, head: FailingHead) -> Self {
         self.config.retry.failing_head = head;
         self

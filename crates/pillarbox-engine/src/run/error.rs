@@ -19,7 +19,7 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// What it displays, as that of [`StoreError`].
+/// Writes the same text as `Display`, as [`StoreError`] does.
 impl fmt::Debug for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -36,10 +36,10 @@ pub enum WriterOnly {}
 
 /// A mode that delivers.
 pub trait Deliverer: sealed::Sealed {
-    /// Which.
+    /// The mode.
     const MODE: Mode;
 
-    /// What the mode makes of the settings.
+    /// Adjusts the settings to the mode.
     #[doc(hidden)]
     fn adjust(_config: &mut Config) {}
 }

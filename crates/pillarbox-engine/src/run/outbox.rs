@@ -37,7 +37,7 @@ pub struct Outbox {
     running: Arc<Running>,
 }
 
-/// What the writing and the delivering side share.
+/// The state that the writing and the delivering side share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
@@ -46,11 +46,11 @@ pub(crate) struct Shared {
     pub(crate) intake: Arc<Intake>,
     open: Arc<OpenTransactions>,
     lease: Duration,
-    /// What every task of it runs in.
+    /// The span in which every task of it runs.
     span: Span,
 }
 
-/// What events go through on their way into the table.
+/// The steps that events go through on their way into the table.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     pub(super) hooks: WriterHooks,
@@ -275,7 +275,7 @@ impl Outbox {
         DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
-    /// What this outbox is doing: delivering, standing by, joining, or nothing any more.
+    /// The role of this outbox: delivering, standing by, joining, only writing, or stopped.
     #[must_use]
     pub fn role(&self) -> Role {
         self.running.role.borrow().clone()
@@ -286,7 +286,7 @@ impl Outbox {
         self.running.role.clone().wait_for(wanted).await.is_ok()
     }
 
-    /// What this outbox has done since it was started, and what it holds now.
+    /// The totals of this outbox since it was started, and the events that it holds now.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let intake = &self.shared.intake;
@@ -295,7 +295,7 @@ impl Outbox {
         Stats { hot_depth, cold_depth, held, payload_bytes, ..intake.counters.snapshot() }
     }
 
-    /// Whether this outbox is well: what its tasks last got done, and what is wrong. It asks no database and never waits.
+    /// The health of this outbox: the progress of its tasks, and its problems. It asks no database and never waits.
     ///
     /// ```
     /// # use pillarbox_core::handle::Delivery;

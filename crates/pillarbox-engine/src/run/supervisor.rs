@@ -17,10 +17,10 @@ use crate::ownership::{Lease, Watch};
 use crate::pause::{Pause, jittered};
 use crate::tenure::{Standing, Tenure};
 
-/// How often a start asks for the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
+/// The number of tries of a start to get the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
 const START_TRIES: u32 = 12;
 
-/// How long leaving may take when the database does not answer. Without it the lease just ends by itself.
+/// The time that leaving may take when the database does not answer. Without it the lease just ends by itself.
 const LEAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The life of a node: join, wait for its turn, serve a term, and after a lost lease join anew, until it is told to stop.

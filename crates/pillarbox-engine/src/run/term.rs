@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
-use pillarbox_core::handle::Deliverer;
+use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::ownership::{Fence, Mode};
 use pillarbox_core::store::{History, Purgeable, Store};
 use tokio::sync::mpsc;
@@ -23,12 +23,12 @@ use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
 use crate::settle::{Complaints, Cooling, Settler};
 use crate::tenure::Tenure;
 
-/// How long the last verdicts may take to be recorded once the handlers have ended.
+/// The time that the last verdicts may take to be recorded once the handlers have ended.
 const LAST_SETTLE: Duration = Duration::from_secs(2);
-/// How long running handlers may take to end once the lease is lost. Their verdicts will be refused, and until they have
+/// The time that running handlers may take to end once the lease is lost. Their verdicts will be refused, and until they have
 /// ended this node does not come back.
 const LOST_GRACE: Duration = Duration::from_secs(1);
-/// How long tasks may take to notice that they were abandoned.
+/// The time that tasks may take to notice that they were abandoned.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
 /// Why a term ended.
@@ -76,7 +76,7 @@ impl Term {
         let Supervisor { shared, config, router, interceptors, random, .. } = supervisor;
         let intake = Arc::clone(&shared.intake);
         let dispatch = &config.dispatch;
-        let deliverer = Arc::new(Deliverer {
+        let deliverer = Arc::new(DeliveringNode {
             node: tenure.node.clone(),
             lost: lost.clone(),
             abandoned: intake.calls.abandoned.clone(),
@@ -337,7 +337,7 @@ impl Term {
     }
 }
 
-/// Who deletes what is over, if anything is to be deleted.
+/// Creates the purger, if any rows are to be deleted.
 fn purger(supervisor: &Supervisor, stop: CancellationToken) -> Option<Purger> {
     let config = &supervisor.config.purge;
     let kinds = [(Purgeable::Done, config.done_after), (Purgeable::Dead, config.dead_after)];

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 /// For how long a row is left alone whose verdict the database refused.
 const REST: Duration = Duration::from_secs(60);
-/// How many rows may rest at once.
+/// The number of rows that may rest at once.
 const MAX_RESTING: usize = 1000;
 
 /// Rows whose verdict the database refuses, for reasons of its own: a trigger, a constraint, an encoding.

@@ -14,7 +14,7 @@ use crate::observe::clean_error;
 /// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Debug)]
 pub(crate) enum Attempt {
     /// The handler returned.
@@ -25,7 +25,7 @@ pub(crate) enum Attempt {
     Unroutable(Homeless),
 }
 
-/// What the user set about failures.
+/// The rules for failures, as the user set them.
 #[derive(Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) max_attempts: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) random: &'a dyn Random,
 }
 
-/// What becomes of a row.
+/// The decision about a row.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) change: Change,
@@ -106,7 +106,7 @@ fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>
     Change::Retry { attempts, delay, error: Some(clean_error(error)) }.into()
 }
 
-/// What a row says that no handler takes.
+/// Returns the error text of a row that no handler takes.
 fn unroutable(row: &Row, why: Homeless) -> String {
     let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
     let id = row.handler.as_deref().unwrap_or_default();

@@ -35,7 +35,7 @@ pub(crate) struct Settler {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) tenure: Tenure,
     pub(crate) batch: usize,
-    /// Whether rows of delivered events are deleted.
+    /// True if the rows of delivered events are deleted.
     pub(crate) delete_done: bool,
     pub(crate) feed: Feed,
     pub(crate) verdicts: mpsc::Receiver<Verdict>,
@@ -49,8 +49,8 @@ pub(crate) struct Settler {
     pub(crate) complaints: Complaints,
 }
 
-/// How long after one batch the next is begun, unless it is [`WORTH_A_CALL`]. A statement costs the database as much as ten
-/// rows of it: recorded in threes, as they came, the verdicts of busy writers took a third of their database's time.
+/// The time from the start of one batch to the start of the next, unless the next is [`WORTH_A_CALL`]. A statement costs the database
+/// as much as ten rows of it: recorded in threes, as they came, the verdicts of busy writers took a third of their database's time.
 const PACE: Duration = Duration::from_millis(2);
 /// So many verdicts wait for no more: the statement is a small part of what they cost.
 const WORTH_A_CALL: usize = 128;
@@ -58,7 +58,7 @@ const WORTH_A_CALL: usize = 128;
 /// So many verdicts are recorded sooner by two calls: below, the second call costs what it saves.
 const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
 
-/// What is worth a line in the log, but not one for every event.
+/// The throttles of problems that are worth a line in the log, but not one for every event.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
     refused: Throttle,
@@ -288,8 +288,8 @@ impl Settler {
         }
     }
 
-    /// Where one node owns everything, a refusal is a reason to ask whether that is still this one. Elsewhere the row alone, or
-    /// its partition, may have changed hands.
+    /// After a refusal, asks if this node is still the owner, where one node owns everything. Elsewhere the row alone, or its
+    /// partition, may have changed hands.
     async fn question_ownership(&self) {
         if self.tenure.fence() != Fence::Table {
             return;
@@ -353,8 +353,8 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
     }
 }
 
-/// How many verdicts from the start of `batch` speak of different rows: one statement changes a row once, and a row that
-/// is held in its place gets several verdicts in a row.
+/// The number of verdicts from the start of `batch` that are about different rows: one statement changes a row once, and a row
+/// that is held in its place gets several verdicts in a row.
 fn until_repeated(batch: &[Verdict]) -> usize {
     if !batch.iter().any(|verdict| matches!(verdict.change, Change::Hold { .. })) {
         return batch.len();

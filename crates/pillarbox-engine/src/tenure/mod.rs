@@ -13,11 +13,11 @@ pub(crate) use standing::Standing;
 pub(crate) struct Tenure {
     pub(crate) node: NodeId,
     pub(crate) mode: Mode,
-    /// Whether the owner before died: the rows that are pending now may include one that killed it.
+    /// True if the owner before died: the rows that are pending now may include one that killed it.
     pub(crate) unclean: bool,
     /// True for a process that has lost a lease before.
     pub(crate) has_lost_a_lease: bool,
-    /// Whether the database is still the one that the node has joined.
+    /// The check that the database is still the one that the node has joined.
     pub(crate) standing: Arc<Standing>,
 }
 

@@ -40,7 +40,7 @@ impl Standing {
         self.mark.store(mark.0, Ordering::Release);
     }
 
-    /// Whether all connections have seen one history since the node joined.
+    /// True if all connections have seen one history since the node joined.
     pub(crate) fn holds(&self) -> bool {
         let now = self.store.history();
         if now.changes == self.joined.changes || plants::is("failover_goes_unnoticed") {
@@ -59,7 +59,7 @@ impl Standing {
         false
     }
 
-    /// Whether the node's row, read after `before` was confirmed, holds that mark or a later one.
+    /// True if the node's row, read after `before` was confirmed, holds that mark or a later one.
     pub(crate) fn follows(&self, before: Option<LeaseMark>, found: Option<LeaseMark>) -> bool {
         match (before, found) {
             (Some(before), Some(found)) if found < before => self.went_back(),

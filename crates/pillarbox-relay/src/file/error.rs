@@ -10,7 +10,7 @@ pub enum FileError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -18,21 +18,21 @@ pub enum FileError {
     /// Something in it is wrong.
     #[error("{}, line {line}: {section}{problem}", path.display())]
     Wrong {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// In which section, with a colon and a space; empty for the file as a whole.
         section: String,
-        /// What is wrong, and what to do.
+        /// The problem, and its remedy.
         problem: String,
     },
     /// A setting of a source.
     #[error("source `{source_name}`: {error}")]
     Source {
-        /// Which.
+        /// The name of the source.
         source_name: String,
-        /// What is wrong.
+        /// The problem.
         error: Box<pillarbox_config::Error>,
     },
 }
@@ -69,8 +69,8 @@ impl Places<'_> {
     }
 }
 
-/// What a deserializer says about the value of a key, in words of the file. A value of the wrong type is never shown, since it may
-/// be a secret.
+/// Restates a deserializer's message about the value of a key in words of the file. A value of the wrong type is never shown,
+/// since it may be a secret.
 fn explain(key: &str, message: &str) -> String {
     let problem = match mismatch(message) {
         Some((expected, found)) => format!("expected {expected}, found {found}"),
@@ -97,7 +97,7 @@ fn meant(message: &str) -> String {
     nearest().map_or_else(|| message.to_owned(), |known| format!("{message}; did you mean `{known}`?"))
 }
 
-/// What was expected, and what kind of thing was found, of a value of the wrong type.
+/// The expected kind and the found kind of a value of the wrong type.
 fn mismatch(message: &str) -> Option<(&str, &str)> {
     const FOUND: [(&str, &str); 7] = [
         ("string", "text"),

@@ -30,7 +30,7 @@ impl PublisherSection {
     }
 }
 
-/// What a publisher was made of.
+/// The settings that a publisher was made of.
 struct MadeOf {
     options: Box<dyn Options>,
     /// The bytes of `ca_file`, which is read once.

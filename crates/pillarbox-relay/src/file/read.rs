@@ -71,7 +71,7 @@ fn file_of(url: &str) -> Option<&str> {
     (!file.is_empty() && !file.contains(":memory:")).then_some(file)
 }
 
-/// What a relay takes for better defaults than a service, whose handlers answer one event at a time.
+/// Defaults that suit a relay better than those of a service, whose handlers answer one event at a time.
 const DEFAULTS: [(&str, &str); 6] = [
     ("dispatch.workers", "32"),
     ("dispatch.cold_capacity", "8000"),
@@ -128,7 +128,7 @@ impl RelayFile {
             }
     }
 
-    /// Where health, status and metrics are served.
+    /// The settings of section `[relay]`, such as the address at which health, status and metrics are served.
     #[must_use]
     pub fn server(&self) -> &ServerSettings {
         &self.server
@@ -285,7 +285,7 @@ impl Reader<'_> {
         Ok(Source { name, settings, url })
     }
 
-    /// Whether each route has something left for it, in one source at least.
+    /// Checks that each route has something left for it, in one source at least.
     fn reached(&self, file: &RelayFile, routes: &[(String, usize)]) -> Result<(), FileError> {
         let mut hidden: BTreeMap<usize, Option<Vec<usize>>> = BTreeMap::new();
         for reach in file.sources.iter().flat_map(|source| file.reach(&source.name)) {
@@ -305,7 +305,7 @@ impl Reader<'_> {
         Err(self.places.wrong(*at, &format!("route `{name}`"), problem))
     }
 
-    /// Whether what names something else names something that is there.
+    /// Checks that the sources, publishers and routes agree, so that each name stands for something that is there.
     fn agree(
         &self,
         sources: &[Arc<Source>],
@@ -358,7 +358,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the variables of a source begin with.
+/// The prefix of the variables of a source.
 fn variables(source: &str) -> String {
     format!("PILLARBOX_{}_", source.replace('-', "_").to_ascii_uppercase())
 }

@@ -26,7 +26,7 @@ pub(crate) struct RouteSection {
     tenants: Vec<Pattern>,
     #[serde(default, deserialize_with = "some")]
     headers: BTreeMap<String, Pattern>,
-    /// Whether what it takes is done without being sent.
+    /// True if the events that it takes are done without being sent.
     #[serde(default)]
     drop: bool,
     pub(crate) publisher: Option<String>,
@@ -72,7 +72,7 @@ where
 }
 
 impl RouteSection {
-    /// What it says that contradicts itself.
+    /// The contradiction in its settings, if there is one.
     pub(crate) fn contradiction(&self) -> Option<&'static str> {
         if self.drop {
             let sends = self.publisher.is_some()
@@ -94,7 +94,7 @@ impl RouteSection {
         }
     }
 
-    /// Whether it takes events of this source.
+    /// True if it takes events of this source.
     pub(crate) fn is_for(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }

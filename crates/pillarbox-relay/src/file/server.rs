@@ -9,15 +9,15 @@ use serde::{Deserialize, Deserializer};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSettings {
-    /// Where `/health/live`, `/health/ready`, `/status` and `/metrics` are served: `IP:PORT`. Default: nowhere. They ask for no
-    /// credentials, and show no payload and no secret.
+    /// The address at which `/health/live`, `/health/ready`, `/status` and `/metrics` are served: `IP:PORT`. Default: none. They
+    /// ask for no credentials, and show no payload and no secret.
     #[serde(deserialize_with = "address")]
     pub listen: Option<SocketAddr>,
-    /// What becomes of the relay where, at its start, a broker or a database cannot be used. Default `pause`.
+    /// The reaction of the relay if, at its start, a broker or a database cannot be used. Default `pause`.
     pub on_unavailable: OnUnavailable,
     /// Events handed to a publisher at once, 1 to 10,000. Default 256.
     pub batch: usize,
-    /// What becomes of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `dead`.
+    /// The fate of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `dead`.
     #[serde(deserialize_with = "unrouted")]
     pub unrouted: Unrouted,
 }
@@ -28,7 +28,7 @@ impl Default for ServerSettings {
     }
 }
 
-/// What becomes of the relay where, at its start, a broker or a database cannot be used.
+/// The reaction of the relay if, at its start, a broker or a database cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use super::sources::{Sources, work};
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, forwarder};
 
-/// What a new file has changed: numbers of sources.
+/// The changes that a new file has made, as numbers of sources.
 #[derive(Debug, Default)]
 struct Changes {
     kept: usize,

@@ -13,9 +13,9 @@ use crate::file::{OnUnavailable, RelayFile, Source};
 use crate::relay::RelayError;
 use crate::report::{SourceHealth, SourceReport};
 
-/// How long brokers are waited for at the start; the routes of one that has not answered by then begin paused.
+/// The time to wait for brokers at the start; the routes of a broker that has not answered by then begin paused.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long after the first failed start of a source the next one is.
+/// The time between the first failed start of a source and the next one.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest time between two.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -41,12 +41,12 @@ enum State {
     Started { store: Arc<dyn Store>, outbox: Outbox },
 }
 
-/// How a source begins.
+/// The conditions under which a source begins.
 #[derive(Debug, Clone)]
 pub(super) struct Beginning {
     pub(super) file: Arc<RelayFile>,
     pub(super) batch: usize,
-    /// Whether a source that cannot start ends the relay: at the start of the relay, not after a reload.
+    /// True if a source that cannot start ends the relay: at the start of the relay, not after a reload.
     pub(super) may_end: bool,
     /// Another incarnation of it, which has to stop first.
     pub(super) after: Option<CancellationToken>,
@@ -64,7 +64,7 @@ impl Deliverer {
         }
     }
 
-    /// What every line of the log stands in that belongs to it, at whatever level.
+    /// The span of every log line that belongs to it, at any level.
     pub(super) fn span(&self) -> tracing::Span {
         tracing::error_span!(parent: None, "deliver", source = &*self.source.name)
     }

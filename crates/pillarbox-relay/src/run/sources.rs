@@ -17,7 +17,7 @@ use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, forwarder};
 use crate::serve::Reports;
 
-/// How often it is looked for publishers that nobody uses any more.
+/// The interval at which the relay looks for publishers that nobody uses any more.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The sources of a file, each with a task of its own.
@@ -31,7 +31,7 @@ pub(crate) struct Sources {
     pub(super) retired: Vec<Arc<dyn Publisher>>,
 }
 
-/// What the endpoint sees.
+/// The sources as the endpoint sees them.
 #[derive(Debug, Default)]
 struct Shown {
     started: AtomicBool,
@@ -71,7 +71,7 @@ impl Sources {
         self.shown.all.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.all);
     }
 
-    /// What the endpoint tells.
+    /// The reports that the endpoint shows.
     pub(crate) fn reports(&self) -> Reports {
         let shown = Arc::clone(&self.shown);
         Arc::new(move || {

@@ -12,13 +12,14 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// What clients may hold, so that none that says nothing, or reads nothing, keeps the others from being answered.
+/// The limits of connections, so that a client that sends nothing, or reads nothing, does not keep the others from being
+/// answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// At once. Who comes then takes the place of who came first: a probe that asks at once is answered, however many there are
     /// that say nothing.
     pub(super) connections: usize,
-    /// How long each lasts, from the first byte of the question to the last of the answer.
+    /// The longest time of a connection, from its beginning to the last byte of the answer.
     pub(super) time: Duration,
 }
 

@@ -13,7 +13,7 @@ use super::connections::{Limits, answer};
 use super::pages::Probe;
 use super::{Reports, pages, prometheus};
 
-/// How often what was measured is put into its buckets, which bounds the memory it takes.
+/// The interval at which measurements are put into their buckets, which bounds the memory they take.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The endpoint could not be opened.

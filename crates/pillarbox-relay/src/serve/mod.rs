@@ -1,4 +1,4 @@
-//! What is told about a running relay, over HTTP.
+//! The health, status and metrics of a running relay, over HTTP.
 
 mod connections;
 mod endpoint;
@@ -12,5 +12,5 @@ use std::sync::Arc;
 
 use crate::report::SourceReport;
 
-/// What there is to tell now, of each source; `None` until the process has started.
+/// Reports on each source as it is now; `None` until the process has started.
 pub type Reports = Arc<dyn Fn() -> Option<Vec<SourceReport>> + Send + Sync>;

@@ -9,7 +9,7 @@ use crate::report::{SourceHealth, SourceReport};
 /// `/status`. Its keys are a contract.
 #[derive(Debug, Serialize)]
 struct Status {
-    /// Whether it delivers yet: at first it asks the databases and brokers.
+    /// True once it delivers: at first it asks the databases and brokers.
     started: bool,
     sources: Vec<SourceStatus>,
 }
@@ -47,7 +47,7 @@ pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
     Json(Status { started, sources: reports.unwrap_or_default().into_iter().map(source).collect() }).into_response()
 }
 
-/// What a probe asks.
+/// The question of a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Probe {
     Live,

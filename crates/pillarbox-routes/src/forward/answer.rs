@@ -8,7 +8,7 @@ use crate::plants;
 
 pub(crate) type Answer = Result<Outcome, HandlerError>;
 
-/// How long an event stays away whose own target is missing, while its route goes on.
+/// The time that an event stays away if its own target is missing, while its route goes on.
 const STRANDED: Duration = Duration::from_secs(30);
 
 /// The state of a destination, by all receipts of a call; `None` if they say nothing about it.
@@ -42,7 +42,7 @@ pub(super) fn declination(error: &PublishError) -> Called {
     Called::Declined { problem: error.to_string().into() }
 }
 
-/// What becomes of an event by its receipt; `pause` is how long its route or its target is paused from now on, if it is.
+/// The answer for an event by its receipt; `pause` is the time for which its route or its target is paused from now on, if it is.
 pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> Answer {
     let Err(error) = receipt else { return Ok(Outcome::Done) };
     if plants::is("unconfirmed_is_done") && error.kind() == PublishErrorKind::Unavailable {

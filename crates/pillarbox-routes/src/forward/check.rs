@@ -13,12 +13,12 @@ use super::forwarder::Probing;
 use crate::guard::Called;
 use crate::route::{CheckError, Line, Sending};
 
-/// How soon a destination is asked again that is not there when events begin to be passed on.
+/// The time between two questions to a destination that is not there when events begin to be passed on.
 const AGAIN: Duration = Duration::from_millis(250);
-/// How often it is looked for routes whose pause is over and that no event has tried out.
+/// The interval of the search for routes whose pause is over and that no event has tried out.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a broker is asked for, and on whose behalf.
+/// The question to a broker: its publisher, the targets to ask for, and the routes that need them.
 struct Asked {
     publisher: Arc<dyn Publisher>,
     targets: Vec<String>,
@@ -35,7 +35,7 @@ impl Asked {
         }
     }
 
-    /// What one route asks of its broker; `None` if it has none.
+    /// The question of one route to its broker; `None` if it has none.
     fn of(line: &Arc<Line>) -> Option<Self> {
         let sending = line.sending.as_ref()?;
         let targets = sending.target.fixed().map(str::to_owned).into_iter().collect();
@@ -93,7 +93,7 @@ impl Asked {
     }
 }
 
-/// What a check has not asked for, in words; and what was wrong.
+/// The targets that a check has not asked for, in words, and the errors that it found.
 #[derive(Debug, Default)]
 struct Prefixes {
     unchecked: Vec<String>,

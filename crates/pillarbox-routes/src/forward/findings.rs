@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 use super::answer::{refusal, verdict};
 use crate::guard::{Called, Part, Parts};
 
-/// What a call says about the destination as a whole, and about its parts.
+/// The conclusions from a call about the destination as a whole, and about its parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     pub(super) whole: Option<Called>,
@@ -65,8 +65,8 @@ fn blames(error: &PublishError, scope: Scope) -> bool {
     error.blames_the_destination() && error.scope() == scope
 }
 
-/// What trouble of parts says about the whole: where one target after the other fails that was well before, and nothing is taken
-/// in between, the destination is in trouble.
+/// The conclusion about the whole from trouble of parts: if one target after the other fails that was well before, and nothing is
+/// taken in between, the destination is in trouble.
 pub(super) fn escalated(findings: &Findings, is_new: bool) -> Option<Called> {
     let problem = findings.parts.iter().find_map(|(_, called)| match called {
         Called::Refused { problem, .. } | Called::Declined { problem } => Some(Arc::clone(problem)),

@@ -18,9 +18,9 @@ use crate::guard::{Admission, Called, Part, Parts, Turn};
 use crate::plants;
 use crate::route::{Built, Line, Sending, Unrouted};
 
-/// How long an event may wait for its turn beside others that go elsewhere.
+/// The time that an event may wait for its turn beside others that go elsewhere.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long at least what has just been held back stays so: until whoever reads the table has noticed.
+/// The shortest time for which events are held back: until the reader of the table has noticed.
 const A_MOMENT: Duration = Duration::from_millis(50);
 /// Types that a route remembers, for the events of which it can be held back.
 const MAX_TYPES: usize = 1000;
@@ -37,7 +37,7 @@ pub struct Forwarder(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) table: RwLock<Arc<Table>>,
-    /// How many events it was that no route takes.
+    /// The number of events that no route took.
     unrouted_events: Counter,
     random: Arc<dyn Random>,
     pub(super) gate: Gate,
@@ -67,14 +67,14 @@ impl Table {
         self.lines.iter().enumerate().find(|(_, line)| line.selector.takes(event)).map(|(index, line)| (index, &**line))
     }
 
-    /// Whether all events of a type take this route, so that they can be left in the table while it is paused.
+    /// True if all events of a type take this route, so that they can be left in the table while it is paused.
     fn is_alone_with(&self, index: usize, event_type: &str) -> bool {
         let mut taking = self.lines.iter().enumerate().filter(|(_, line)| line.selector.takes_type(event_type));
         taking.next().is_some_and(|(first, line)| first == index && line.selector.asks_for_the_type_alone())
     }
 }
 
-/// Where an event would go.
+/// The destination of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// To a broker.
@@ -110,13 +110,13 @@ impl Forwarder {
         Self(Arc::new(Inner { table, unrouted_events, random, gate, told: Mutex::default() }))
     }
 
-    /// What to give the outbox beside this, so that it leaves the events of a paused route in the table.
+    /// The gate to give the outbox beside this, so that it leaves the events of a paused route in the table.
     #[must_use]
     pub fn gate(&self) -> Gate {
         self.0.gate.clone()
     }
 
-    /// Where an event would go now, if every destination were well.
+    /// The destination that an event would have now, if every broker were well.
     #[must_use]
     pub fn destination(&self, event: &Delivery) -> Destination {
         let table = self.0.table();
@@ -135,7 +135,7 @@ impl Forwarder {
         }
     }
 
-    /// How each route is doing, in their order.
+    /// The status of each route, in their order.
     #[must_use]
     pub fn status(&self) -> Vec<RouteStatus> {
         let now = Instant::now();
@@ -313,7 +313,7 @@ impl Inner {
         prepared
     }
 
-    /// Whether these events may be sent now.
+    /// Decides whether these events may be sent now.
     fn admit(&self, table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> Admission {
         let (is_new, held_until) = note_types(table, index, sending, events);
         let now = Instant::now();
@@ -480,7 +480,7 @@ struct Prepared<'a> {
     /// One for each event; `None` for those that wait for the receipt of their message.
     answers: Vec<Option<Answer>>,
     messages: Vec<Message>,
-    /// What each message needs, in their order.
+    /// The parts that each message needs, in the order of the messages.
     parts: Vec<Option<Parts>>,
     /// Held until the call has ended.
     probes: Probes<'a>,

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::route::{Line, Sending};
 
-/// How a route is doing.
+/// The status of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RouteStatus {
@@ -13,9 +13,9 @@ pub struct RouteStatus {
     pub route: String,
     /// The kind of broker, or `none` for a route that drops what it takes.
     pub publisher: &'static str,
-    /// Where the broker is, without credentials.
+    /// The address of the broker, without credentials.
     pub address: String,
-    /// Whether it sends.
+    /// The state of the route.
     #[serde(flatten)]
     pub way: Way,
     /// The number of targets and servers that are paused by themselves, where the target depends on the event.
@@ -75,7 +75,7 @@ fn targets(sending: &Sending, now: Instant) -> (usize, Vec<TargetStatus>) {
     (count, shown.collect())
 }
 
-/// Whether a route sends.
+/// The state of a route: open or paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Shown")]
 pub enum Way {
@@ -85,7 +85,7 @@ pub enum Way {
     Paused {
         /// Until it is tried out again; `None` once the pause is over: the next event tries it out, or a check, or does so now.
         next_probe: Option<Duration>,
-        /// What the destination said last.
+        /// The last problem of the destination.
         problem: String,
     },
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a route is paused, and for how long.
+/// The conditions under which a route is paused, and the length of its pauses.
 ///
 /// A route is paused as soon as its destination cannot be reached, does not answer in time or refuses everything, and after
 /// `failures` calls in a row of which no message was taken. Then nothing is sent but, at the end of each pause, one batch, to
@@ -24,8 +24,8 @@ impl Default for Breaker {
     }
 }
 
-/// How long after a pause events have the first turn at trying the destination out, since they show more than a check; what was
-/// put off comes back up to a tenth of the pause later than its end.
+/// The time after a pause in which events have the first turn at trying the destination out, since they show more than a check.
+/// An event that was put off comes back up to a tenth of the pause later than its end.
 const TURN_OF_EVENTS: Duration = Duration::from_secs(2);
 
 /// The state of a route's breaker. Pure: it is told the time, and what happened.
@@ -43,7 +43,7 @@ enum State {
     Open { until: Instant, unasked: Instant, pause: Duration, problem: Arc<str>, probing: bool },
 }
 
-/// Whether a batch may be sent.
+/// The decision whether a batch may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
     Go,
@@ -56,7 +56,7 @@ pub(crate) enum Admission {
     },
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Called {
     /// At least one message was taken, or none was to blame.
@@ -69,7 +69,7 @@ pub(crate) enum Called {
     Refused { problem: Arc<str>, after: Option<Duration> },
 }
 
-/// What changed.
+/// The change of a breaker's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Turn {
     None,
@@ -103,8 +103,8 @@ impl Circuit {
         }
     }
 
-    /// Whether the destination is to be tried out without an event, since none has done so for a while after the pause. Whoever
-    /// is told so says how it [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
+    /// True if the destination is to be tried out without an event, since none has done so for a while after the pause. The
+    /// caller then says how the try [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
     pub(crate) fn probe_unasked(&mut self, now: Instant) -> bool {
         match &mut self.state {
             State::Open { unasked, probing, .. } if now >= *unasked && !*probing => {

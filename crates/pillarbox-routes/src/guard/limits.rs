@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How much may be on its way to a destination at once, and how much in a second.
+/// The limits of a destination: the calls that may be on their way at once, and the messages in a second.
 #[derive(Debug)]
 pub(crate) struct Limits {
     calls: Option<Semaphore>,
@@ -28,7 +28,7 @@ pub(crate) struct Leave<'a> {
     _permit: Option<SemaphorePermit<'a>>,
 }
 
-/// How long what has waited in vain for its turn stays away.
+/// The time that a batch stays away after it has waited in vain for its turn.
 const CROWDED: Duration = Duration::from_secs(1);
 
 impl Limits {
@@ -58,7 +58,7 @@ impl Limits {
 }
 
 impl Rate {
-    /// When these messages may be sent, or how long that is away if it is too long.
+    /// Reserves the time at which these messages may be sent, or returns the wait until then if it is too long.
     fn reserve(&self, messages: usize, now: Instant, patience: Option<Duration>) -> Result<Instant, Duration> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let at = next.map_or(now, |next| next.max(now));

@@ -1,4 +1,4 @@
-//! What keeps a destination in trouble from being anybody else's trouble.
+//! Keeps a destination in trouble from affecting others.
 
 mod breaker;
 mod limits;

@@ -9,11 +9,11 @@ use super::breaker::{Admission, Called, Circuit, Turn};
 
 /// Parts of a destination that one route remembers as being in trouble.
 const MAX_PARTS: usize = 1000;
-/// How long a part without any further event is remembered after its pause.
+/// The time that a part without any further event is remembered after its pause.
 const KEPT: Duration = Duration::from_secs(120);
-/// How far apart events come back that wait for one part, so that a million of them are not rewritten in every pause.
+/// The time between the returns of events that wait for one part, so that a million of them are not rewritten in every pause.
 const APART: Duration = Duration::from_millis(1);
-/// How much later than its pause an event comes back at most.
+/// The longest time between the end of a pause and the return of an event that waits for it.
 const LATEST: Duration = Duration::from_secs(600);
 
 /// A part of a route's destination that can be in trouble by itself, where the target depends on the event.
@@ -54,11 +54,11 @@ struct Troubled {
     touched: Instant,
 }
 
-/// What a call has changed for a part.
+/// The change that a call has made for a part.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) turn: Turn,
-    /// Whether nothing was known against it before.
+    /// True if nothing was known against it before.
     pub(crate) is_new: bool,
 }
 
@@ -71,8 +71,8 @@ impl Targets {
         self.troubled.is_empty()
     }
 
-    /// Whether a message may be sent now. Whoever is told to probe says how it [ended](Self::ended) for each part, or
-    /// [withdraws](Self::withdraw).
+    /// Decides whether a message may be sent now. A caller that is told to probe says how the probe [ended](Self::ended) for each
+    /// part, or [withdraws](Self::withdraw).
     pub(crate) fn admit(&mut self, parts: &Parts, now: Instant) -> Admission {
         let mut admission = Admission::Go;
         for part in parts.each() {
@@ -169,7 +169,7 @@ impl Targets {
 }
 
 impl Troubled {
-    /// When it was needed last, or the end of its pause if that is later.
+    /// The time at which an event needed it last, or the end of its pause if that is later.
     fn last(&self) -> Instant {
         self.circuit.paused().map_or(self.touched, |(until, _)| until.max(self.touched))
     }

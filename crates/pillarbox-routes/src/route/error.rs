@@ -24,7 +24,7 @@ impl RouteError {
         Self { route: route.to_owned(), field, problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// Which setting of it.
+    /// The setting of the route that the error is about.
     #[must_use]
     pub fn field(&self) -> &'static str {
         self.field
@@ -37,10 +37,10 @@ impl RouteError {
 pub struct CheckError {
     /// The kind of broker.
     pub kind: &'static str,
-    /// Where it is, without credentials.
+    /// The address of the broker, without credentials.
     pub address: String,
     /// The routes that need it.
     pub routes: String,
-    /// What it says, or does not.
+    /// The error of its check.
     pub source: PublishError,
 }

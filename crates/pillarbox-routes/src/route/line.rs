@@ -22,7 +22,7 @@ pub(crate) struct Line {
     pub(crate) meters: Meters,
 }
 
-/// How a route sends.
+/// The sending part of a route.
 pub(crate) struct Sending {
     pub(crate) publisher: Arc<dyn Publisher>,
     pub(crate) target: Template,

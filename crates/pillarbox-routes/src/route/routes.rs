@@ -72,7 +72,7 @@ impl Routes {
         self
     }
 
-    /// Where events go that no other route takes.
+    /// The route of events that no other route takes.
     pub fn otherwise(mut self, route: Route) -> Self {
         self.otherwise = Some(route);
         self
@@ -84,13 +84,13 @@ impl Routes {
         self
     }
 
-    /// Where the spread of pauses comes from. Default: the operating system.
+    /// The source of randomness for the spread of pauses. Default: the operating system.
     pub fn random(mut self, random: impl Random) -> Self {
         self.random = Some(Arc::new(random));
         self
     }
 
-    /// What the names of metrics begin with. Default: `pillarbox`.
+    /// The prefix of the names of metrics. Default: `pillarbox`.
     pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
         self

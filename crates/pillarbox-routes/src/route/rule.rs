@@ -16,7 +16,7 @@ pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, Strin
 /// Longest pause of a breaker.
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Which events go where, and in which shape.
+/// A route: the events that it takes, their destination, and the shape of their messages.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Route {
         self
     }
 
-    /// Which of these, asked before it, take all events that it would, by their places; none if there is something left for it.
+    /// The places of the `earlier` routes that together take all events of this one; none if there is something left for it.
     #[must_use]
     pub fn hidden_by(&self, earlier: &[Self]) -> Vec<usize> {
         let earlier: Vec<_> = earlier.iter().enumerate().map(|(place, route)| (place, &route.selector)).collect();
@@ -135,7 +135,7 @@ impl Route {
         self
     }
 
-    /// What the body is. Default: [`Format::Raw`].
+    /// The format of the message. Default: [`Format::Raw`].
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
@@ -175,7 +175,7 @@ impl Route {
         self
     }
 
-    /// When it is paused. Default: [`Breaker::default`].
+    /// The conditions and the length of its pauses. Default: [`Breaker::default`].
     pub fn breaker(mut self, breaker: Breaker) -> Self {
         self.breaker = breaker;
         self
@@ -193,7 +193,7 @@ impl Route {
         self
     }
 
-    /// What can be said wrongly, said.
+    /// Checks the settings, and parses the templates among them.
     pub(crate) fn check(&self, name: &str) -> Result<(Template, Option<Template>, HeaderRules), RouteError> {
         let error = |field, problem: String, remedy: &str| RouteError::new(name, field, problem, remedy);
         let template = |field, text: &str| {

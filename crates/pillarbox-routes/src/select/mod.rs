@@ -1,4 +1,4 @@
-//! Which events a route takes.
+//! The selection of the events that a route takes.
 
 mod pattern;
 mod selector;

@@ -22,7 +22,7 @@ impl Pattern {
         Self(text.into())
     }
 
-    /// Whether all of `text` is like this.
+    /// True if all of `text` matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return *self.0 == *text };
@@ -44,13 +44,13 @@ impl Pattern {
         Self(self.0.to_ascii_lowercase().into())
     }
 
-    /// Whether it matches whatever `other` matches. A star of the other stands for any text, so that only a star of this takes it:
-    /// as if it were a character that nothing else is like.
+    /// True if it matches every text that `other` matches. A star of the other stands for any text, so that only a star of this
+    /// takes it: as if it were a character that nothing else is like.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.matches(&other.0)
     }
 
-    /// Whether it stands for every text.
+    /// True if it stands for every text.
     pub(crate) fn is_any(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
     }

@@ -7,7 +7,7 @@ use super::Pattern;
 
 type Predicate = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 
-/// What an event has to be like: each condition that was given holds. Of several patterns for one thing, one has to match.
+/// The conditions on an event, all of which have to hold. Of several patterns for one thing, one has to match.
 #[derive(Clone, Default)]
 pub(crate) struct Selector {
     pub(crate) types: Vec<Pattern>,
@@ -30,18 +30,18 @@ impl Selector {
             && self.when.as_ref().is_none_or(|when| when(delivery))
     }
 
-    /// Whether events of this type may be taken, as far as the type decides.
+    /// True if events of this type may be taken, as far as the type decides.
     pub(crate) fn takes_type(&self, event_type: &str) -> bool {
         any(&self.types, Some(event_type))
     }
 
-    /// Whether nothing but the type decides.
+    /// True if nothing but the type decides.
     pub(crate) fn asks_for_the_type_alone(&self) -> bool {
         let Self { types: _, aggregates, tenants, headers, when } = self;
         all_match(aggregates) && tenants.is_empty() && headers.is_empty() && when.is_none()
     }
 
-    /// Which of those that are asked before take all that this would, so that nothing is left for it; none if something is.
+    /// The `earlier` selectors that together take all events of this one, so that nothing is left for it; none if something is.
     pub(crate) fn hidden_by<N: Copy + PartialEq>(&self, earlier: &[(N, &Self)]) -> Vec<N> {
         let any_type = [Pattern::new("*")];
         let types = if self.types.is_empty() { &any_type[..] } else { &self.types };
@@ -57,7 +57,7 @@ impl Selector {
         hiding
     }
 
-    /// Whether it takes all events that `other` would, as far as their type is like this.
+    /// True if it takes all events that `other` would, as far as their type is like `kind`.
     fn takes_all_of(&self, kind: &Pattern, other: &Self) -> bool {
         let covered = |patterns: &[Pattern], pattern: &Pattern| patterns.iter().any(|own| own.covers(pattern));
         let all_covered = |own: &[Pattern], others: &[Pattern]| {
@@ -72,7 +72,7 @@ impl Selector {
             && self.when.is_none()
     }
 
-    /// Whether it takes every event.
+    /// True if it takes every event.
     pub(crate) fn takes_all(&self) -> bool {
         all_match(&self.types) && self.asks_for_the_type_alone()
     }

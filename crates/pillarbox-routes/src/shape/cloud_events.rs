@@ -109,7 +109,7 @@ pub(super) fn is_reserved(kind: &str, name: &str) -> bool {
     is_attribute(kind, name) && !TRACE.contains(&name)
 }
 
-/// What the bindings of HTTP and NATS percent-encode, beside all that is not ASCII.
+/// The characters that the bindings of HTTP and NATS percent-encode, beside all that are not ASCII.
 const VALUE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// A value as the bindings of HTTP and NATS want it.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{HeaderRules, cloud_events};
 
-/// What the body of a message is, and which headers say what it is.
+/// The format of a message: its body, and the headers that describe the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -23,7 +23,7 @@ pub enum Format {
     CloudeventsStructured,
 }
 
-/// What is known of a message before its body and its headers are.
+/// The parts of a message that are known before its body and its headers.
 pub(crate) struct Outline<'a> {
     pub(crate) target: Arc<str>,
     pub(crate) key: Option<Arc<str>>,
@@ -34,7 +34,7 @@ pub(crate) struct Outline<'a> {
 }
 
 impl Format {
-    /// Whether a header of this name comes from the event, in messages to a broker of that kind.
+    /// True if a header of this name comes from the event, in messages to a broker of that kind.
     pub(crate) fn gives(self, kind: &str, name: &str) -> bool {
         header::is_of_the_outbox(name) || (self == Self::CloudeventsBinary && cloud_events::is_attribute(kind, name))
     }

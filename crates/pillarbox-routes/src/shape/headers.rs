@@ -6,19 +6,19 @@ use pillarbox_core::publisher::header;
 use super::Template;
 use crate::select::Pattern;
 
-/// Which headers a message has: what every one has, the event's own, and what the route adds and takes away.
+/// The rules for the headers of a message: those of every message, the event's own, and those that the route adds and takes away.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeaderRules {
     /// Names of the event's own headers that do not travel, in small letters.
     pub(crate) without: Vec<Pattern>,
-    /// What the route adds, in place of what the event has of that name.
+    /// The headers that the route adds, in place of the event's own of the same name.
     pub(crate) with: Vec<(Box<str>, Template)>,
 }
 
 pub(crate) type Named = Vec<(Cow<'static, str>, String)>;
 
 impl HeaderRules {
-    /// What says which event it is, and all that travels with it.
+    /// The headers that identify the event, and all others that travel with it.
     pub(crate) fn raw(&self, event: &Delivery, key: Option<&str>) -> Result<Named, String> {
         let mut headers = Vec::with_capacity(7 + event.headers().len() + self.with.len());
         let mut say = |name, value: Option<&str>| {

@@ -1,4 +1,4 @@
-//! What a message looks like: where it goes, its key, its headers, its body.
+//! The shape of a message: its target, its key, its headers, its body.
 
 mod cloud_events;
 mod format;

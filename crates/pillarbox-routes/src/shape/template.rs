@@ -36,7 +36,7 @@ pub(crate) enum Field {
     Header(Box<str>),
 }
 
-/// What a template asks of an event.
+/// Gives a template the values of an event that it asks for.
 pub(crate) trait Fill {
     /// `None` if the event has no such thing.
     fn value(&self, field: &Field) -> Option<&str>;

@@ -17,7 +17,7 @@ pub struct CallsOfARow {
     pub announced: u32,
     /// A fallback has ended well.
     rescued: bool,
-    /// How often an operator has replayed it.
+    /// The number of times that an operator has replayed it.
     pub replays: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct Call {
     pub node: NodeId,
     /// The number of the attempt, as the handler was told.
     pub attempt: u32,
-    /// How it ended; `None` while it runs.
+    /// The ending of the call; `None` while it runs.
     pub ending: Option<Ending>,
     /// A replay came after it began: it counts for nothing.
     past: bool,
@@ -49,7 +49,7 @@ pub struct Running {
     pub node: NodeId,
 }
 
-/// How a call ended.
+/// The ending of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Well.
@@ -157,14 +157,14 @@ impl CallsOfARow {
         })
     }
 
-    /// How many calls failed.
+    /// The number of calls that failed.
     #[must_use]
     pub fn failures(&self) -> usize {
         let failed = |call: &&Call| matches!(call.ending, Some(Ending::Failed | Ending::Hopeless | Ending::Dropped));
         self.calls().filter(failed).count()
     }
 
-    /// Whether so many attempts are no more than the calls that failed, or are known to have ended with their process.
+    /// Checks that so many attempts are no more than the calls that failed, or are known to have ended with their process.
     pub fn justify(&self, attempts: u32) -> Result<(), (&'static str, String)> {
         let most = self.failures() + self.announced as usize;
         // A call before a replay may be counted after it, if its node did not know.

@@ -59,7 +59,7 @@ impl Checker {
         self.check_order(node, line, &[]).map_err(|what| Violation::new("I3", said(&what)))
     }
 
-    /// Whether a fault explains that a row is handled again, or while another call has it.
+    /// Checks that a fault explains it if a row is handled again, or while another call has it.
     fn check_repetition(&self, delivery: &Delivery, event: u32, handler: u8) -> Result<(), (&'static str, String)> {
         use super::calls::Ending::Done;
         let Some(calls) = self.calls.get(event, handler) else { return Ok(()) };
@@ -82,7 +82,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether everything that comes before the row has been handled, or is sent `together` with it, where order counts.
+    /// Checks that everything that comes before the row has been handled, or is sent `together` with it, where order counts.
     pub(super) fn check_order(&self, node: &NodeId, line: &Line, together: &[u32]) -> Result<(), String> {
         let rules = self.rules(node);
         if rules.order == Order::None {
@@ -121,7 +121,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether an earlier row lets those behind it go on.
+    /// True if an earlier row lets those behind it go on.
     fn is_over(&self, before: &Line, node: &NodeId) -> bool {
         let rules = self.rules(node);
         let max = rules.max_attempts;

@@ -29,7 +29,7 @@ pub struct Line {
     pub attempts: u32,
     /// Its partition.
     pub partition: Option<u8>,
-    /// When it is due, in microseconds.
+    /// The due time, in microseconds.
     pub due: Option<i64>,
     /// The number of the text in `locked_by`; zero for none.
     pub holder: u32,

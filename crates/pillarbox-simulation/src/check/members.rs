@@ -12,23 +12,23 @@ use super::{Line, Op, Violation};
 pub struct Members {
     registered: BTreeMap<NodeId, Member>,
     incarnations: BTreeMap<NodeId, Incarnation>,
-    /// How often the database has gone back.
+    /// The number of times that the database has gone back.
     pub history: u64,
     lease: Duration,
     /// The epoch by which a node gave a partition last.
     given: BTreeMap<(NodeId, u8), i64>,
-    /// When a connection could last see that the database had gone back, if it could.
+    /// The last time that the database went back, if connections could see it.
     failed_over: Option<Instant>,
-    /// When all faults had ended.
+    /// The time at which all faults had ended.
     healed: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Member {
     partitions: Partitions,
-    /// When the lease ends by the database's clock, in microseconds.
+    /// The end of the lease by the database's clock, in microseconds.
     expires: i64,
-    /// When the lease was last renewed, by the virtual clock.
+    /// The last renewal of the lease, by the virtual clock.
     renewed: Instant,
     /// The database's clock has jumped since, or its data went back: its lease may end at any time.
     loose: bool,
@@ -43,9 +43,9 @@ struct Incarnation {
     troubled: bool,
     /// It may not know of the end of its lease in time: it stood still, or the database's clock jumped.
     surprised: bool,
-    /// When it last met a fault that may keep it from noticing.
+    /// The time of the last fault that may keep it from noticing.
     met: Instant,
-    /// When the table lost it.
+    /// The time at which the table lost it.
     gone: Option<Instant>,
     /// Its renewals that arrived after the database had failed over.
     renewals: u32,
@@ -61,7 +61,7 @@ impl Incarnation {
     }
 }
 
-/// What a share took from the node that asked for it.
+/// A node that asked for its share, and the partitions that this took from it.
 pub(super) type Given = (NodeId, Partitions);
 
 impl Members {

@@ -1,4 +1,4 @@
-//! What must hold, checked at every statement of the database and at every call of a handler.
+//! The invariants, checked at every statement of the database and at every call of a handler.
 //!
 //! | | |
 //! |---|---|
@@ -36,7 +36,7 @@ use crate::plan::Place;
 pub struct Violation {
     /// Its name in ARCHITECTURE.md, or `exactly once`, `liveness`, `panic`.
     pub invariant: &'static str,
-    /// What broke it.
+    /// The details of the violation.
     pub what: String,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is to be in order.
+/// The calls that are to be in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Nothing.
@@ -63,22 +63,22 @@ pub enum Order {
     First,
     /// All of a key; behind one that is DEAD as well, if that blocks.
     Key {
-        /// Whether a DEAD event keeps the later ones of its key waiting.
+        /// True if a DEAD event keeps the later ones of its key waiting.
         dead_blocks: bool,
     },
     /// The whole table.
     Table {
-        /// Whether an event that fails is tried again in its place.
+        /// True if an event that fails is tried again in its place.
         retries: bool,
     },
 }
 
-/// What nodes of one mode keep to.
+/// The rules that nodes of one mode keep to.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The mode.
     pub mode: Mode,
-    /// What is in order.
+    /// The calls that are in order.
     pub order: Order,
     /// Calls before an event is DEAD.
     pub max_attempts: u32,
@@ -95,12 +95,12 @@ pub struct Written {
     pub payload: String,
     /// It was not to be delivered at once.
     pub delayed: bool,
-    /// Where it goes: order holds among events of one place.
+    /// The place that it goes to: order holds among events of one place.
     pub place: Place,
 }
 
 impl Written {
-    /// What its partition follows from.
+    /// The text that its partition follows from.
     fn hashed(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.id)
     }
@@ -109,7 +109,7 @@ impl Written {
 /// Watches a run from outside.
 #[derive(Debug)]
 pub struct Checker {
-    /// What nodes keep to, by their mode.
+    /// The rules that nodes keep to, by their mode.
     rules: Vec<Rules>,
     ledger: Ledger,
     members: Members,

@@ -64,9 +64,9 @@ impl Op {
         matches!(self, Self::Settle(_, Fence::Row, verdicts) if verdicts.iter().any(puts_off))
     }
 
-    /// True if it makes a row DEAD whose attempts stay as they are.
-    pub(crate) fn gives_up_uncounted(&self) -> bool {
-        let gives_up = |verdict: &Verdict| matches!(verdict.change, Change::Dead { attempts, .. } if attempts == verdict.expected_attempts);
+    /// True if it makes a row DEAD.
+    pub(crate) fn gives_up(&self) -> bool {
+        let gives_up = |verdict: &Verdict| matches!(verdict.change, Change::Dead { .. });
         matches!(self, Self::Settle(_, _, verdicts) if verdicts.iter().any(gives_up))
     }
 

@@ -7,7 +7,7 @@ use super::ledger::{Change, event_number, handler_number};
 use super::{Checker, Line, Op, Violation};
 
 impl Checker {
-    /// Whether the statement may have changed this row so.
+    /// Checks that the statement may have changed this row so.
     pub(super) fn check_row(&mut self, op: &Op, change: Change) -> Result<(), Violation> {
         let bad = |invariant, why: &str| {
             Err(Violation::new(invariant, format!("{why}: {} became {} by {op:?}", shown(change.0), shown(change.1))))
@@ -112,7 +112,7 @@ impl Checker {
         self.ledger.holder(line)
     }
 
-    /// Whether a verdict may have changed the row so.
+    /// Checks that a verdict may have changed the row so.
     fn check_verdict(
         &mut self,
         node: &NodeId,

@@ -19,7 +19,7 @@ pub struct Plan {
     pub mode: Mode,
     /// The mode of all nodes that start after the operators have changed it.
     pub next_mode: Option<Mode>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
     /// The settings of every node.
     pub settings: Settings,
@@ -27,7 +27,7 @@ pub struct Plan {
     pub events: usize,
     /// Events that are in the table before any node starts.
     pub backlog: usize,
-    /// How many keys they have.
+    /// The number of keys that the events have.
     pub keys: u64,
     /// Some events have two named handlers.
     pub named: bool,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub operators: bool,
     /// For how long there are faults.
     pub faults_for: Duration,
-    /// How often a fault happens.
+    /// The longest time between two faults, in milliseconds.
     pub fault_every: u64,
     /// The kinds of faults.
     pub faults: Faults,
@@ -301,7 +301,7 @@ impl Plan {
         std::iter::once(self.mode).chain(self.next_mode)
     }
 
-    /// What nodes of this mode keep to.
+    /// The rules that nodes of this mode keep to.
     #[must_use]
     pub fn rules(&self, mode: Mode) -> Rules {
         let settings = &self.settings;
@@ -316,7 +316,7 @@ impl Plan {
         Rules { mode, order, max_attempts: if at_once { 1 } else { settings.max_attempts } }
     }
 
-    /// Whether an event is given up at its first failure, so that nothing else can be said about its attempts.
+    /// True if an event is given up at its first failure, so that nothing else can be said about its attempts.
     fn gives_up_at_once(&self, mode: Mode) -> bool {
         mode == Mode::Ordered && self.settings.failing_head == FailingHead::DeadAndContinue
     }

@@ -32,7 +32,7 @@ pub struct Routing {
 /// The ways of brokers while there are faults; in permille of the messages, or of the calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Brokers {
-    /// How long a publisher waits for confirmations.
+    /// The time that a publisher waits for confirmations.
     pub limit: Duration,
     /// A message is declined, and may be taken later.
     pub declines: u64,

@@ -24,9 +24,9 @@ pub(crate) struct Database {
     clock: Arc<JumpingClock>,
     checker: Mutex<Checker>,
     state: Mutex<State>,
-    /// What is chosen while the world runs.
+    /// The source of all that is chosen while the world runs.
     pub(crate) chance: Chance,
-    /// What happens.
+    /// The story of the run.
     pub(crate) story: Story,
     /// Rung at the first violation.
     pub(crate) violated: Notify,
@@ -56,7 +56,7 @@ pub(crate) struct Prepared {
     pub(crate) first: i64,
     /// The transaction.
     pub(crate) held: Arc<Held>,
-    /// What it commits.
+    /// The rows that it commits.
     pub(crate) rows: Vec<(i64, u32, u8)>,
 }
 
@@ -92,7 +92,7 @@ impl Database {
         }
     }
 
-    /// Who watches.
+    /// The checker, which watches the run.
     pub(crate) fn checker(&self) -> MutexGuard<'_, Checker> {
         self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +119,7 @@ impl Database {
         self.state().server
     }
 
-    /// What happens to calls now.
+    /// The faults and delays of calls now.
     #[must_use]
     pub(crate) fn weather(&self) -> Weather {
         let calm = self.state().calm;
@@ -179,7 +179,7 @@ impl Database {
         }
     }
 
-    /// How many statements there were.
+    /// The number of statements so far.
     #[must_use]
     pub(crate) fn statements(&self) -> u64 {
         self.state().statements

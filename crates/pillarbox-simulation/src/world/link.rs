@@ -14,7 +14,7 @@ use super::answers::Brief;
 use super::database::Database;
 use crate::check::Op;
 
-/// How long a driver waits for an answer.
+/// The time that a driver waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(4);
 /// Beyond, ways may cost a node its lease.
 const LONG: Duration = Duration::from_millis(60);
@@ -63,7 +63,7 @@ impl Link {
         Self { database, name, wire, keeper: HistoryKeeper::default(), connected, info, requests }
     }
 
-    /// What the connections have seen.
+    /// The history that the connections have seen.
     pub(super) fn keeper(&self) -> &HistoryKeeper {
         &self.keeper
     }
@@ -164,8 +164,8 @@ impl Link {
         let connections = self.connect();
         // What gives a row back and arrives late frees one that its node has claimed anew: nothing in the row tells the two claims apart. Nor
         // does anything tell a row that was replayed from what it was before it was given up.
-        let frees = name == operation::RELEASE
-            || op.as_ref().is_some_and(|op| op.puts_off_claimed_rows() || op.gives_up_uncounted());
+        let frees =
+            name == operation::RELEASE || op.as_ref().is_some_and(|op| op.puts_off_claimed_rows() || op.gives_up());
         let gives = matches!(&op, Some(Op::Share(_, give)) if !give.is_empty());
         if !frees && chance.permille(weather.detaches * if gives { 10 } else { 1 }) {
             return self.send_off(name, op, effect, connections).await;

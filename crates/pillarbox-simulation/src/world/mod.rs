@@ -58,7 +58,7 @@ pub struct World {
     switched: AtomicBool,
 }
 
-/// What a world has come to.
+/// The result of a world.
 #[derive(Debug, Clone)]
 pub struct End {
     /// The invariant that did not hold, if one did not.

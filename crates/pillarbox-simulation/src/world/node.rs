@@ -24,7 +24,7 @@ pub(crate) struct Host {
     pub(crate) name: String,
     /// Its way to the database.
     pub(crate) wire: Arc<Wire>,
-    /// How far its clock of day is ahead, in microseconds.
+    /// The lead of its clock of day, in microseconds.
     pub(crate) ahead: i64,
     state: std::sync::Mutex<State>,
 }

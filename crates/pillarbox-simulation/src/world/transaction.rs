@@ -40,7 +40,7 @@ pub(crate) struct SimulatedTransaction {
     link: Arc<Link>,
     held: Arc<Held>,
     connections: u64,
-    /// What it has written and not rolled back.
+    /// The rows that it has written and not rolled back.
     rows: Vec<(i64, u32, u8)>,
     savepoint: Option<usize>,
     first: Option<i64>,

@@ -11,7 +11,7 @@ use super::link::Link;
 use super::transaction::DriverError;
 use crate::check::{Op, Written};
 
-/// What a writer does in one transaction.
+/// The events that a writer writes in one transaction.
 struct Batch {
     before: Vec<Envelope>,
     /// Written in a savepoint, which is rolled back.

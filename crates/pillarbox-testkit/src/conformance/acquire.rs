@@ -116,8 +116,8 @@ pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db:
     Ok(())
 }
 
-/// Whoever takes over learns, once, whether the owner before had died; a node that had not owned anything may die without
-/// a word.
+/// A node that takes over learns, once, whether the owner before had died; a node that had not owned anything may die without a
+/// word.
 pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let mut node = member(&*store).await?;

@@ -59,7 +59,7 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
     Ok(())
 }
 
-/// Who may not settle a row may not begin it: false, and the row stays as it was.
+/// A node that may not settle a row may not begin it: the answer is false, and the row stays as it was.
 pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let seqs = db.write(written.clone()).await?;
@@ -114,7 +114,7 @@ pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) 
     Ok(())
 }
 
-/// Whoever's the place is, an attempt at an event that is not there any more begins nothing.
+/// An attempt at an event that is not there any more begins nothing, whichever node the place belongs to.
 pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(1)?);
     let seqs = db.write(written.clone()).await?;

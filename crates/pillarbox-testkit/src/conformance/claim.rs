@@ -174,7 +174,7 @@ pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
     Ok(())
 }
 
-/// What the node holds and does not exclude it has forgotten, and gets again; another node does not.
+/// The node has forgotten the rows that it holds and does not exclude, and gets them again; another node does not.
 pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let seqs = db.write(events(5)?).await?;
@@ -194,7 +194,7 @@ pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) ->
     Ok(())
 }
 
-/// Who claims a dead node's row learns that it died, and whether it was in the middle of an attempt.
+/// A node that claims a dead node's row learns that the holder died, and whether it was in the middle of an attempt.
 pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
@@ -255,7 +255,7 @@ pub(super) async fn claim_hands_over_an_undecodable_row_beside_the_others<H: Har
     Ok(())
 }
 
-/// What the column said before the claim.
+/// The holder that the column named before the claim.
 fn holder_before(row: &FetchedRow) -> Option<&str> {
     match row {
         FetchedRow::Row(row) => row.locked_by.as_deref(),

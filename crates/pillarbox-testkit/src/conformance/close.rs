@@ -12,7 +12,7 @@ use crate::events::{HOUR, all, event, row_at};
 use crate::nodes::stranger;
 use crate::run::Outcome;
 
-/// What was called and how it failed.
+/// The operation that was called, and its error.
 type Failed = (&'static str, Option<StoreError>);
 
 /// Every call on a closed store fails, and its error names the operation, in the same words on every store.

@@ -47,7 +47,7 @@ pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome 
     }
 }
 
-/// Where both kinds abound, rows with a due time get a third, rounded up, and those without one the rest.
+/// If both kinds abound, rows with a due time get a third, rounded up, and those without one the rest.
 pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
@@ -72,7 +72,7 @@ pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
     Ok(())
 }
 
-/// How long until the next row is due: known unless the limit was reached, and only if there is such a row.
+/// The time until the next row is due is known unless the limit was reached, and only if there is such a row.
 pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;

@@ -248,7 +248,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
     Ok(())
 }
 
-/// Whatever an operator does to DEAD rows, and nothing else, raises the number that a fetch brings along.
+/// Every change of DEAD rows by an operator, and nothing else, raises the number that a fetch brings along.
 pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;

@@ -47,8 +47,8 @@ pub(super) async fn identify_leaves_out_what_is_not_committed<H: Harness>(db: &H
     Ok(())
 }
 
-/// What it has rolled back to a savepoint is not there, nor is a number that nobody was given; the question is asked in the
-/// transaction that commits.
+/// Rows that the transaction has rolled back to a savepoint are not there, nor is a number that no row was given; the question is
+/// asked in the transaction that commits.
 pub(super) async fn identify_sql_finds_what_the_transaction_has_written<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let (before, undone, after) = (events(3)?, events(2)?, events(1)?);

@@ -32,7 +32,7 @@ pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H)
     Ok(())
 }
 
-/// What the writer did not set is NULL or the table's default; what it did set is there as it was set.
+/// A column that the writer did not set is NULL or the table's default; one that it did set is there as it was set.
 pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db: &H) -> Outcome {
     let (plain, full) = (event()?, every_column()?);
     let seqs = db.write(vec![plain.clone(), full.clone()]).await?;

@@ -44,7 +44,8 @@ pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) 
     Ok(())
 }
 
-/// What an expired node's mode was does not matter, whether it has been cleared away or not; and it cannot come back beside the new one.
+/// The mode of an expired node does not matter, whether the node has been cleared away or not; and it cannot come back beside the
+/// new one.
 pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let expired = stranger()?;

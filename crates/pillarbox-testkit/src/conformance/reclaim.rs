@@ -91,7 +91,7 @@ pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harne
     Ok(())
 }
 
-/// Whether the asking node is one of them, and how long until the next lease of the others ends.
+/// The answer says whether the asking node is registered, and how long it is until the next lease of the others ends.
 pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look_again<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let expected = Reclaimed { registered: false, freed: 0, next_expiry: None };

@@ -36,7 +36,7 @@ pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db
     Ok(())
 }
 
-/// What was cleared away stays so, as does what never was.
+/// A node that was cleared away, has left or never joined cannot renew its lease.
 pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let first = owner(&*store).await?;

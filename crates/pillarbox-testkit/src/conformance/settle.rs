@@ -77,7 +77,7 @@ pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db:
     Ok(())
 }
 
-/// What a fallback rescued is DONE, and still says what its handler failed of; nothing of it is delivered again.
+/// A row that a fallback rescued is DONE, and still has the error of its handler; nothing of it is delivered again.
 pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let node = owner(&*store).await?;
@@ -136,7 +136,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -
     Ok(())
 }
 
-/// Whatever a handler says about its failure can be recorded, in both columns' verdicts, and comes back unchanged.
+/// Every error text of a handler can be recorded, by a retry and by a DEAD verdict, and comes back unchanged.
 pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;

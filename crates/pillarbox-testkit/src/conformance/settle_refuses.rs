@@ -33,8 +33,8 @@ pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: 
     Ok(())
 }
 
-/// Where each row names its node, only that node's verdicts count: not those on a row that nobody holds, that another
-/// node holds, or that was taken from it. An attempt that was announced is still its own.
+/// If each row names its node, only that node's verdicts count: not those on a row that nobody holds, that another node holds, or
+/// that was taken from it. An attempt that was announced is still its own.
 pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;

@@ -9,8 +9,8 @@ use crate::events::{Draft, HOUR, columns, first_attempt, keyed_each, row_at, row
 use crate::nodes::{TICK, share, sharer, stranger};
 use crate::run::Outcome;
 
-/// Where nodes share the partitions, only the owner of a row's partition settles or begins it: not the owner of others,
-/// not who gave it away, left or was cleared away, and nobody while the row has none.
+/// If nodes share the partitions, only the owner of a row's partition settles or begins it: not the owner of others, not a node
+/// that gave it away, left or was cleared away, and no node while the row has no partition.
 pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     // Partitions 33, 22 and 123 are in the first half, 159, 189 and 159 in the second.

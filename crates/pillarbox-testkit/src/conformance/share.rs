@@ -83,7 +83,8 @@ pub(super) async fn share_takes_what_is_free_and_leaves_the_rest<H: Harness>(db:
     Ok(())
 }
 
-/// What another node owns is not a node's to give, nor what nobody owns, nor anything of one that is not registered.
+/// A node gives only partitions that it owns: none of another node, none that nobody owns, and none at all if it is not
+/// registered.
 pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let [first, second] = two_in_order(&*store).await?;
@@ -143,8 +144,8 @@ pub(super) async fn share_gives_nothing_under_an_old_epoch<H: Harness>(db: &H) -
     Ok(())
 }
 
-/// Whoever takes a partition learns, once, that its last owner died; not if that one gave it or left, and whoever
-/// cleared the dead node away.
+/// A node that takes a partition learns, once, that its last owner died, whichever node cleared that one away; not if the owner
+/// gave the partition or left.
 pub(super) async fn share_tells_of_an_owner_that_died<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let [first, second] = two_in_order(&*store).await?;
@@ -232,8 +233,8 @@ fn set<const N: usize>(runs: [RangeInclusive<u8>; N]) -> Partitions {
     runs.into_iter().flatten().collect()
 }
 
-/// How much each node owns, in the order in which they joined, once all have given and taken: three rounds suffice, in
-/// which each learns its part, gives what is too much, and takes what the others gave.
+/// The number of partitions that each node owns, in the order in which they joined, once all have given and taken. Three rounds
+/// suffice, in which each learns its part, gives its surplus, and takes the partitions that the others gave.
 async fn settled<H: Harness>(db: &H, nodes: &[NodeId]) -> Result<Vec<usize>, BoxError> {
     let store = db.store();
     let mut holdings = vec![Holding::default(); nodes.len()];

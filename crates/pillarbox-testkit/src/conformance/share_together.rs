@@ -71,7 +71,7 @@ struct Seat {
     number: usize,
     store: Arc<dyn Store>,
     holding: Holding,
-    /// How many it took whose last owner had died.
+    /// The number of partitions that it took whose last owner had died.
     unclean: usize,
 }
 
@@ -97,8 +97,8 @@ impl Seat {
     }
 }
 
-/// Who owns what as the nodes see it: a partition is free from before its owner gives it until after another has taken
-/// it, so that whoever is told to have gained one must find it free.
+/// The owners of the partitions as the nodes see them: a partition is free from before its owner gives it until after another has
+/// taken it, so that a node that is told to have gained one must find it free.
 struct Board([AtomicUsize; 256]);
 
 const FREE: usize = 0;

@@ -1,4 +1,4 @@
-//! What operators ask of a store.
+//! The requests of operators to a store.
 
 pub(super) mod backlog;
 pub(super) mod blocked;

@@ -77,7 +77,7 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &H) -> Ou
     Ok(())
 }
 
-/// What is written between two readings of the clock was created between them.
+/// A row that is written between two readings of the clock was created between them.
 pub(super) async fn now_is_the_clock_of_created_at<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let before = store.now().await?;

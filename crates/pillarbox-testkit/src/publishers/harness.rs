@@ -6,8 +6,8 @@ use pillarbox_core::publisher::Publisher;
 
 use super::Link;
 
-/// What a broker can do beyond the port. What it cannot do shows up as an ignored test, never as a missing one; of the
-/// fields of a message, those it cannot carry are not compared.
+/// The capabilities of a broker beyond the port. One that it lacks shows up as an ignored test, never as a missing one; fields of
+/// a message that it cannot carry are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublisherCapabilities {
     /// Messages of one key arrive in the order in which they were published.
@@ -42,13 +42,13 @@ impl PublisherCapabilities {
     };
 }
 
-/// How the suite reaches one publisher and its broker. One value is one broker, shared by all tests of a run, which may
-/// run at the same time.
+/// Gives the suite access to one publisher and its broker. One value is one broker, shared by all tests of a run, which may run
+/// at the same time.
 pub trait PublisherHarness: Sized + Send + Sync + 'static {
-    /// What publishers reach the broker through: [`Proxy`](super::Proxy) for all that speak TCP.
+    /// The link through which publishers reach the broker: [`Proxy`](super::Proxy) for all that speak TCP.
     type Link: Link;
 
-    /// What the broker can do.
+    /// The capabilities of the broker.
     const CAPABILITIES: PublisherCapabilities;
 
     /// Starts a broker of the run's own: see [`Server`](super::Server). Fails with the remedy where its program is missing.

@@ -31,7 +31,7 @@ const VALUES: [(&str, &str); 6] = [
     ("event-type", "order.placed"),
 ];
 
-/// What is sent is what arrives: body, headers, and the fields that the broker has for the rest.
+/// A message arrives as it was sent: body, headers, and the fields that the broker has for the rest.
 pub(super) async fn publish_keeps_bytes_headers_and_key<H: PublisherHarness>(broker: &H) -> Outcome {
     let link = broker.link().await?;
     let publisher = broker.publisher(&link, LONG)?;

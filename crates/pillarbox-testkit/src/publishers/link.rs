@@ -43,7 +43,7 @@ pub trait Link: Send + Sync + 'static {
 pub struct Proxy {
     port: u16,
     wanted: watch::Sender<Wanted>,
-    /// Whether nobody listens at the moment.
+    /// True if nobody listens at the moment.
     closed: watch::Receiver<bool>,
     accepted: Arc<AtomicUsize>,
     /// Aborted when the proxy is dropped.
@@ -88,7 +88,7 @@ impl Proxy {
         self.port
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections that were accepted so far.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)

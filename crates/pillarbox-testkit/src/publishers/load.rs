@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::messages::keyed;
 
-/// How much is published by [`load_through`], and in what portions.
+/// The number of messages that [`load_through`] publishes, and their portions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Messages altogether.
@@ -28,21 +28,21 @@ impl Default for Load {
     }
 }
 
-/// What [`load_through`] has published.
+/// The result of [`load_through`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Confirmed {
     /// The ids of all messages; each was confirmed.
     pub ids: Vec<String>,
-    /// How often a message was not confirmed and had to be published again.
+    /// The number of times that a message was not confirmed and had to be published again.
     pub failures: usize,
     /// The kinds and texts of those failures, and how often each came.
     pub problems: HashMap<String, usize>,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
 }
 
-/// How long the broker may be away.
+/// The time that the broker may be away.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Publishes to `target` while `disaster` strikes, such as a broker that is killed and started again: `disaster` begins when

@@ -44,11 +44,11 @@ pub struct MemoryPublisher {
     closed: Arc<watch::Sender<bool>>,
 }
 
-/// What is behind the publisher.
+/// The broker behind the publisher.
 #[derive(Debug, Default)]
 struct Broker {
     kept: Mutex<Kept>,
-    /// How many calls have begun, and how many messages were taken.
+    /// The number of calls that have begun, and of messages that were taken.
     progress: watch::Sender<(usize, usize)>,
     /// The targets that are there; all, if `None`.
     targets: Mutex<Option<HashSet<String>>>,
@@ -101,7 +101,7 @@ impl MemoryPublisher {
         self.broker.kept().taken.clone()
     }
 
-    /// What each call of [`publish`](Publisher::publish) has brought, whatever became of it.
+    /// The messages of each call of [`publish`](Publisher::publish), whatever became of them.
     #[must_use]
     pub fn calls(&self) -> Vec<Vec<Message>> {
         self.broker.kept().calls.clone()
@@ -123,7 +123,7 @@ impl MemoryPublisher {
         drop(progress.wait_for(|now| reached(*now)).await);
     }
 
-    /// What becomes of each message, once all are answered.
+    /// The answer to each message, once all are answered.
     async fn answers(&self, messages: &[Message], deadline: Instant) -> Vec<Answer> {
         let generation = self.way.generation();
         loop {

@@ -34,7 +34,7 @@ pub(super) fn keyed(target: &str, key: &str) -> Message {
 /// For publishers that are expected to succeed: nothing takes so long, even on a machine that is busy with other tests.
 pub(super) const LONG: Duration = Duration::from_secs(20);
 
-/// How long a publisher whose broker comes back may need until it publishes again.
+/// The time that a publisher whose broker comes back may need until it publishes again.
 const COME_BACK: Duration = Duration::from_secs(15);
 
 /// Publishes and expects that each message is confirmed.
@@ -109,7 +109,7 @@ pub(super) async fn all_arrived<H: PublisherHarness>(
     }
 }
 
-/// How often each body arrived: it is the one field that every broker carries.
+/// The number of times that each body arrived: it is the one field that every broker carries.
 fn count(arrived: &[Arrived]) -> HashMap<&[u8], usize> {
     let mut counts = HashMap::new();
     for message in arrived {

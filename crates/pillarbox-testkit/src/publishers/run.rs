@@ -28,7 +28,7 @@ pub(super) struct Case<H> {
     pub(super) test: for<'a> fn(&'a H) -> Pin<Box<dyn Future<Output = Outcome> + 'a>>,
 }
 
-/// What all tests of a run share: the broker, and the runtime that its harness lives in.
+/// The state that all tests of a run share: the broker, and the runtime that its harness lives in.
 pub(super) struct Suite<H> {
     runtime: Runtime,
     /// Made by the first test, so that listing tests starts no broker.

@@ -12,11 +12,11 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// Where programs are looked for besides `PATH`: Debian keeps servers out of an ordinary user's.
+/// The directories that programs are looked for in besides `PATH`: Debian keeps servers out of an ordinary user's.
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/rabbitmq/bin"];
-/// How long a broker may take until its port answers, on a machine that is busy with other tests.
+/// The time that a broker may take until its port answers, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often another port is tried, since somebody else may take one between its choice and the broker's start.
+/// The number of ports that are tried, since another process may take one between its choice and the broker's start.
 const STARTS: usize = 3;
 
 /// A broker of the test's own: a process on a port of its own, in a temporary directory, which the test may kill and start
@@ -48,7 +48,7 @@ pub struct Server {
 
 type Prepare = dyn Fn(&Place, &mut Command) -> io::Result<()> + Send + Sync;
 
-/// Where a server runs: the same after a restart.
+/// The place where a server runs: the same after a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
@@ -87,13 +87,13 @@ impl Server {
         Err(failure.unwrap_or_else(|| "no start was tried".into()))
     }
 
-    /// Where it runs.
+    /// The place where it runs.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.place.port).into()

@@ -15,7 +15,7 @@ use crate::rows::rows_at;
 use crate::run::Outcome;
 use crate::{Harness, Recorder, done_at};
 
-/// How often a future may wait before the test gives up on reaching its end.
+/// The number of times that a future may wait before the test gives up on reaching its end.
 const MOST_WAITS: usize = 200;
 /// It depends on timing how often a future waits, so one that came to its end is not the last one yet.
 const ENDS: usize = 3;
@@ -216,8 +216,8 @@ pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: 
     Ok(())
 }
 
-/// What operators ask, and the partitions that are written into rows of other programs: each call changes all of its rows
-/// or none, and others can do the same to them after it.
+/// Calls of operators, and the call that writes partitions into rows of other programs: each changes all of its rows or none, and
+/// others can do the same to them after it.
 pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
     const ROWS: usize = 3;
     let (store, other) = (db.store(), db.connect().await?);

@@ -107,7 +107,7 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: H
     .await
 }
 
-/// Where the head is held in its place, too.
+/// In a mode where the head is held in its place, too.
 pub(super) async fn an_event_that_kills_its_process_goes_dead_in_order<H: Harness>(db: &H) -> Outcome {
     poison_among_innocents(db, async |store, recorder| {
         let outbox = Outbox::ordered(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
@@ -116,7 +116,7 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead_in_order<H: Harnes
     .await
 }
 
-/// Where keys keep their order: the poison is the head of its key, and the event behind it waits until it is given up.
+/// In a mode where keys keep their order: the poison is the head of its key, and the event behind it waits until it is given up.
 pub(super) async fn an_event_that_kills_its_process_goes_dead_in_its_key<H: Harness>(db: &H) -> Outcome {
     poison_among_innocents(db, async |store, recorder| {
         let outbox = Outbox::partitioned(store).max_attempts(LIMIT).failing_key(FailingKey::SkipDead);

@@ -30,7 +30,8 @@ pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Har
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
-/// What is reported is looked up and handed over with the payload that memory holds; saying it twice says nothing new.
+/// An event that is reported is looked up and handed over with the payload that memory holds; a second report of it says nothing
+/// new.
 pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
@@ -113,7 +114,7 @@ pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: 
     delivered_once(db, &standby, &recorder, &[first, event]).await
 }
 
-/// What was committed before is looked at as soon as the outbox starts, not when it next polls.
+/// Events that were committed before are looked at as soon as the outbox starts, not when it next polls.
 pub(super) async fn a_backlog_is_delivered_right_after_the_start<H: Harness>(db: &H) -> Outcome {
     let recorder = Recorder::new();
     let events = events(3)?;

@@ -54,7 +54,7 @@ fn row(handler: &str, status: i16, attempts: i32) -> (Option<String>, i16, i32) 
     (Some(handler.to_owned()), status, attempts)
 }
 
-/// What a fallback was called with.
+/// The arguments of each call of a fallback.
 #[derive(Clone, Default)]
 struct Fallbacks(Arc<Mutex<Vec<(Delivery, Failure)>>>);
 
@@ -110,7 +110,7 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
     Ok(())
 }
 
-/// What fails for one handler is tried again and given up for that one alone; so is it replayed.
+/// An event that fails for one handler is tried again and given up for that one alone; so is it replayed.
 pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> Outcome {
     let mailer = Recorder::around(async |delivery: Delivery| -> Result<(), String> {
         assert_eq!(delivery.handler_id(), Some("mailer"));
@@ -232,8 +232,8 @@ pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(
     Ok(())
 }
 
-/// What is not worth a retry takes the same way after the first call, whoever says so; the outbox's fallback serves who has
-/// none.
+/// An event that is not worth a retry takes the same way after the first call, whether its error, a filter or the handler's
+/// decision says so; the outbox's fallback serves handlers that have none.
 pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H) -> Outcome {
     let failing = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.error" => Err(HandlerError::unrecoverable("no such address")),
@@ -328,8 +328,8 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
     Ok(())
 }
 
-/// Whoever observes what goes DEAD is told of each event once, after a fallback that could not help; it stays DEAD whatever the
-/// observer does. A handler's own observer takes the place of the outbox's.
+/// The observer of DEAD events is told of each event once, after a fallback that could not help; the event stays DEAD whatever
+/// the observer does. A handler's own observer takes the place of the outbox's.
 #[expect(clippy::panic, reason = "this is about an observer that panics")]
 pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &H) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
@@ -389,7 +389,7 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
     Ok(())
 }
 
-/// Where rows name their holder, the last failure and its end are both recorded before the row is anybody's.
+/// If rows name their holder, the last failure and its end are both recorded before the row is anybody's.
 pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();

@@ -218,7 +218,7 @@ pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &H
     Ok(())
 }
 
-/// What it had in memory and could not deliver is free when it has stopped, and nobody takes it for dead.
+/// Rows that a node had in memory and could not deliver are free when it has stopped, and no node takes it for dead.
 pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &H) -> Outcome {
     let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
     let first = eager(db.store(), &stuck).workers(1).drain_timeout(Duration::from_millis(50)).start().await?;
@@ -312,7 +312,7 @@ pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &H) -> O
     Ok(())
 }
 
-/// What one node has no room for in memory is not its own for long: a neighbour with nothing to do gets its share.
+/// Rows that one node has no room for in memory are not its own for long: a neighbour with nothing to do gets its share.
 pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &H) -> Outcome {
     let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
     let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(5).cold_capacity(5);

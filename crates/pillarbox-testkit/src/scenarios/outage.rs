@@ -47,7 +47,7 @@ async fn while_settling<H: Harness>(db: &H, fault: Fault) -> Outcome {
     Ok(())
 }
 
-/// What is committed meanwhile waits in the table, and is delivered when it can be read again.
+/// Events that are committed meanwhile wait in the table, and are delivered when it can be read again.
 pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &H) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
@@ -97,8 +97,8 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     Ok(())
 }
 
-/// Whatever operators ask fails while the database does, with the database's error: no call has an empty answer, and none says
-/// that it has changed what it has not.
+/// Every call of an operator fails while the database does, with the database's error: no call has an empty answer, and none
+/// reports a change that it has not made.
 pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::around(async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("broken")));

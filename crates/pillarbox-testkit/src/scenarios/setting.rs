@@ -14,7 +14,7 @@ use crate::invariants::Observed;
 use crate::run::Outcome;
 use crate::{Harness, Recorder};
 
-/// What a promise of some milliseconds may take on a machine that is busy with other tests. Everything else that could
+/// The time that a promise of some milliseconds may take on a machine that is busy with other tests. Everything else that could
 /// bring the event about is an hour away.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 

@@ -8,7 +8,7 @@ use crate::session::{BY_INDEX, Param};
 
 const FENCES: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
 
-/// What a claim binds.
+/// The parameters that a claim binds.
 fn claim<'a>(node: &'a &str, above: &'a i64, exclude: &'a Vec<i64>, limit: &'a i64, share: &'a i64) -> [Param<'a>; 6] {
     let number = |value: &'a i64| (value as &(dyn ToSql + Sync), Type::INT8);
     let exclude: Param<'a> = (exclude, Type::INT8_ARRAY);

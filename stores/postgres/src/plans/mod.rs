@@ -20,7 +20,7 @@ const DEAD: i64 = ENDED / 100;
 /// Rows after them; one in ten has a due time, which for half of these has passed.
 const PENDING: i64 = 10_000;
 
-/// How the sessions of a store and the statistics of its table are.
+/// The settings of a store's sessions, and the statistics of its table.
 #[derive(Clone, Copy)]
 pub(crate) enum Setting {
     /// The sessions' settings keep the plans right even where the statistics know nothing of the table yet.
@@ -86,7 +86,7 @@ pub(crate) async fn execute(store: &PostgresStore, sql: &str) {
     session.finish();
 }
 
-/// How the server ran a statement in a session of the engine, and what it read. What it changed is rolled back.
+/// The plan by which the server ran a statement in a session of the engine, and the rows that it read. Its changes are rolled back.
 struct Plan(String);
 
 impl Plan {

@@ -14,7 +14,7 @@ const ROWS: i64 = 200_000;
 /// The keys of these stand before others: one row in ten waits behind one of the first half, if that is a head.
 const WAITING: i64 = 10;
 
-/// What is known of the table.
+/// The statistics of the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Statistics {
     Fresh,
@@ -102,7 +102,7 @@ async fn fetches(store: &PostgresStore, heads: i64) {
     }
 }
 
-/// What operators ask: each pending row once, and the indexes of pending rows, heads and DEAD rows.
+/// The queries of operators: each pending row once, and the indexes of pending rows, heads and DEAD rows.
 async fn overview(store: &PostgresStore) {
     let sql = &store.inner().sql;
     let (above, limit) = (i64::MIN, 100_i64);

@@ -25,7 +25,7 @@ pub(super) async fn list(
     rows.iter().map(decode).collect()
 }
 
-/// How many there are.
+/// The number of DEAD rows that match.
 pub(super) async fn count(store: &Inner, filter: &DeadFilter) -> Result<u64, Failure> {
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.count_dead, &conditions(filter)).await?;

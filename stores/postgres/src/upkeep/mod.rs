@@ -1,4 +1,4 @@
-//! What operators ask: one statement each, most of them on indexes of their own.
+//! Queries and commands of operators: one statement each, most of them on indexes of their own.
 
 mod dead;
 pub(crate) mod overview;

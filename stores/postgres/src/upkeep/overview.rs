@@ -35,7 +35,7 @@ pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
     Ok(counts)
 }
 
-/// What still has to be delivered, and what was given up.
+/// Counts the events that still have to be delivered, and those that were given up.
 pub(super) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
     let mut session = store.sessions.session().await?;
     let rows = session.query_by_index(&store.sql.backlog, &[]).await?;

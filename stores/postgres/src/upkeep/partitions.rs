@@ -9,7 +9,7 @@ use crate::fetch::{from, size, wait};
 use crate::row::Micros;
 use crate::store::Inner;
 
-/// Who owns the partitions, and how much is pending in them.
+/// Counts the partitions without an owner, all pending rows, and those of the fullest partition.
 pub(super) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failure> {
     let mut session = store.sessions.session().await?;
     let rows = session.query_by_index(&store.sql.partitions, &[]).await?;

@@ -29,7 +29,7 @@ pub(super) async fn list(
     list.fetch_all(connection).await?.iter().map(decode).collect()
 }
 
-/// How many there are.
+/// The number of DEAD rows that match.
 pub(super) async fn count(
     connection: &mut SqliteConnection,
     sql: &Sql,

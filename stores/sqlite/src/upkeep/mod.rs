@@ -1,4 +1,4 @@
-//! What operators ask. Looking takes a connection that reads, changing takes the writer, like everything else.
+//! Queries and commands of operators. A query takes a connection that reads, a command the writer, like everything else.
 
 mod blocked;
 mod dead;

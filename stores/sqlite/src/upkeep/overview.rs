@@ -16,7 +16,7 @@ pub(super) async fn counts(connection: &mut SqliteConnection, sql: &Sql) -> Resu
     Ok(Counts { new, retry, dead, done: all.saturating_sub(new + retry + dead) })
 }
 
-/// What still has to be delivered, and what was given up.
+/// Counts the events that still have to be delivered, and those that were given up.
 pub(super) async fn backlog(connection: &mut SqliteConnection, sql: &Sql) -> Result<Backlog, sqlx::Error> {
     type Row = (i64, u64, u64, u64, u64, Option<i64>, Option<i64>);
     let (now, ready, passed, delayed, dead, since, created_at): Row =
@@ -59,7 +59,7 @@ pub(crate) async fn statuses(
     Ok((nodes.into_iter().map(status).collect(), now.map(Timestamp::from_micros)))
 }
 
-/// Who owns the partitions, and how much is pending in them.
+/// Counts the partitions without an owner, all pending rows, and those of the fullest partition.
 pub(super) async fn partitions(connection: &mut SqliteConnection, sql: &Sql) -> Result<PartitionBacklog, sqlx::Error> {
     let (unowned, pending, most_pending): (u16, u64, u64) =
         query_as(AssertSqlSafe(Arc::clone(&sql.partitions))).fetch_one(connection).await?;

@@ -12,7 +12,7 @@ use crate::queue::{Class, Shares};
 /// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others
 /// has to name them all.
 pub(super) const MOST_BEHIND: usize = 1000;
-/// What is read of a key at once lasts it for so long, where memory has the room: many times what a fetch takes.
+/// The time for which the events of one read last a key, where memory has the room: many times the length of a fetch.
 pub(super) const LASTS: Duration = Duration::from_millis(100);
 
 /// A key of which the table has more than memory holds.
@@ -22,9 +22,9 @@ pub(super) struct Behind {
     pub(super) partition: u8,
     /// Everything of the key at or below it is known: it is or was in memory, or waits behind a head.
     pub(super) floor: i64,
-    /// How many of its events may wait in memory.
+    /// The number of its events that may wait in memory.
     pub(super) share: usize,
-    /// When it was last read, or fell behind; and how many of its events have waited in memory since.
+    /// The time at which it was last read, or fell behind; `held` of its events have waited in memory since.
     pub(super) since: Instant,
     pub(super) held: usize,
     /// The lowest event that the fetch under way brought in vain.
@@ -34,7 +34,7 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    /// How many of its events will be used up within [`LASTS`], if it goes on as it did, of which so many are left.
+    /// The number of its events that will be used up within [`LASTS`] at its pace so far, with `waiting` of them left now.
     fn pace(&self, waiting: usize, now: Instant) -> usize {
         let used = self.held.saturating_sub(waiting) as u128;
         let elapsed = now.saturating_duration_since(self.since).as_micros().max(1);
@@ -42,7 +42,7 @@ impl Behind {
     }
 }
 
-/// What is to be read of keys that are behind.
+/// The next read of keys that are behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refill {
     pub(crate) keys: Vec<OrderKey>,
@@ -50,7 +50,7 @@ pub(crate) struct Refill {
     pub(crate) partitions: RangeInclusive<u8>,
     /// Everything of these keys at or below it is known.
     pub(crate) floor: i64,
-    /// How many of their events are wanted.
+    /// The number of their events that are wanted.
     pub(crate) wanted: usize,
 }
 
@@ -60,8 +60,8 @@ impl KeyLanes {
         self.lock().behind.values().map(|behind| behind.key.clone()).collect()
     }
 
-    /// What to read next of keys that are behind: of those of which little is left, and of all others that have used up some,
-    /// since what is worth a statement is worth more rows of it. At most `most` rows, and as many keys.
+    /// Plans the next read of keys that are behind: of those of which little is left, and of all others that have used up some,
+    /// since a read that is worth a statement is worth more rows of it. At most `most` rows, and as many keys.
     ///
     /// A key gets what will last it for a while by its pace: a slow one no more than its share of the memory, a fast one of
     /// what is left of half of the memory. The other half is for keys that are not behind. All keys together get no more than
@@ -109,8 +109,8 @@ impl KeyLanes {
         (refill.wanted > 0).then_some(refill)
     }
 
-    /// What a fetch found of keys that are behind is queued: all of them up to `seen`, or all there is if that is the highest
-    /// number. Up to `complete` nothing is added any more.
+    /// Notes that the rows which a fetch found of keys that are behind are queued: all up to `seen`, or all there are if that
+    /// is the highest number. Up to `complete` no row is added any more.
     pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, complete: i64) {
         let mut state = self.lock();
         if fetch <= state.assigned_during {
@@ -141,7 +141,7 @@ impl KeyLanes {
 }
 
 impl State {
-    /// Whether little is left of a key that is behind, and more of it can be read.
+    /// True if little is left of a key that is behind, and more of it can be read.
     fn is_hungry(&self, hash: KeyHash, behind: &Behind, shares: &Shares) -> bool {
         self.waiting(hash) <= behind.share / 2
             && !self.is_blocked(hash)

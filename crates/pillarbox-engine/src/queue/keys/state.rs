@@ -3,7 +3,7 @@ use std::collections::hash_map::Entry;
 use std::hash::BuildHasher as _;
 use std::sync::{Arc, LazyLock};
 
-use pillarbox_core::handle::Deliverer;
+use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::hash::RandomState;
 use pillarbox_core::ownership::{Partitions, Past};
@@ -50,9 +50,9 @@ pub(super) struct State {
     /// Events waiting.
     pub(super) queued: usize,
     pub(super) active: Partitions,
-    /// Who delivers the events of a partition, which may be told to stop; of those that had any.
-    pub(super) deliverers: HashMap<u8, Arc<Deliverer>>,
-    /// How often partitions came or went.
+    /// The deliverers of the partitions that had events, each of which may be told to stop.
+    pub(super) deliverers: HashMap<u8, Arc<DeliveringNode>>,
+    /// The number of times that partitions came or went.
     pub(super) assignment: u64,
     /// The fetch that was under way, or over, when partitions last came or went.
     pub(super) assigned_during: u64,
@@ -88,7 +88,7 @@ pub(super) struct Key {
     pub(super) account: Option<Class>,
 }
 
-/// What became of a row.
+/// The result of taking a row in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It is in memory.
@@ -108,7 +108,7 @@ impl Key {
         self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
     }
 
-    /// What waits, waits for an event of this class from now on.
+    /// Makes the waiting events of the key wait for an event of this class from now on.
     fn wait_for(&mut self, class: Class) {
         if self.account.replace(class) != Some(class) {
             self.waiting.iter_mut().filter_map(|item| item.charge.as_mut()).for_each(|charge| charge.move_to(class));
@@ -267,7 +267,7 @@ impl State {
         shares.may_wait(self.account(hash, item.class))
     }
 
-    /// Whether memory has no place for this row of a key.
+    /// True if memory has no place for this row of a key.
     fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
         let key = self.keys.get(&hash);
         let share = match self.behind.get(&hash) {
@@ -291,7 +291,7 @@ impl State {
         blocked
     }
 
-    /// What waits in memory above an event of its key is left to the table.
+    /// Drops the events of a key that wait in memory above `seq`, and returns them: they are left to the table.
     pub(super) fn drop_above(&mut self, hash: KeyHash, seq: i64) -> Vec<i64> {
         if let Some(behind) = self.behind.remove(&hash)
             && behind.floor < seq
@@ -319,7 +319,7 @@ impl State {
         true
     }
 
-    /// Whether nothing of the key may be read, since the table does not know yet what it has to wait for.
+    /// True if nothing of the key may be read, since the table does not know yet for which event it has to wait.
     pub(super) fn is_blocked(&self, hash: KeyHash) -> bool {
         let blocked = self.keys.get(&hash).and_then(|key| key.blocked.as_ref());
         blocked.is_some_and(|blocked| blocked.unrecorded > 0)
@@ -345,7 +345,7 @@ impl State {
     }
 
     /// Takes what is ready first of a class that `may` be served.
-    pub(super) fn next(&mut self, deliverer: &Deliverer, may: impl Fn(Class) -> bool) -> Option<Item> {
+    pub(super) fn next(&mut self, deliverer: &DeliveringNode, may: impl Fn(Class) -> bool) -> Option<Item> {
         loop {
             let class = self.ready.first(&may)?;
             if let Some((_, ready)) = self.pop_ready(class) {
@@ -383,7 +383,7 @@ impl State {
     }
 
     /// From now on, what was ready runs.
-    pub(super) fn run(&mut self, ready: Ready, deliverer: &Deliverer) -> Option<Item> {
+    pub(super) fn run(&mut self, ready: Ready, deliverer: &DeliveringNode) -> Option<Item> {
         let (mut item, key) = match ready {
             Ready::Lone(item) => (item, None),
             Ready::Key(hash) => {

@@ -25,8 +25,8 @@ fn lanes(failing: FailingKey) -> KeyLanes {
     lanes
 }
 
-fn deliverer() -> Arc<Deliverer> {
-    Arc::new(Deliverer {
+fn deliverer() -> Arc<DeliveringNode> {
+    Arc::new(DeliveringNode {
         node: NodeId::from_stored("a-1"),
         lost: CancellationToken::new(),
         abandoned: AbandonedThreads::default(),

@@ -11,7 +11,7 @@ use crate::events::{HOUR, keyed, keyed_each, row_at, seq_of, settle_all};
 use crate::nodes::{TICK, owner, share, sharer};
 use crate::run::Outcome;
 
-/// What is pending counts whatever its due time and whether its partition is known; the fullest partition is one that is
+/// Pending rows count whatever their due time, and whether or not their partition is known; the fullest partition is one that is
 /// known. A partition is unowned until a node has taken it, and from when its owner gives it, leaves or is cleared away.
 pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_owns_what<H: Harness>(db: &H) -> Outcome {
     let store = db.store();

@@ -14,7 +14,7 @@ use crate::run::Outcome;
 const OLD: Duration = Duration::from_secs(1200);
 const AGE: i64 = 1800;
 
-/// What counts is how long ago a row ended, not when it was written; rows that ended since are kept.
+/// The age of a row counts from its end, not from when it was written; rows that ended since are kept.
 pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::publishers::Link;
 
-/// What becomes of a message that is given to a [`MemoryPublisher`](super::MemoryPublisher).
+/// The answer to a message that is given to a [`MemoryPublisher`](super::MemoryPublisher).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Answer {
     /// It is taken and confirmed.
@@ -25,7 +25,7 @@ pub enum Answer {
 
 type Answers = Arc<dyn Fn(&Message) -> Answer + Send + Sync>;
 
-/// How messages are answered at the moment.
+/// The answers that messages get at the moment.
 pub(super) struct Way {
     answers: Mutex<Answers>,
     /// Counts changes, and among them those that cut.
