@@ -28,8 +28,8 @@ impl Pause {
         Self::BACKOFF.delay(self.failures, random)
     }
 
-    /// The operation succeeded: whether that ends a series of failures.
-    pub(crate) fn is_over(&mut self) -> bool {
+    /// The operation succeeded. Returns true if that ends a series of failures.
+    pub(crate) fn end(&mut self) -> bool {
         std::mem::take(&mut self.failures) > 0
     }
 }
@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn pauses_grow_from_50_ms_to_5_s_and_begin_anew_after_a_success() {
         let (mut pause, middle) = (Pause::default(), Chance(1 << 63));
-        assert!(pause.is_first() && !pause.is_over());
+        assert!(pause.is_first() && !pause.end());
         let pauses: Vec<_> = (0..9).map(|_| pause.next(&middle).as_millis()).collect();
         assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert!(!pause.is_first() && pause.is_over());
+        assert!(!pause.is_first() && pause.end());
         assert_eq!(pause.next(&middle), Duration::from_millis(50));
     }
 }

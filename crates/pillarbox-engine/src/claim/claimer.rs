@@ -85,7 +85,7 @@ impl Claimer {
             let asked = self.size.within(room);
             match self.fetch(&mut sweep, job, asked, held.types).await {
                 Ok(found) => {
-                    if pause.is_over() {
+                    if pause.end() {
                         tracing::info!("the outbox table can be read again");
                     }
                     if let Some(took) = self.in_vain.take() {

@@ -14,7 +14,7 @@ pub(crate) async fn listen(wake_ups: &dyn WakeUps, intake: &Arc<Intake>, random:
     loop {
         let lost: Result<(), StoreError> = async {
             let mut listener = wake_ups.listen().await?;
-            if pause.is_over() {
+            if pause.end() {
                 tracing::info!("other nodes can wake this one again");
             }
             // Something may have been rung while nobody was listening.

@@ -199,7 +199,7 @@ impl Reader {
             }
             match self.read(job, asked).await {
                 Ok(found) => {
-                    if found.is_some() && pause.is_over() {
+                    if found.is_some() && pause.end() {
                         tracing::info!("the outbox table can be read again");
                     }
                     if let Some(took) = self.place.in_vain.take() {

@@ -72,7 +72,7 @@ impl Purger {
             tokio::time::sleep(wait).await;
             wait = match self.purge_once().await {
                 Ok(()) => {
-                    pause.is_over();
+                    pause.end();
                     jittered(self.interval, &*self.random)
                 }
                 Err(error) => {

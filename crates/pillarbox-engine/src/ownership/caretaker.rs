@@ -52,7 +52,7 @@ impl Caretaker {
             let thorough = began >= thorough_at;
             let until = match self.store.reclaim(&self.node, thorough).await {
                 Ok(found) => {
-                    pause.is_over();
+                    pause.end();
                     if !found.registered {
                         self.lost.cancel();
                         return;

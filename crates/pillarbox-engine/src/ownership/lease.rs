@@ -75,7 +75,7 @@ impl Lease {
                         sent
                     });
                     next = sent + jittered(self.length / 3, &*self.random);
-                    if pause.is_over() {
+                    if pause.end() {
                         tracing::info!(node = %self.node, "the lease is renewed again");
                     }
                 }

@@ -64,7 +64,7 @@ impl Sharer {
             let beat = &self.intake.pulse.share;
             match beat.ask(self.store.share(&self.node, &give)).await {
                 Ok(Share::Member(holding)) => {
-                    if pause.is_over() {
+                    if pause.end() {
                         tracing::info!("partitions can be shared again");
                     }
                     let (before, _) = self.lanes.assignment();

@@ -75,7 +75,7 @@ impl Herald {
             self.wait().await;
             match wake_ups.ring().await {
                 Ok(()) => {
-                    if pause.is_over() {
+                    if pause.end() {
                         tracing::info!("other nodes are woken again");
                     }
                     tokio::time::sleep(DEBOUNCE).await;

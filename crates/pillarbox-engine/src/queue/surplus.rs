@@ -75,7 +75,7 @@ impl Surplus {
             }
             match store.release(node, &rows).await {
                 Ok(()) => {
-                    pause.is_over();
+                    pause.end();
                     // Nobody else takes any out while a term is open.
                     let mut left = self.lock();
                     let given = rows.len().min(left.len());

@@ -4,6 +4,7 @@ mod builder;
 mod error;
 pub mod kind;
 mod outbox;
+mod parts;
 mod supervisor;
 mod tasks;
 mod term;

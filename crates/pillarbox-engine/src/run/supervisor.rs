@@ -234,7 +234,7 @@ impl Supervisor {
                 }
                 Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, expires_in }) => {
-                    pause.is_over();
+                    pause.end();
                     if stands_by_for.as_ref() != Some(&owner) {
                         tracing::info!(
                             node = %member.node, %owner, lease_ends_in = ?expires_in,

@@ -1,26 +1,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
-use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::ownership::{Fence, Mode};
-use pillarbox_core::store::{History, Purgeable, Store};
+use pillarbox_core::store::Store;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::Gate;
+use super::parts::{Parts, Signals};
 use super::supervisor::Supervisor;
 use super::tasks::TaskTracker;
-use crate::claim::{Claimer, FetchSize, Horizon, PassedOver, Place, Reader};
-use crate::dispatch::{Suspects, Unknown, Worker};
-use crate::gate::Seen;
-use crate::maintain::{Purger, Task};
+use crate::dispatch::Suspects;
 use crate::observe::Pulse;
-use crate::ownership::{Caretaker, Sharer};
-use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
-use crate::settle::{Complaints, Cooling, Settler};
+use crate::queue::{Feed, Intake};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
@@ -56,15 +49,7 @@ pub(super) struct Term {
     drain_timeout: Duration,
     stop: CancellationToken,
     hurry: CancellationToken,
-    lost: CancellationToken,
-    /// Ends claiming.
-    stop_claiming: CancellationToken,
-    /// Drops running handlers.
-    abandon: CancellationToken,
-    /// Ends repeated attempts to record verdicts.
-    give_up: CancellationToken,
-    /// Ends watching the handlers.
-    drained: CancellationToken,
+    signals: Signals,
     deliverers: TaskTracker,
     settler: TaskTracker,
     settling: tokio::task::AbortHandle,
@@ -73,181 +58,53 @@ pub(super) struct Term {
 impl Term {
     /// Opens the queues and starts the tasks.
     pub(super) fn begin(supervisor: &Supervisor, tenure: Tenure, lost: CancellationToken) -> Self {
-        let Supervisor { shared, config, router, interceptors, random, .. } = supervisor;
-        let intake = Arc::clone(&shared.intake);
-        let dispatch = &config.dispatch;
-        let deliverer = Arc::new(DeliveringNode {
-            node: tenure.node.clone(),
-            lost: lost.clone(),
-            abandoned: intake.calls.abandoned.clone(),
-        });
-        // In order, one event after the other is handled: what stands still stops all.
-        let classes =
-            if tenure.mode == Mode::Ordered { Classes::one() } else { Classes::of_handlers(router, &deliverer) };
-        let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
-        let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
-        let size = FetchSize::new(Limits { rows: config.claim.batch, bytes: usize::MAX });
-        let feed = match tenure.mode {
-            Mode::Partitioned => {
-                let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
-                let lanes = KeyLanes::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
-                Feed::Keys(Arc::new(lanes))
-            }
-            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
-        };
+        let Supervisor { shared, config, .. } = supervisor;
+        let signals = Signals::new(lost);
         // Two batches: one accumulates while the other is being recorded.
-        let (sender, receiver) = mpsc::channel(config.settle.batch * 2);
-        let (stop_claiming, abandon, give_up, drained) =
-            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
-        let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
-        let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(&intake)));
-        // One event after the other: what is held back would be overtaken.
-        let gate = if tenure.mode == Mode::Ordered { Gate::new() } else { supervisor.gate.clone() };
-        let worker = Arc::new(Worker {
-            feed: feed.clone(),
-            intake: Arc::clone(&intake),
-            router: Arc::clone(router),
-            random: Arc::clone(random),
-            policy: Arc::clone(&config.retry.policy),
-            max_attempts: config.retry.max_attempts,
-            unroutable: config.dispatch.unroutable,
-            unknown: Arc::new(Unknown::new(Arc::clone(&shared.store), config.dispatch.unroutable_dead_after)),
-            handler_timeout: config.dispatch.handler_timeout,
-            interceptors: interceptors.clone(),
-            tenure: tenure.clone(),
-            verdicts: sender.clone(),
-            suspects: Arc::clone(&suspects),
-            gate: gate.clone(),
-            meters: Arc::clone(&intake.meters),
-            ending: stop_claiming.clone(),
-            deliverer,
-            abandon: abandon.clone(),
-        });
-        let settle = Settler {
-            store: Arc::clone(&shared.store),
-            intake: Arc::clone(&intake),
-            random: Arc::clone(random),
-            tenure: tenure.clone(),
-            batch: config.settle.batch,
-            delete_done: config.settle.delete_done,
-            feed: feed.clone(),
-            verdicts: receiver,
-            give_up: give_up.clone(),
-            lost: lost.clone(),
-            cooling: Cooling::default(),
-            history: shared.store.history(),
-            complaints: Complaints::default(),
-        };
+        let (verdicts, received) = mpsc::channel(config.settle.batch * 2);
+        let parts = Parts::new(supervisor, tenure, signals.clone(), verdicts);
+        let worker = Arc::new(parts.worker());
+        let settle = parts.settler(received);
         // Before any task runs: opening forgets what was known before this term.
-        intake.open(feed.clone(), tenure.node.clone());
+        shared.intake.open(parts.feed.clone(), parts.tenure.node.clone());
+
+        let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
-        for slot in intake.calls.open(config.dispatch.workers) {
+        for slot in shared.intake.calls.open(config.dispatch.workers) {
             deliverers.spawn(Arc::clone(&worker).run(slot).in_current_span());
         }
-        // Until the workers are done: what they end with is to be told as well.
-        let (watched, ended) = (Arc::clone(&intake), drained.clone());
-        let watch = async move {
-            let Intake { calls, failures, .. } = &*watched;
-            ended.run_until_cancelled(join(calls.watch(), failures.run())).await;
-        };
-        settler.spawn(watch.in_current_span());
-        match &feed {
+        settler.spawn(parts.watch().in_current_span());
+        match &parts.feed {
             Feed::Lanes(lanes) => {
-                let claimer = Claimer {
-                    store: Arc::clone(&shared.store),
-                    intake: Arc::clone(&intake),
-                    lanes: Arc::clone(lanes),
-                    random: Arc::clone(random),
-                    config: config.claim.clone(),
-                    gate,
-                    seen: Seen::default(),
-                    horizon: Horizon::default(),
-                    history: History::default(),
-                    size,
-                    passed: PassedOver::default(),
-                    read_passed: false,
-                    in_vain: None,
-                    suspects: if tenure.unclean { dispatch.cold_capacity } else { 0 },
-                    suspects_up_to: i64::MAX,
-                    tenure: tenure.clone(),
-                    verdicts: sender,
-                    stop: stop_claiming.clone(),
-                };
-                deliverers.spawn(claimer.run().in_current_span());
+                deliverers.spawn(parts.claimer(lanes).run().in_current_span());
             }
             Feed::Keys(lanes) => {
-                let reader = Reader {
-                    store: Arc::clone(&shared.store),
-                    intake: Arc::clone(&intake),
-                    lanes: Arc::clone(lanes),
-                    random: Arc::clone(random),
-                    config: config.claim.clone(),
-                    tenure: tenure.clone(),
-                    heads: config.retry.failing_key.heads(),
-                    gate,
-                    verdicts: sender,
-                    stop: stop_claiming.clone(),
-                    place: Place::default(),
-                    size,
-                };
-                deliverers.spawn(reader.run().in_current_span());
-                let sharer = Sharer {
-                    store: Arc::clone(&shared.store),
-                    node: tenure.node.clone(),
-                    intake: Arc::clone(&intake),
-                    lanes: Arc::clone(lanes),
-                    random: Arc::clone(random),
-                    patience: config.shutdown.drain_timeout,
-                    lost: lost.clone(),
-                    stop: stop_claiming.clone(),
-                };
-                deliverers.spawn(sharer.run().in_current_span());
+                deliverers.spawn(parts.reader(lanes).run().in_current_span());
+                deliverers.spawn(parts.sharer(lanes).run().in_current_span());
             }
         }
-        if let Some(purger) = purger(supervisor, stop_claiming.clone()) {
+        if let Some(purger) = parts.purger() {
             deliverers.spawn(purger.run().in_current_span());
         }
-        if tenure.mode == Mode::SingleNode {
-            let (store, intake, stop) = (Arc::clone(&shared.store), Arc::clone(&intake), stop_claiming.clone());
-            let verify = async move {
-                stop.run_until_cancelled(intake.unverified.verify(&*store, &intake)).await;
-            };
-            deliverers.spawn(verify.in_current_span());
+        if parts.tenure.mode == Mode::SingleNode {
+            deliverers.spawn(parts.verify().in_current_span());
         }
-        if tenure.fence() == Fence::Row {
-            let caretaker = Caretaker {
-                store: Arc::clone(&shared.store),
-                node: tenure.node.clone(),
-                lease: config.ownership.lease,
-                random: Arc::clone(random),
-                intake: Arc::clone(&intake),
-                lost: lost.clone(),
-                stop: stop_claiming.clone(),
-            };
-            deliverers.spawn(caretaker.run().in_current_span());
-            let (store, intake, node) = (Arc::clone(&shared.store), Arc::clone(&intake), tenure.node.clone());
-            let (random, stop) = (Arc::clone(random), stop_claiming.clone());
-            let give_back = async move {
-                let Intake { surplus, registry, lookout, .. } = &*intake;
-                stop.run_until_cancelled(surplus.give_back(&*store, &node, registry, lookout, &*random)).await;
-            };
-            deliverers.spawn(give_back.in_current_span());
+        if parts.tenure.fence() == Fence::Row {
+            deliverers.spawn(parts.caretaker().run().in_current_span());
+            deliverers.spawn(parts.give_back().in_current_span());
         }
 
         Self {
             store: Arc::clone(&shared.store),
-            tenure,
-            suspects,
-            intake,
-            feed,
+            suspects: Arc::clone(&parts.suspects),
+            intake: Arc::clone(&shared.intake),
+            feed: parts.feed.clone(),
             drain_timeout: config.shutdown.drain_timeout,
             stop: supervisor.stop.clone(),
             hurry: supervisor.hurry.clone(),
-            lost,
-            stop_claiming,
-            abandon,
-            give_up,
-            drained,
+            // The last sender of verdicts that is no task's goes with it, so that the settler ends after the workers.
+            tenure: parts.tenure,
+            signals,
             deliverers,
             settler,
             settling,
@@ -258,15 +115,15 @@ impl Term {
     /// seconds, whatever handlers and the database do.
     pub(super) async fn serve(self) -> Ended {
         let ended = tokio::select! {
-            () = self.lost.cancelled() => Ended::LeaseLost,
+            () = self.signals.lost.cancelled() => Ended::LeaseLost,
             () = self.stop.cancelled() => Ended::Stopped,
         };
         self.intake.close();
-        self.stop_claiming.cancel();
+        self.signals.stop_claiming.cancel();
         let patience = if matches!(ended, Ended::LeaseLost) {
             // What is queued belongs to the next owner; handlers that run were told.
             self.feed.abandon();
-            self.give_up.cancel();
+            self.signals.give_up.cancel();
             self.drain_timeout.min(LOST_GRACE)
         } else {
             self.feed.close();
@@ -278,7 +135,7 @@ impl Term {
                 drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
                 () = self.hurry.cancelled() => false,
                 // A lease lost while draining: nothing more may begin.
-                () = self.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
+                () = self.signals.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
             }
         };
         // A lease that is lost is no crash: the next owner must not take the attempts under way for such.
@@ -293,18 +150,18 @@ impl Term {
         if !drained {
             let queued = self.feed.abandon();
             tracing::info!(queued, "time is up for what is queued and running; it is left to the next owner");
-            self.abandon.cancel();
+            self.signals.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
             }
         }
-        self.drained.cancel();
+        self.signals.drained.cancel();
         self.intake.failures.flush();
         self.intake.calls.close();
         self.settler.close();
         if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
             tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");
-            self.give_up.cancel();
+            self.signals.give_up.cancel();
             self.settling.abort();
         }
         if matches!(ended, Ended::Stopped) {
@@ -335,21 +192,4 @@ impl Term {
             Err(_elapsed) => tracing::warn!("giving back what was not delivered took too long; it is freed by others"),
         }
     }
-}
-
-/// Creates the purger, if any rows are to be deleted.
-fn purger(supervisor: &Supervisor, stop: CancellationToken) -> Option<Purger> {
-    let config = &supervisor.config.purge;
-    let kinds = [(Purgeable::Done, config.done_after), (Purgeable::Dead, config.dead_after)];
-    let task = |(what, after): (Purgeable, Option<Duration>)| after.map(|older_than| Task { what, older_than });
-    let tasks: Vec<Task> = kinds.into_iter().filter_map(task).collect();
-    (!tasks.is_empty()).then(|| Purger {
-        store: Arc::clone(&supervisor.shared.store),
-        tasks,
-        interval: config.interval,
-        batch: config.batch,
-        random: Arc::clone(&supervisor.random),
-        counters: Arc::clone(&supervisor.shared.intake.counters),
-        stop,
-    })
 }

@@ -124,7 +124,8 @@ impl Checker {
     /// True if an earlier row lets those behind it go on.
     fn is_over(&self, before: &Line, node: &NodeId) -> bool {
         let rules = self.rules(node);
-        let max = rules.max_attempts;
+        // Where a failing head goes DEAD at once, an attempt that has crashed is its last one too.
+        let max = if matches!(rules.order, Order::Table { retries: false }) { 1 } else { rules.max_attempts };
         let calls = self.calls.get(before.event, before.handler);
         let handled = calls.is_some_and(|calls| calls.is_handled_by(node));
         let crashed =

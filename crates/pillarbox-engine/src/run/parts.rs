@@ -1,0 +1,262 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use pillarbox_core::handle::DeliveringNode;
+use pillarbox_core::ownership::Mode;
+use pillarbox_core::row::Verdict;
+use pillarbox_core::store::{History, Purgeable};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Gate;
+use super::supervisor::Supervisor;
+use crate::claim::{Claimer, FetchSize, Horizon, PassedOver, Place, Reader};
+use crate::dispatch::{Suspects, Unknown, Worker};
+use crate::gate::Seen;
+use crate::maintain::{Purger, Task};
+use crate::ownership::{Caretaker, Sharer};
+use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
+use crate::settle::{Complaints, Cooling, Settler};
+use crate::tenure::Tenure;
+
+/// The signals that end the tasks of a term, in the order of its end.
+#[derive(Debug, Clone)]
+pub(super) struct Signals {
+    /// The lease is lost.
+    pub(super) lost: CancellationToken,
+    /// Ends claiming.
+    pub(super) stop_claiming: CancellationToken,
+    /// Drops running handlers.
+    pub(super) abandon: CancellationToken,
+    /// Ends watching the handlers.
+    pub(super) drained: CancellationToken,
+    /// Ends repeated attempts to record verdicts.
+    pub(super) give_up: CancellationToken,
+}
+
+impl Signals {
+    pub(super) fn new(lost: CancellationToken) -> Self {
+        Self {
+            lost,
+            stop_claiming: CancellationToken::new(),
+            abandon: CancellationToken::new(),
+            drained: CancellationToken::new(),
+            give_up: CancellationToken::new(),
+        }
+    }
+}
+
+/// The parts that the tasks of a term share, and the tasks made of them.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    supervisor: &'a Supervisor,
+    pub(super) tenure: Tenure,
+    pub(super) feed: Feed,
+    pub(super) suspects: Arc<Suspects>,
+    deliverer: Arc<DeliveringNode>,
+    gate: Gate,
+    verdicts: mpsc::Sender<Verdict>,
+    signals: Signals,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(
+        supervisor: &'a Supervisor,
+        tenure: Tenure,
+        signals: Signals,
+        verdicts: mpsc::Sender<Verdict>,
+    ) -> Self {
+        let Supervisor { shared, config, router, .. } = supervisor;
+        let (intake, dispatch) = (&shared.intake, &config.dispatch);
+        let deliverer = Arc::new(DeliveringNode {
+            node: tenure.node.clone(),
+            lost: signals.lost.clone(),
+            abandoned: intake.calls.abandoned.clone(),
+        });
+        // In order, one event after the other is handled: what stands still stops all, and what is held back would be overtaken.
+        let (classes, gate) = match tenure.mode {
+            Mode::Ordered => (Classes::one(), Gate::new()),
+            _ => (Classes::of_handlers(router, &deliverer), supervisor.gate.clone()),
+        };
+        let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
+        let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
+        let feed = match tenure.mode {
+            Mode::Partitioned => {
+                let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
+                let lanes = KeyLanes::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
+                Feed::Keys(Arc::new(lanes))
+            }
+            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
+        };
+        let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(intake)));
+        Self { supervisor, tenure, feed, suspects, deliverer, gate, verdicts, signals }
+    }
+
+    fn intake(&self) -> &Arc<Intake> {
+        &self.supervisor.shared.intake
+    }
+
+    pub(super) fn worker(&self) -> Worker {
+        let Supervisor { shared, config, router, interceptors, random, .. } = self.supervisor;
+        Worker {
+            feed: self.feed.clone(),
+            intake: Arc::clone(&shared.intake),
+            router: Arc::clone(router),
+            random: Arc::clone(random),
+            policy: Arc::clone(&config.retry.policy),
+            max_attempts: config.retry.max_attempts,
+            unroutable: config.dispatch.unroutable,
+            unknown: Arc::new(Unknown::new(Arc::clone(&shared.store), config.dispatch.unroutable_dead_after)),
+            handler_timeout: config.dispatch.handler_timeout,
+            interceptors: interceptors.clone(),
+            tenure: self.tenure.clone(),
+            verdicts: self.verdicts.clone(),
+            suspects: Arc::clone(&self.suspects),
+            gate: self.gate.clone(),
+            meters: Arc::clone(&shared.intake.meters),
+            ending: self.signals.stop_claiming.clone(),
+            deliverer: Arc::clone(&self.deliverer),
+            abandon: self.signals.abandon.clone(),
+        }
+    }
+
+    pub(super) fn settler(&self, verdicts: mpsc::Receiver<Verdict>) -> Settler {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        Settler {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&shared.intake),
+            random: Arc::clone(random),
+            tenure: self.tenure.clone(),
+            batch: config.settle.batch,
+            delete_done: config.settle.delete_done,
+            feed: self.feed.clone(),
+            verdicts,
+            give_up: self.signals.give_up.clone(),
+            lost: self.signals.lost.clone(),
+            cooling: Cooling::default(),
+            history: shared.store.history(),
+            complaints: Complaints::default(),
+        }
+    }
+
+    /// Watches the handlers until the workers are done: what they end with is to be told as well.
+    pub(super) fn watch(&self) -> impl Future<Output = ()> + use<> {
+        let (intake, drained) = (Arc::clone(self.intake()), self.signals.drained.clone());
+        async move {
+            let Intake { calls, failures, .. } = &*intake;
+            drained.run_until_cancelled(join(calls.watch(), failures.run())).await;
+        }
+    }
+
+    pub(super) fn claimer(&self, lanes: &Arc<Lanes>) -> Claimer {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        Claimer {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&shared.intake),
+            lanes: Arc::clone(lanes),
+            random: Arc::clone(random),
+            config: config.claim.clone(),
+            gate: self.gate.clone(),
+            seen: Seen::default(),
+            horizon: Horizon::default(),
+            history: History::default(),
+            size: self.fetch_size(),
+            passed: PassedOver::default(),
+            read_passed: false,
+            in_vain: None,
+            suspects: if self.tenure.unclean { config.dispatch.cold_capacity } else { 0 },
+            suspects_up_to: i64::MAX,
+            tenure: self.tenure.clone(),
+            verdicts: self.verdicts.clone(),
+            stop: self.signals.stop_claiming.clone(),
+        }
+    }
+
+    pub(super) fn reader(&self, lanes: &Arc<KeyLanes>) -> Reader {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        Reader {
+            store: Arc::clone(&shared.store),
+            intake: Arc::clone(&shared.intake),
+            lanes: Arc::clone(lanes),
+            random: Arc::clone(random),
+            config: config.claim.clone(),
+            tenure: self.tenure.clone(),
+            heads: config.retry.failing_key.heads(),
+            gate: self.gate.clone(),
+            verdicts: self.verdicts.clone(),
+            stop: self.signals.stop_claiming.clone(),
+            place: Place::default(),
+            size: self.fetch_size(),
+        }
+    }
+
+    fn fetch_size(&self) -> FetchSize {
+        FetchSize::new(Limits { rows: self.supervisor.config.claim.batch, bytes: usize::MAX })
+    }
+
+    pub(super) fn sharer(&self, lanes: &Arc<KeyLanes>) -> Sharer {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        Sharer {
+            store: Arc::clone(&shared.store),
+            node: self.tenure.node.clone(),
+            intake: Arc::clone(&shared.intake),
+            lanes: Arc::clone(lanes),
+            random: Arc::clone(random),
+            patience: config.shutdown.drain_timeout,
+            lost: self.signals.lost.clone(),
+            stop: self.signals.stop_claiming.clone(),
+        }
+    }
+
+    /// Creates the purger, if any rows are to be deleted.
+    pub(super) fn purger(&self) -> Option<Purger> {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        let kinds = [(Purgeable::Done, config.purge.done_after), (Purgeable::Dead, config.purge.dead_after)];
+        let task = |(what, after): (Purgeable, Option<Duration>)| after.map(|older_than| Task { what, older_than });
+        let tasks: Vec<Task> = kinds.into_iter().filter_map(task).collect();
+        (!tasks.is_empty()).then(|| Purger {
+            store: Arc::clone(&shared.store),
+            tasks,
+            interval: config.purge.interval,
+            batch: config.purge.batch,
+            random: Arc::clone(random),
+            counters: Arc::clone(&shared.intake.counters),
+            stop: self.signals.stop_claiming.clone(),
+        })
+    }
+
+    /// Looks up rows that were reported as committed.
+    pub(super) fn verify(&self) -> impl Future<Output = ()> + use<> {
+        let (store, intake) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(self.intake()));
+        let stop = self.signals.stop_claiming.clone();
+        async move {
+            stop.run_until_cancelled(intake.unverified.verify(&*store, &intake)).await;
+        }
+    }
+
+    pub(super) fn caretaker(&self) -> Caretaker {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        Caretaker {
+            store: Arc::clone(&shared.store),
+            node: self.tenure.node.clone(),
+            lease: config.ownership.lease,
+            random: Arc::clone(random),
+            intake: Arc::clone(&shared.intake),
+            lost: self.signals.lost.clone(),
+            stop: self.signals.stop_claiming.clone(),
+        }
+    }
+
+    /// Gives back rows that this node holds and does not deliver now.
+    pub(super) fn give_back(&self) -> impl Future<Output = ()> + use<> {
+        let (store, intake) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(self.intake()));
+        let (node, random) = (self.tenure.node.clone(), Arc::clone(&self.supervisor.random));
+        let stop = self.signals.stop_claiming.clone();
+        async move {
+            let Intake { surplus, registry, lookout, .. } = &*intake;
+            stop.run_until_cancelled(surplus.give_back(&*store, &node, registry, lookout, &*random)).await;
+        }
+    }
+}
