@@ -128,8 +128,10 @@ impl Checker {
         let max = if matches!(rules.order, Order::Table { retries: false }) { 1 } else { rules.max_attempts };
         let calls = self.calls.get(before.event, before.handler);
         let handled = calls.is_some_and(|calls| calls.is_handled_by(node));
-        let crashed =
-            before.attempts + 1 >= max && self.ledger.holder(before).is_some_and(|holder| holder.ends_with('!'));
+        // The node that announced an attempt and lost its lease may have taken the announcement back since this one has read it.
+        let was_announced = calls.is_some_and(|calls| calls.announced > 0)
+            || self.ledger.holder(before).is_some_and(|holder| holder.ends_with('!'));
+        let crashed = before.attempts + 1 >= max && was_announced;
         let given_up = || crashed || calls.is_some_and(|calls| calls.is_given_up_by(node, max));
         let replayed = calls.is_some_and(|calls| calls.replays > 0);
         match (rules.order, before.status) {
