@@ -447,7 +447,7 @@ pub struct Fetched {
     /// The time until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
     /// were returned and none was cut off; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
-    /// The number of times that operators have replayed, discarded or purged DEAD rows, which may have made the rows behind them due:
+    /// The number of times that operators have replayed or discarded DEAD rows, or purged others than DONE ones, which may have made rows due:
     /// at least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
     pub interventions: i64,
     /// True if any row of the table was RETRY or DEAD when the rows were read, or after. False if the scope does not ask about

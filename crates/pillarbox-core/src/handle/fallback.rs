@@ -174,7 +174,8 @@ impl Failure {
         self.failures
     }
 
-    /// The error text of the last call, with its causes, in at most 4000 characters.
+    /// The text of the error for which it is given up, with its causes, in at most 4000 characters: that of the last call, and of a fallback
+    /// that failed.
     #[must_use]
     pub fn error(&self) -> &str {
         &self.error

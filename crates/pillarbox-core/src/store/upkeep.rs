@@ -10,7 +10,7 @@ use crate::ownership::NodeId;
 
 /// The calls of operators on a store: to look at it, to revive or throw away DEAD events, to purge old rows.
 ///
-/// No method needs ownership, and none touches a pending row. The rules of [`Store`](super::Store) apply: calls may be
+/// No method needs ownership, and none touches a pending row but a purge of [all rows](Purgeable::All). The rules of [`Store`](super::Store) apply: calls may be
 /// concurrent, and each may be dropped at any await.
 #[async_trait]
 pub trait Upkeep: Send + Sync {

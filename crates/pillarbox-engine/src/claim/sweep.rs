@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use super::SLOW;
 use crate::lookout::Lookout;
 
-/// The interval after which, at the latest, a sweep begins at the very bottom of the table; also the longest time of a sweep.
+/// The interval after which a sweep begins at the very bottom of the table, unless that takes more than [its share](BOTTOM_SHARE) of the
+/// time; also the time after which a sweep ends that has left nothing for lack of room.
 const BOTTOM_EVERY: Duration = Duration::from_secs(2);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 20;

@@ -87,7 +87,7 @@ impl Counters {
 }
 
 /// The totals of an outbox since it was started, and the events that it holds now. Each number but `payload_bytes` counts
-/// events of this process.
+/// events of this process, and `refused` verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
