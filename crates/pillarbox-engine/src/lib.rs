@@ -14,7 +14,7 @@
 //! | `queue` | what is in memory, and the register that lets each row in once |
 //! | [`handlers`] | registering handlers, and finding that of an event |
 //! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
-//! | `lookout`, `gate`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
+//! | `poll_schedule`, `gate`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
 //! | `config` | settings |
 
 use pillarbox_core::{hash, plants};
@@ -24,11 +24,11 @@ mod config;
 mod dispatch;
 mod gate;
 pub mod handlers;
-mod lookout;
 pub mod maintain;
 pub mod observe;
 pub mod ownership;
 mod pause;
+mod poll_schedule;
 mod queue;
 pub mod run;
 mod settle;

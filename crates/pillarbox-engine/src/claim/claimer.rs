@@ -15,13 +15,13 @@ use tracing::Instrument as _;
 
 use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
-use super::{FetchSize, Horizon, IN_VAIN, PATIENCE, SLOW, ripen};
+use super::{FetchSize, IN_VAIN, PATIENCE, SLOW, SafePoint, ripen};
 use crate::config::ClaimConfig;
 use crate::gate::{Gate, Seen};
-use crate::lookout::Lookout;
 use crate::observe::clean_error;
 use crate::observe::{Consequence, Counters, Failed, FailureLog};
 use crate::pause::{Pause, jittered};
+use crate::poll_schedule::PollSchedule;
 use crate::queue::{Class, Intake, Lanes, Limits};
 use crate::tenure::Tenure;
 
@@ -36,7 +36,7 @@ pub(crate) struct Claimer {
     pub(crate) tenure: Tenure,
     pub(crate) gate: Gate,
     pub(crate) seen: Seen,
-    pub(crate) horizon: Horizon,
+    pub(crate) safe_point: SafePoint,
     /// The history of the database, of which what is known of the table is.
     pub(crate) history: History,
     pub(crate) size: FetchSize,
@@ -79,7 +79,7 @@ impl Claimer {
                 self.passed.start_over();
             }
             if let Some(next) = held.next {
-                self.intake.lookout.due_in(next.saturating_duration_since(Instant::now()));
+                self.intake.poll_schedule.due_in(next.saturating_duration_since(Instant::now()));
             }
             let (began, room) = (Instant::now(), job.room());
             let asked = self.size.within(room);
@@ -144,7 +144,7 @@ impl Claimer {
             }
             let intake = Arc::clone(&self.intake);
             tokio::select! {
-                look = intake.pulse.look.until(latest, intake.lookout.wait(latest)) => {
+                look = intake.pulse.look.until(latest, intake.poll_schedule.wait(latest)) => {
                     sweep.begin(look.lowest, Instant::now() >= latest, Instant::now());
                     if sweep.above() == 0 {
                         self.passed.start_over();
@@ -166,7 +166,7 @@ impl Claimer {
     ) -> Result<bool, StoreError> {
         self.find_place(sweep);
         let intake = Arc::clone(&self.intake);
-        let (began, complete) = (Instant::now(), self.horizon.complete());
+        let (began, complete) = (Instant::now(), self.safe_point.complete());
         let sight = intake.registry.sight();
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
@@ -205,7 +205,8 @@ impl Claimer {
         if self.tenure.mode == Mode::Ordered {
             if full {
                 let seen = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
-                ripen(&*self.store, &intake.lookout, &mut rows, |row| seen.is_none_or(|seen| row.seq > seen)).await?;
+                ripen(&*self.store, &intake.poll_schedule, &mut rows, |row| seen.is_none_or(|seen| row.seq > seen))
+                    .await?;
             }
             rows.sort_unstable_by_key(FetchedRow::seq);
         }
@@ -213,7 +214,7 @@ impl Claimer {
         let (read, took) = (untimed().min().zip(untimed().max()), began.elapsed());
         self.size.answered(asked, returned, took);
         if let Some(delay) = next_due {
-            self.intake.lookout.due_in(delay);
+            self.intake.poll_schedule.due_in(delay);
         }
         let admitted = sight.admit(rows.iter().map(|row| (row.id(), row.is_timed(), 0)));
         drop(sight);
@@ -242,7 +243,7 @@ impl Claimer {
                         self.lanes.shares().caught_up(wanted.class);
                         // What was being handed back when it was its turn was not seen.
                         sweep.has_passed_nothing();
-                        self.intake.lookout.wake_for(Lookout::ANY);
+                        self.intake.poll_schedule.wake_for(PollSchedule::ANY);
                     }
                 }
             }
@@ -251,7 +252,7 @@ impl Claimer {
             self.in_vain = Some(took);
         }
         if took > SLOW || !left.is_empty() {
-            self.horizon.advance(&*self.store).await?;
+            self.safe_point.advance(&*self.store).await?;
         }
         // Rows that are in memory already are no reason to look again soon.
         Ok(queued)
@@ -274,7 +275,7 @@ impl Claimer {
     ) -> (bool, BTreeMap<Class, i64>) {
         let mut good = Vec::with_capacity(rows.len());
         let mut queued = false;
-        self.intake.lookout.found(rows.iter().map(FetchedRow::seq));
+        self.intake.poll_schedule.found(rows.iter().map(FetchedRow::seq));
         for (row, admitted) in rows.into_iter().zip(admitted) {
             match row {
                 _ if !admitted => {}
@@ -285,7 +286,7 @@ impl Claimer {
                 // The channel closes only when the term is over; the row then stays as it is.
                 FetchedRow::Broken(broken) => {
                     queued = true;
-                    drop(self.verdicts.send(condemn(&broken, &self.intake.failures)).await);
+                    drop(self.verdicts.send(dead_letter(&broken, &self.intake.failures)).await);
                 }
             }
         }
@@ -349,7 +350,7 @@ impl Claimer {
             return false;
         }
         self.history = history;
-        self.horizon = Horizon::default();
+        self.safe_point = SafePoint::default();
         sweep.start_over(Instant::now());
         self.passed.start_over();
         true
@@ -368,7 +369,7 @@ impl Claimer {
 }
 
 /// A row that makes no event goes DEAD by itself, so that it stops nobody else.
-pub(super) fn condemn(row: &BrokenRow, failures: &FailureLog) -> Verdict {
+pub(super) fn dead_letter(row: &BrokenRow, failures: &FailureLog) -> Verdict {
     let error = clean_error(&format!("the row is not an event: {}", row.reason));
     failures.report(Consequence::Dead, Failed::broken(row, error.clone()));
     Verdict { row: row.id(), expected_attempts: row.attempts, change: Change::Dead { attempts: row.attempts, error } }

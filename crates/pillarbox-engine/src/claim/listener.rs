@@ -4,8 +4,8 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::WakeUps;
 
-use crate::lookout::Lookout;
 use crate::pause::Pause;
+use crate::poll_schedule::PollSchedule;
 use crate::queue::Intake;
 
 /// Lets other processes wake the cold path of this one, for as long as it is polled. Losing it costs latency only.
@@ -18,10 +18,10 @@ pub(crate) async fn listen(wake_ups: &dyn WakeUps, intake: &Arc<Intake>, random:
                 tracing::info!("other nodes can wake this one again");
             }
             // Something may have been rung while nobody was listening.
-            intake.lookout.wake_for(Lookout::ANY);
+            intake.poll_schedule.wake_for(PollSchedule::ANY);
             loop {
                 listener.rung().await?;
-                intake.lookout.wake_for(Lookout::ANY);
+                intake.poll_schedule.wake_for(PollSchedule::ANY);
             }
         }
         .await;

@@ -2,23 +2,23 @@
 
 mod claimer;
 mod fetch_size;
-mod horizon;
 mod listener;
 mod passed_over;
 mod reader;
 mod ripen;
+mod safe_point;
 mod sweep;
 
 use std::time::Duration;
 
 pub(crate) use claimer::Claimer;
-use claimer::condemn;
+use claimer::dead_letter;
 pub(crate) use fetch_size::FetchSize;
-pub(crate) use horizon::Horizon;
 pub(crate) use listener::listen;
 pub(crate) use passed_over::PassedOver;
 pub(crate) use reader::{Place, Reader};
 use ripen::ripen;
+pub(crate) use safe_point::SafePoint;
 
 /// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
 const IN_VAIN: Duration = Duration::from_millis(20);

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::passed_over::{PassedOver, Wanted};
-use super::{FetchSize, Horizon, IN_VAIN, PATIENCE, SLOW, condemn, ripen};
+use super::{FetchSize, IN_VAIN, PATIENCE, SLOW, SafePoint, dead_letter, ripen};
 use crate::config::ClaimConfig;
 use crate::gate::{Gate, Seen};
-use crate::lookout::Lookout;
 use crate::observe::Counters;
 use crate::pause::{Pause, jittered};
+use crate::poll_schedule::PollSchedule;
 use crate::queue::{Class, Intake, KeyLanes, Limits, Refill, Source};
 use crate::tenure::Tenure;
 
@@ -48,7 +48,7 @@ const MOST_LEFT_OUT: usize = 40_000;
 ///     │ or settled     │                                           │
 /// ```
 ///
-/// A fetch begins at the mark. The mark moves up only to where the table is [complete](Horizon): a row that appears below it
+/// A fetch begins at the mark. The mark moves up only to where the table is [complete](SafePoint): a row that appears below it
 /// could belong before one that is read above. It moves down whenever there may be something below: an event that others
 /// waited behind has ended, partitions came, operators have replayed or discarded events, which a fetch tells. What was read
 /// above the mark in such a moment is not taken. And now and then the mark goes to the bottom, since rows can be changed by
@@ -73,7 +73,7 @@ pub(crate) struct Reader {
 /// The position of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
-    horizon: Horizon,
+    safe_point: SafePoint,
     /// The history of the database, of which all of this is.
     history: History,
     assignment: u64,
@@ -246,7 +246,7 @@ impl Reader {
             self.start_over();
         }
         if let Some(next) = held.next {
-            self.intake.lookout.due_in(next.saturating_duration_since(Instant::now()));
+            self.intake.poll_schedule.due_in(next.saturating_duration_since(Instant::now()));
         }
         self.place.held = held.types;
     }
@@ -319,7 +319,7 @@ impl Reader {
         }
         let intake = Arc::clone(&self.intake);
         tokio::select! {
-            look = intake.pulse.look.until(latest, intake.lookout.wait(latest)) => self.look_from(look.lowest),
+            look = intake.pulse.look.until(latest, intake.poll_schedule.wait(latest)) => self.look_from(look.lowest),
             () = self.lanes.wanted(false) => {}
         }
     }
@@ -327,7 +327,7 @@ impl Reader {
     /// Something may be there to be read, at or above `lowest`.
     fn look_from(&mut self, lowest: Option<i64>) {
         // What was only heard of from elsewhere is above the marks, or waits for the next look from the bottom.
-        let Some(seq) = lowest.filter(|seq| *seq != Lookout::ANY) else {
+        let Some(seq) = lowest.filter(|seq| *seq != PollSchedule::ANY) else {
             return self.place.runs.iter_mut().for_each(|run| run.unread = true);
         };
         self.place.runs.iter_mut().for_each(|run| run.look_from(seq));
@@ -354,7 +354,7 @@ impl Reader {
             return false;
         }
         self.place.history = history;
-        self.place.horizon = Horizon::default();
+        self.place.safe_point = SafePoint::default();
         self.start_over();
         true
     }
@@ -377,11 +377,11 @@ impl Reader {
         let Limits { rows: limit, bytes: max_bytes } = asked;
         if self.place.runs.iter().any(|run| run.mark == 0) {
             // To pass over all that is at the bottom once is enough.
-            self.place.horizon.advance(&*self.store).await?;
+            self.place.safe_point.advance(&*self.store).await?;
         }
         let mark = self.tenure.standing.mark();
         // What is complete now is all to be seen by a fetch that begins now.
-        let complete = self.place.horizon.complete();
+        let complete = self.place.safe_point.complete();
         let intake = Arc::clone(&self.intake);
         let sight = intake.registry.sight();
         let begun = self.lanes.begin_fetch();
@@ -423,7 +423,7 @@ impl Reader {
             return Ok(Some(true));
         }
         if let Some(delay) = next_due {
-            self.intake.lookout.due_in(delay);
+            self.intake.poll_schedule.due_in(delay);
         }
         let returned = Limits { rows: rows.len(), bytes: rows.iter().map(FetchedRow::payload_bytes).sum() };
         self.size.answered(asked, returned, began.elapsed());
@@ -431,7 +431,7 @@ impl Reader {
         // Everything of the scope up to here has been seen.
         let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
         let seen = if full { ready.unwrap_or(above) } else { i64::MAX };
-        ripen(&*self.store, &intake.lookout, &mut rows, |row| {
+        ripen(&*self.store, &intake.poll_schedule, &mut rows, |row| {
             row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
         })
         .await?;
@@ -505,7 +505,7 @@ impl Reader {
             self.place.in_vain = Some(took);
         }
         if full || took > SLOW {
-            self.place.horizon.advance(&*self.store).await?;
+            self.place.safe_point.advance(&*self.store).await?;
         }
         Ok(Some(found))
     }
@@ -607,7 +607,7 @@ impl Reader {
     /// Queues rows that were admitted. Returns, of each class that has its share, the rows that were left in the table for it.
     async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, Vec<i64>> {
         let (mut good, mut verdicts) = (Vec::with_capacity(rows.len()), Vec::new());
-        self.intake.lookout.found(rows.iter().map(FetchedRow::seq));
+        self.intake.poll_schedule.found(rows.iter().map(FetchedRow::seq));
         for (row, admitted) in rows.into_iter().zip(admitted) {
             match row {
                 _ if !admitted => {}
@@ -616,7 +616,7 @@ impl Reader {
                     good.push((Arc::new(row), past));
                 }
                 FetchedRow::Broken(broken) => {
-                    let verdict = condemn(&broken, &self.intake.failures);
+                    let verdict = dead_letter(&broken, &self.intake.failures);
                     if let Some(key) = &broken.key {
                         self.intake.registry.release(self.lanes.failed(key, broken.seq, &verdict.change));
                     }

@@ -1,7 +1,7 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::{FetchedRow, Row, RowId, Store};
 
-use crate::lookout::Lookout;
+use crate::poll_schedule::PollSchedule;
 
 /// Puts due rows back into the order of the table that were read before rows below them.
 ///
@@ -13,7 +13,7 @@ use crate::lookout::Lookout;
 /// waits for nobody before its time.
 pub(super) async fn ripen(
     store: &dyn Store,
-    lookout: &Lookout,
+    poll_schedule: &PollSchedule,
     rows: &mut Vec<FetchedRow>,
     early: impl Fn(&Row) -> bool,
 ) -> Result<(), StoreError> {
@@ -24,7 +24,7 @@ pub(super) async fn ripen(
     let ripe: Vec<RowId> = rows.iter().filter(|row| is_early(row)).map(FetchedRow::id).collect();
     if let Some(lowest) = ripe.iter().map(|row| row.seq).min() {
         store.ripen(&ripe).await?;
-        lookout.wake_for(lowest);
+        poll_schedule.wake_for(lowest);
         rows.retain(|row| !is_early(row));
     }
     Ok(())

@@ -4,7 +4,7 @@ use pillarbox_core::plants;
 use tokio::time::Instant;
 
 use super::SLOW;
-use crate::lookout::Lookout;
+use crate::poll_schedule::PollSchedule;
 
 /// The interval after which a sweep begins at the very bottom of the table, unless that takes more than [its share](BOTTOM_SHARE) of the
 /// time; also the time after which a sweep ends that has left nothing for lack of room.
@@ -21,7 +21,7 @@ const BOTTOM_SHARE: u32 = 20;
 ///
 /// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
 /// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a look for what
-/// may be anywhere begins where the table was [complete](super::Horizon), which is no guess.
+/// may be anywhere begins where the table was [complete](super::SafePoint), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     /// The low-water mark: at the last look, no row without a due time was pending and free at or below this `seq`.
@@ -90,10 +90,10 @@ impl Sweep {
         self.current.is_some()
     }
 
-    /// Begins a sweep: at the bottom for a routine look or where a row may be [anywhere](Lookout::ANY), below `sought` if a row
+    /// Begins a sweep: at the bottom for a routine look or where a row may be [anywhere](PollSchedule::ANY), below `sought` if a row
     /// is sought there.
     pub(crate) fn begin(&mut self, sought: Option<i64>, routine: bool, now: Instant) {
-        let anywhere = routine || sought == Some(Lookout::ANY);
+        let anywhere = routine || sought == Some(PollSchedule::ANY);
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
             let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
             is_cheap && (anywhere || now >= at + BOTTOM_EVERY) && !plants::is("cursor_kept_for_ever")
@@ -104,7 +104,7 @@ impl Sweep {
         } else if anywhere {
             self.low_water = self.low_water.min(self.complete);
         }
-        if let Some(seq) = sought.filter(|seq| *seq != Lookout::ANY) {
+        if let Some(seq) = sought.filter(|seq| *seq != PollSchedule::ANY) {
             self.low_water = self.low_water.min(seq.saturating_sub(1));
         }
         self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, complete: 0, passes: false });
@@ -243,7 +243,8 @@ mod tests {
         let slow = Found { complete: 900, took: Duration::from_millis(150), ..QUICK };
         sweep.begin(None, true, now);
         sweep.advance(slow, now);
-        for (later, sought, above) in [(0, None, 900), (1, Some(Lookout::ANY), 900), (2, Some(800), 799), (3, None, 0)]
+        for (later, sought, above) in
+            [(0, None, 900), (1, Some(PollSchedule::ANY), 900), (2, Some(800), 799), (3, None, 0)]
         {
             let now = now + seconds(later);
             sweep.begin(sought, true, now);
@@ -260,7 +261,7 @@ mod tests {
         let mut sweep = Sweep::new();
         sweep.begin(None, true, now);
         sweep.advance(Found { took: seconds(1), complete: 15, ..read(100, 120) }, now);
-        for (sought, above) in [(None, 99), (Some(50), 49), (None, 49), (Some(Lookout::ANY), 15)] {
+        for (sought, above) in [(None, 99), (Some(50), 49), (None, 49), (Some(PollSchedule::ANY), 15)] {
             sweep.begin(sought, false, now);
             assert_eq!(sweep.above(), above);
             sweep.advance(QUICK, now);

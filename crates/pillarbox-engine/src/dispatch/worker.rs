@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Suspects, Unknown};
 use crate::gate::Gate;
-use crate::handlers::{Homeless, Interceptors, Registered, Router, Target, Unroutable};
+use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, UnroutableReason};
 use crate::observe::clean_error;
 use crate::observe::{Consequence, Failed, Meters, Slot};
 use crate::queue::{Charge, Feed, Intake, Item};
@@ -112,7 +112,7 @@ impl Worker {
             self.suspects.withdraw_if_announced(&self.tenure, seq).await;
             self.intake.registry.release([seq]);
             self.feed.recorded([(seq, false)]);
-            self.intake.lookout.wake_for(seq);
+            self.intake.poll_schedule.wake_for(seq);
         }
         !ended.left
     }
@@ -246,7 +246,7 @@ impl Worker {
     }
 
     /// Calls the handler of one event, with the interceptors around it.
-    async fn attempt(&self, item: &Item, found: Result<&Registered, Homeless>, slot: &Slot) -> Attempt {
+    async fn attempt(&self, item: &Item, found: Result<&Registered, UnroutableReason>, slot: &Slot) -> Attempt {
         match found.map(|registered| &registered.target) {
             Err(why) => Attempt::Unroutable(why),
             Ok(Target::One(handler)) => {
@@ -475,7 +475,7 @@ impl Worker {
         self.intake.registry.release([seq]);
         self.feed.recorded([(seq, false)]);
         if others {
-            self.intake.lookout.wake_for(seq);
+            self.intake.poll_schedule.wake_for(seq);
         }
     }
 

@@ -13,4 +13,4 @@ pub(crate) use interceptors::Interceptors;
 pub(crate) use registration::check_id;
 pub use registration::{Register, Registration, on, on_all, on_any, on_any_batch, on_batch, on_type};
 pub use router::DuplicateHandler;
-pub(crate) use router::{Homeless, Registered, Router, Target};
+pub(crate) use router::{Registered, Router, Target, UnroutableReason};

@@ -73,14 +73,14 @@ pub(crate) struct Registered {
 
 /// The handlers that take the events of a route.
 #[derive(Clone)]
-enum Takers {
+enum HandlerSet {
     /// All of them, as they are.
     One(Box<Registered>),
     /// A row of each for everyone.
     Named(Vec<(Arc<str>, Registered)>),
 }
 
-impl Takers {
+impl HandlerSet {
     /// The handlers, with names or without.
     fn registered(&self) -> impl Iterator<Item = &Registered> {
         let (one, named) = match self {
@@ -93,7 +93,7 @@ impl Takers {
 
 /// Why an event has no handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Homeless {
+pub(crate) enum UnroutableReason {
     /// No handler takes its type.
     Unknown,
     /// A handler takes events of its type, but of another aggregate type.
@@ -108,7 +108,7 @@ pub(crate) enum Homeless {
 #[derive(Default)]
 pub(crate) struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
-    routes: HashMap<Box<str>, HashMap<Box<str>, Takers>>,
+    routes: HashMap<Box<str>, HashMap<Box<str>, HandlerSet>>,
     catch_all: Option<Registered>,
     /// True if `catch_all` takes rows for named handlers, too.
     takes_any: bool,
@@ -144,19 +144,19 @@ impl Router {
         let events = self.routes.entry(route.aggregate_type().into()).or_default();
         match (events.get_mut(route.event_type()), id) {
             (None, id) => {
-                let takers = match id {
-                    Some(id) => Takers::Named(vec![(id, registered)]),
-                    None => Takers::One(Box::new(registered)),
+                let handlers = match id {
+                    Some(id) => HandlerSet::Named(vec![(id, registered)]),
+                    None => HandlerSet::One(Box::new(registered)),
                 };
-                events.insert(route.event_type().into(), takers);
+                events.insert(route.event_type().into(), handlers);
             }
-            (Some(Takers::Named(named)), Some(id)) => {
+            (Some(HandlerSet::Named(named)), Some(id)) => {
                 if named.iter().any(|(other, _)| *other == id) {
                     return Err(DuplicateHandler::same_name(&route, &id));
                 }
                 named.push((id, registered));
             }
-            (Some(Takers::One(_)), None) => return Err(DuplicateHandler::unnamed(&route)),
+            (Some(HandlerSet::One(_)), None) => return Err(DuplicateHandler::unnamed(&route)),
             (Some(_), _) => return Err(DuplicateHandler::mixed(&route)),
         }
         Ok(())
@@ -179,10 +179,10 @@ impl Router {
 
     /// Leaves the limit of attempts of every handler to the outbox.
     pub(crate) fn forget_limits(&mut self) {
-        for takers in self.routes.values_mut().flat_map(HashMap::values_mut) {
-            match takers {
-                Takers::One(one) => one.retry.forget_limit(),
-                Takers::Named(named) => named.iter_mut().for_each(|(_, one)| one.retry.forget_limit()),
+        for handlers in self.routes.values_mut().flat_map(HashMap::values_mut) {
+            match handlers {
+                HandlerSet::One(one) => one.retry.forget_limit(),
+                HandlerSet::Named(named) => named.iter_mut().for_each(|(_, one)| one.retry.forget_limit()),
             }
         }
         self.catch_all.iter_mut().for_each(|one| one.retry.forget_limit());
@@ -196,18 +196,18 @@ impl Router {
     /// The event types that handlers are registered for, with the names of their handlers, which may be none; a type of
     /// several aggregate types comes several times.
     pub(crate) fn event_types(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.routes.values().flatten().map(|(event_type, takers)| match takers {
-            Takers::One(_) => (&**event_type, Vec::new()),
-            Takers::Named(named) => (&**event_type, named.iter().map(|(id, _)| &**id).collect()),
+        self.routes.values().flatten().map(|(event_type, handlers)| match handlers {
+            HandlerSet::One(_) => (&**event_type, Vec::new()),
+            HandlerSet::Named(named) => (&**event_type, named.iter().map(|(id, _)| &**id).collect()),
         })
     }
 
     /// The routes whose handlers have names, with those handlers.
     pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Recipient>)> {
         self.routes.iter().flat_map(|(aggregate_type, events)| {
-            events.iter().filter_map(|(event_type, takers)| match takers {
-                Takers::One(_) => None,
-                Takers::Named(named) => {
+            events.iter().filter_map(|(event_type, handlers)| match handlers {
+                HandlerSet::One(_) => None,
+                HandlerSet::Named(named) => {
                     let recipient = |(id, registered): &(Arc<str>, Registered)| Recipient {
                         id: Arc::clone(id),
                         accepts: registered.accepts.clone(),
@@ -220,25 +220,25 @@ impl Router {
     }
 
     /// The handler of a row.
-    pub(crate) fn find(&self, row: &Row) -> Result<&Registered, Homeless> {
-        let takers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
-        match (takers, row.handler.as_deref()) {
-            (Some(Takers::One(one)), None) => Ok(one),
-            (Some(Takers::Named(_)), None) => Err(Homeless::NamesNone),
-            (Some(Takers::Named(named)), Some(id)) => {
+    pub(crate) fn find(&self, row: &Row) -> Result<&Registered, UnroutableReason> {
+        let handlers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
+        match (handlers, row.handler.as_deref()) {
+            (Some(HandlerSet::One(one)), None) => Ok(one),
+            (Some(HandlerSet::Named(_)), None) => Err(UnroutableReason::NamesNone),
+            (Some(HandlerSet::Named(named)), Some(id)) => {
                 let found = named.iter().find(|(other, _)| **other == *id);
-                found.map(|(_, one)| one).ok_or(Homeless::UnknownHandler)
+                found.map(|(_, one)| one).ok_or(UnroutableReason::UnknownHandler)
             }
             (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
             // What is for one handler is not for another, were it the only one.
-            (Some(Takers::One(_)) | None, Some(_)) => Err(Homeless::UnknownHandler),
+            (Some(HandlerSet::One(_)) | None, Some(_)) => Err(UnroutableReason::UnknownHandler),
             (None, None) => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
         }
     }
 
-    fn unknown(&self, row: &Row) -> Homeless {
+    fn unknown(&self, row: &Row) -> UnroutableReason {
         let known = self.routes.values().any(|events| events.contains_key(&row.event_type));
-        if known { Homeless::OtherAggregate } else { Homeless::Unknown }
+        if known { UnroutableReason::OtherAggregate } else { UnroutableReason::Unknown }
     }
 
     /// The number of places that take events: handlers, and the lanes of batch handlers.
@@ -254,14 +254,14 @@ impl Router {
                 .routes
                 .values()
                 .flat_map(HashMap::values)
-                .any(|takers| takers.registered().any(|one| matches!(one.target, Target::Batch { .. })))
+                .any(|handlers| handlers.registered().any(|one| matches!(one.target, Target::Batch { .. })))
     }
 
     /// True if all events of a row's type go to the place to which it goes itself.
     pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
         let mut of_type = self.routes.values().filter_map(|events| events.get(&row.event_type));
         let taker = match (of_type.next(), of_type.next(), &self.catch_all) {
-            (Some(Takers::One(one)), None, None) => one,
+            (Some(HandlerSet::One(one)), None, None) => one,
             (None, _, Some(catch_all)) => catch_all,
             _ => return false,
         };

@@ -183,8 +183,8 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     fn wake_for(&self, changed: &[i64]) -> bool {
         let lowest = changed.iter().min();
         if let (Some(intake), Some(lowest)) = (self.intake, lowest) {
-            intake.lookout.wake_for(*lowest);
-            intake.herald.committed();
+            intake.poll_schedule.wake_for(*lowest);
+            intake.notifier.committed();
         }
         lowest.is_some()
     }

@@ -1,10 +1,10 @@
 //! Looking after the table: DEAD events, and what is over.
 
 mod dead;
+mod gauge_reporter;
 mod purger;
-mod surveyor;
 
 pub use dead::DeadEvents;
+pub(crate) use gauge_reporter::GaugeReporter;
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};
-pub(crate) use surveyor::Surveyor;

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Registrar;
+use super::MetricsFactory;
 
 /// A number that only grows, counted for [`Stats`] and for the metric of it at once, so that the two never differ.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn new(registrar: &Registrar<'_>) -> Self {
-        let tally = |name, help| Tally::from(registrar.counter(name, help));
+    pub(crate) fn new(metrics_factory: &MetricsFactory<'_>) -> Self {
+        let tally = |name, help| Tally::from(metrics_factory.counter(name, help));
         Self {
             hot: tally("enqueue.hot", "Events queued from memory after their commit."),
             hot_dropped: tally("enqueue.hot.dropped", "Events left to the table because the hot queue was full."),

@@ -9,7 +9,7 @@ use pillarbox_core::ownership::{Fence, Mode, NodeId};
 use pillarbox_core::store::{Backlog, NodeStatus, PartitionBacklog, Row};
 use tokio::time::Instant;
 
-use super::Registrar;
+use super::MetricsFactory;
 use super::calls::Busy;
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
@@ -57,16 +57,16 @@ pub(crate) struct Meters {
 
 impl Meters {
     pub(crate) fn new<'a>(
-        registrar: &Registrar<'_>,
+        metrics_factory: &MetricsFactory<'_>,
         event_types: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
     ) -> Self {
         let latency = |path| {
             let help = "From the commit (hot) or from being read (cold) to the start of the handler.";
-            registrar.with("path", path).histogram("dispatch.latency", Unit::Seconds, help)
+            metrics_factory.with("path", path).histogram("dispatch.latency", Unit::Seconds, help)
         };
         let handler = |event_type, name| {
             let help = "How long a handler call takes; one call of a batch handler counts once.";
-            let labelled = registrar.with("event_type", event_type).with("handler", name);
+            let labelled = metrics_factory.with("event_type", event_type).with("handler", name);
             labelled.histogram("handler.duration", Unit::Seconds, help)
         };
         let mut handlers: HashMap<Box<str>, HashMap<Box<str>, Histogram>> = HashMap::default();
@@ -75,25 +75,37 @@ impl Meters {
             let names = if names.is_empty() { vec![UNNAMED] } else { names };
             of_type.extend(names.into_iter().map(|name| (name.into(), handler(event_type, name))));
         }
-        let gauge = |name, help| registrar.gauge(name, Unit::Count, help);
+        let gauge = |name, help| metrics_factory.gauge(name, Unit::Count, help);
         let meters = Self {
             write: Exchange {
-                duration: registrar.histogram("write.duration", Unit::Seconds, "How long inserting a batch takes."),
-                size: registrar.histogram("write.rows", Unit::Count, "Rows inserted by one call."),
-                failed: registrar.counter("write.failed", "Inserts that failed."),
+                duration: metrics_factory.histogram(
+                    "write.duration",
+                    Unit::Seconds,
+                    "How long inserting a batch takes.",
+                ),
+                size: metrics_factory.histogram("write.rows", Unit::Count, "Rows inserted by one call."),
+                failed: metrics_factory.counter("write.failed", "Inserts that failed."),
             },
             claim: Exchange {
-                duration: registrar.histogram("claim.duration", Unit::Seconds, "How long reading the table takes."),
-                size: registrar.histogram("claim.rows", Unit::Count, "Rows found by one reading of the table."),
-                failed: registrar.counter("claim.failed", "Readings of the table that failed."),
+                duration: metrics_factory.histogram(
+                    "claim.duration",
+                    Unit::Seconds,
+                    "How long reading the table takes.",
+                ),
+                size: metrics_factory.histogram("claim.rows", Unit::Count, "Rows found by one reading of the table."),
+                failed: metrics_factory.counter("claim.failed", "Readings of the table that failed."),
             },
             settle: Exchange {
-                duration: registrar.histogram("settle.duration", Unit::Seconds, "How long recording a batch takes."),
-                size: registrar.histogram("settle.batch", Unit::Count, "Verdicts recorded in one transaction."),
-                failed: registrar.counter("settle.failed", "Batches that could not be recorded at a try."),
+                duration: metrics_factory.histogram(
+                    "settle.duration",
+                    Unit::Seconds,
+                    "How long recording a batch takes.",
+                ),
+                size: metrics_factory.histogram("settle.batch", Unit::Count, "Verdicts recorded in one transaction."),
+                failed: metrics_factory.counter("settle.failed", "Batches that could not be recorded at a try."),
             },
-            renewals_failed: registrar.counter("lease.renewal.failed", "Renewals of the lease that failed."),
-            backlog_failed: registrar.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
+            backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
             hot_latency: latency("hot"),
             cold_latency: latency("cold"),
             handlers,
@@ -104,7 +116,7 @@ impl Meters {
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
             held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
             busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
-            oldest_call: registrar.gauge(
+            oldest_call: metrics_factory.gauge(
                 "handler.oldest",
                 Unit::Seconds,
                 "For how long the oldest call of a handler has been running.",
@@ -113,7 +125,7 @@ impl Meters {
             due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
             delayed: gauge("rows.delayed", "Rows whose time has not come."),
             dead: gauge("rows.dead", "Rows that were given up."),
-            oldest: registrar.gauge("lag.oldest", Unit::Seconds, "For how long the oldest due row has been due."),
+            oldest: metrics_factory.gauge("lag.oldest", Unit::Seconds, "For how long the oldest due row has been due."),
             live_nodes: gauge("nodes.live", "Nodes whose lease has not ended."),
             owned_partitions: gauge("partitions.owned", "Partitions that this node owns."),
             unowned_partitions: gauge("partitions.unowned", "Partitions that no node owns."),
@@ -270,8 +282,9 @@ mod tests {
     async fn all_calls_are_measured_until_they_are_quick_and_again_once_they_are_not() {
         let recorder = DebuggingRecorder::new();
         let info = StoreInfo::new(Dialect::MEMORY, "here", "outbox_event");
-        let meters =
-            metrics::with_local_recorder(&recorder, || Meters::new(&Registrar::new("test", &info), std::iter::empty()));
+        let meters = metrics::with_local_recorder(&recorder, || {
+            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty())
+        });
         let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
             for seq in seqs {
                 let row = Row::fresh(

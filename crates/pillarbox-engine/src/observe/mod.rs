@@ -11,8 +11,8 @@ mod error_text;
 mod failures;
 mod health;
 mod meters;
+mod metrics_factory;
 mod pulse;
-mod registrar;
 mod role;
 
 pub(crate) use calls::{Calls, Slot};
@@ -22,6 +22,6 @@ pub(crate) use error_text::clean_error;
 pub(crate) use failures::{Consequence, Failed, FailureLog};
 pub use health::{Health, Problem};
 pub(crate) use meters::Meters;
+pub(crate) use metrics_factory::MetricsFactory;
 pub(crate) use pulse::Pulse;
-pub(crate) use registrar::Registrar;
 pub use role::Role;

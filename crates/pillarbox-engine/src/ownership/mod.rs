@@ -131,12 +131,12 @@
 //! [`LeaseClock`]: pillarbox_core::store::LeaseClock
 //! [`spread`]: pillarbox_core::ownership::spread
 
-mod caretaker;
 mod lease;
-mod sharer;
+mod reaper;
+mod rebalancer;
 mod watch;
 
-pub(crate) use caretaker::Caretaker;
 pub(crate) use lease::Lease;
-pub(crate) use sharer::Sharer;
+pub(crate) use reaper::Reaper;
+pub(crate) use rebalancer::Rebalancer;
 pub(crate) use watch::Watch;

@@ -8,8 +8,8 @@ use pillarbox_core::plants;
 use pillarbox_core::store::{NodeStatus, Store};
 use tokio::time::Instant;
 
-use crate::lookout::Lookout;
 use crate::pause::jittered;
+use crate::poll_schedule::PollSchedule;
 use crate::queue::Intake;
 
 /// The number of looks at the other nodes within one lease of this node.
@@ -67,7 +67,7 @@ impl Watch {
                     node = %self.node, %other, ?lease, ?lease_left,
                     "cleared away a node that had not renewed its lease for longer than the lease is; the database's clock was set back"
                 );
-                self.intake.lookout.wake_for(Lookout::ANY);
+                self.intake.poll_schedule.wake_for(PollSchedule::ANY);
             }
             Err(error) => {
                 tracing::warn!(%error, %other, "a node that does not renew its lease cannot be cleared away; trying again");

@@ -9,9 +9,9 @@ use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::{CommitSink, Fate, Found, NewRow, Written};
 use tokio::time::Instant;
 
-use super::{Feed, Herald, KeyLanes, Registry, Reported, Surplus, Taken, Unverified};
-use crate::lookout::Lookout;
+use super::{Feed, KeyLanes, Notifier, Registry, ReleaseQueue, Reported, Taken, Unverified};
 use crate::observe::{Calls, Counters, FailureLog, Meters, Pulse};
+use crate::poll_schedule::PollSchedule;
 
 /// Rows that one statement asks for at most. Beyond it they are delivered from the table.
 const MOST_VERIFIED: usize = 10_000;
@@ -50,15 +50,15 @@ impl HotPath {
 #[derive(Debug)]
 pub(crate) struct Intake {
     pub(crate) registry: Registry,
-    pub(crate) lookout: Lookout,
+    pub(crate) poll_schedule: PollSchedule,
     pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) failures: FailureLog,
     pub(crate) stamp: Arc<Stamp>,
-    pub(crate) herald: Herald,
-    pub(crate) surplus: Surplus,
+    pub(crate) notifier: Notifier,
+    pub(crate) release_queue: ReleaseQueue,
     pub(crate) unverified: Unverified,
     pub(crate) reported: Reported,
     hot_path: HotPath,
@@ -88,15 +88,15 @@ impl Intake {
     ) -> Self {
         Self {
             registry: Registry::default(),
-            lookout: Lookout::default(),
+            poll_schedule: PollSchedule::default(),
             counters: Arc::new(counters),
             meters: Arc::new(meters),
             pulse: Arc::default(),
             calls: Arc::new(calls),
             failures: FailureLog::default(),
             stamp,
-            herald: Herald::new(wakes_others),
-            surplus: Surplus::default(),
+            notifier: Notifier::new(wakes_others),
+            release_queue: ReleaseQueue::default(),
             unverified: Unverified::default(),
             reported: Reported::default(),
             hot_path,
@@ -111,7 +111,7 @@ impl Intake {
     pub(crate) fn open(&self, feed: Feed, node: NodeId) {
         let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
-        self.surplus.clear();
+        self.release_queue.clear();
         *term = Some(Open { feed, node });
     }
 
@@ -124,7 +124,7 @@ impl Intake {
     /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.
     pub(crate) fn hand_back(&self, row: RowId) {
         let seq = row.seq;
-        if !self.surplus.push(row, true) {
+        if !self.release_queue.push(row, true) {
             // It finds the row by itself, as it finds whatever it forgot.
             self.registry.release([seq]);
         }
@@ -135,7 +135,7 @@ impl Intake {
     pub(crate) fn leave(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
         let forgotten = rows.into_iter().filter_map(|row| {
             let seq = row.seq;
-            (fence != Fence::Row || !self.surplus.push(row, false)).then_some(seq)
+            (fence != Fence::Row || !self.release_queue.push(row, false)).then_some(seq)
         });
         self.registry.release(forgotten);
     }
@@ -143,7 +143,7 @@ impl Intake {
     /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be given back only the identity is
     /// remembered.
     pub(crate) fn in_memory(&self) -> usize {
-        self.registry.held().saturating_sub(self.surplus.len())
+        self.registry.held().saturating_sub(self.release_queue.len())
     }
 
     /// Payload bytes of the events that wait or run.
@@ -213,11 +213,11 @@ impl Intake {
             }
         }
         if let Some(seq) = ours.first() {
-            self.lookout.wake_for(*seq);
-            self.lookout.found([*seq]);
+            self.poll_schedule.wake_for(*seq);
+            self.poll_schedule.found([*seq]);
         }
         if theirs {
-            self.herald.committed();
+            self.notifier.committed();
         }
         self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keys.is_ours(row.partition())));
     }
@@ -229,12 +229,12 @@ impl Intake {
     fn seek_those<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
         if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
-            self.lookout.look_for(*seq, Duration::ZERO);
+            self.poll_schedule.look_for(*seq, Duration::ZERO);
         }
         let delayed = rows.filter(|(row, _)| row.is_delayed());
         let now = self.stamp.now();
         if let Some((due_in, seq)) = delayed.map(|(row, seq)| (row.due_in(now), seq)).min() {
-            self.lookout.look_for(*seq, due_in);
+            self.poll_schedule.look_for(*seq, due_in);
         }
     }
 
@@ -297,7 +297,7 @@ impl CommitSink for Intake {
             Some(Open { feed: Feed::Lanes(lanes), node }) => (lanes, node),
             Some(Open { feed: Feed::Keys(keys), .. }) => return self.wake_owners(keys, rows, seqs),
             None => {
-                self.herald.committed();
+                self.notifier.committed();
                 return self.seek(rows, seqs);
             }
         };
@@ -322,7 +322,7 @@ impl CommitSink for Intake {
                 // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
                 // the commit after its first look, only this tells the cold path of it.
                 Taken::Unknown => {
-                    self.lookout.wake_for(seq);
+                    self.poll_schedule.wake_for(seq);
                     continue;
                 }
             }
@@ -336,11 +336,11 @@ impl CommitSink for Intake {
                 self.hand_back(row.id(seq));
             } else {
                 self.registry.release([seq]);
-                self.lookout.wake_for(seq);
+                self.poll_schedule.wake_for(seq);
             }
         }
         if let Some(seq) = left {
-            self.lookout.wake_for(seq);
+            self.poll_schedule.wake_for(seq);
         }
         let delayed = rows.iter().filter(|row| row.is_delayed()).count();
         Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
@@ -353,7 +353,7 @@ impl CommitSink for Intake {
         match seqs.first() {
             // Taken by the cold path, the row is no longer sought.
             Some(_) if delayed == 0 && taken == 0 => {}
-            Some(first) if delayed == 0 => self.lookout.found([*first]),
+            Some(first) if delayed == 0 => self.poll_schedule.found([*first]),
             _ => self.seek(rows, seqs),
         }
     }
@@ -373,7 +373,7 @@ impl CommitSink for Intake {
             }
         };
         if theirs {
-            self.herald.wrote();
+            self.notifier.wrote();
         }
     }
 }

@@ -4,23 +4,23 @@
 
 mod class_queue;
 mod feed;
-mod herald;
 mod intake;
 mod keys;
 mod lanes;
+mod notifier;
 mod registry;
+mod release_queue;
 mod reported;
 mod shares;
-mod surplus;
 mod unverified;
 
 pub(crate) use feed::Feed;
-pub(crate) use herald::Herald;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keys::{KeyLanes, Refill, Source};
 pub(crate) use lanes::{Item, Lanes};
+pub(crate) use notifier::Notifier;
 pub(crate) use registry::{Registry, Taken};
+pub(crate) use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
-pub(crate) use surplus::Surplus;
 pub(crate) use unverified::Unverified;

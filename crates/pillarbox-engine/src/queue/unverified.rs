@@ -76,7 +76,7 @@ impl Unverified {
                 Err(error) => {
                     tracing::debug!(%error, "reported events cannot be looked up; they are delivered from the table");
                     if let Some(lowest) = rows.iter().min() {
-                        intake.lookout.wake_for(*lowest);
+                        intake.poll_schedule.wake_for(*lowest);
                     }
                 }
             }

@@ -22,9 +22,9 @@ use crate::claim::listen;
 use crate::handlers::Contexts;
 use crate::handlers::FanOut;
 use crate::handlers::Router;
-use crate::maintain::Surveyor;
+use crate::maintain::GaugeReporter;
 use crate::maintain::{DeadEvents, Purger};
-use crate::observe::{Calls, Counters, Health, Meters, Registrar, Stats};
+use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats};
 use crate::queue::{HotPath, Intake};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
@@ -68,8 +68,8 @@ impl Shared {
         router: &Router,
         span: Span,
     ) -> Self {
-        let registrar = Registrar::new(&config.metrics.prefix, store.info());
-        let (counters, meters) = (Counters::new(&registrar), Meters::new(&registrar, router.event_types()));
+        let metrics_factory = MetricsFactory::new(&config.metrics.prefix, store.info());
+        let (counters, meters) = (Counters::new(&metrics_factory), Meters::new(&metrics_factory, router.event_types()));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let calls = Calls::new(config.dispatch.slow_after);
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters, calls);
@@ -139,14 +139,14 @@ impl Outbox {
         if !supervisor.config.settle.delete_done {
             look_up_reported(&shared, &tasks, &stop);
         }
-        let surveyor = Surveyor {
+        let gauge_reporter = GaugeReporter {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&shared.intake),
             random: Arc::clone(&supervisor.random),
             interval: supervisor.config.metrics.interval,
             mode: supervisor.mode,
         };
-        tasks.spawn(surveyor.run(role.clone()).instrument(shared.span.clone()));
+        tasks.spawn(gauge_reporter.run(role.clone()).instrument(shared.span.clone()));
         tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
         tasks.close();
         let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
@@ -370,7 +370,7 @@ fn wake_each_other(
     stop: &CancellationToken,
     delivers: bool,
 ) {
-    if !shared.intake.herald.is_enabled() {
+    if !shared.intake.notifier.is_enabled() {
         return;
     }
     let (ours, theirs) = (
@@ -380,7 +380,7 @@ fn wake_each_other(
     let waking = async move {
         let (shared, random, stop) = ours;
         if let Some(wake_ups) = shared.store.wake_ups() {
-            stop.run_until_cancelled(shared.intake.herald.run(wake_ups, &*random)).await;
+            stop.run_until_cancelled(shared.intake.notifier.run(wake_ups, &*random)).await;
         }
     };
     tasks.spawn(waking.instrument(shared.span.clone()));

@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::supervisor::Supervisor;
-use crate::claim::{Claimer, FetchSize, Horizon, PassedOver, Place, Reader};
+use crate::claim::{Claimer, FetchSize, PassedOver, Place, Reader, SafePoint};
 use crate::dispatch::{Suspects, Unknown, Worker};
 use crate::gate::Seen;
 use crate::maintain::{Purger, Task};
-use crate::ownership::{Caretaker, Sharer};
+use crate::ownership::{Reaper, Rebalancer};
 use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
-use crate::settle::{Complaints, Cooling, Settler};
+use crate::settle::{Complaints, Quarantine, Settler};
 use crate::tenure::Tenure;
 
 /// The signals that end the tasks of a term, in the order of its end.
@@ -135,7 +135,7 @@ impl<'a> Parts<'a> {
             verdicts,
             give_up: self.signals.give_up.clone(),
             lost: self.signals.lost.clone(),
-            cooling: Cooling::default(),
+            quarantine: Quarantine::default(),
             history: shared.store.history(),
             complaints: Complaints::default(),
         }
@@ -160,7 +160,7 @@ impl<'a> Parts<'a> {
             config: config.claim.clone(),
             gate: self.gate.clone(),
             seen: Seen::default(),
-            horizon: Horizon::default(),
+            safe_point: SafePoint::default(),
             history: History::default(),
             size: self.fetch_size(),
             passed: PassedOver::default(),
@@ -196,9 +196,9 @@ impl<'a> Parts<'a> {
         FetchSize::new(Limits { rows: self.supervisor.config.claim.batch, bytes: usize::MAX })
     }
 
-    pub(super) fn sharer(&self, lanes: &Arc<KeyLanes>) -> Sharer {
+    pub(super) fn rebalancer(&self, lanes: &Arc<KeyLanes>) -> Rebalancer {
         let Supervisor { shared, config, random, .. } = self.supervisor;
-        Sharer {
+        Rebalancer {
             store: Arc::clone(&shared.store),
             node: self.tenure.node.clone(),
             intake: Arc::clone(&shared.intake),
@@ -236,9 +236,9 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub(super) fn caretaker(&self) -> Caretaker {
+    pub(super) fn reaper(&self) -> Reaper {
         let Supervisor { shared, config, random, .. } = self.supervisor;
-        Caretaker {
+        Reaper {
             store: Arc::clone(&shared.store),
             node: self.tenure.node.clone(),
             lease: config.ownership.lease,
@@ -255,8 +255,8 @@ impl<'a> Parts<'a> {
         let (node, random) = (self.tenure.node.clone(), Arc::clone(&self.supervisor.random));
         let stop = self.signals.stop_claiming.clone();
         async move {
-            let Intake { surplus, registry, lookout, .. } = &*intake;
-            stop.run_until_cancelled(surplus.give_back(&*store, &node, registry, lookout, &*random)).await;
+            let Intake { release_queue, registry, poll_schedule, .. } = &*intake;
+            stop.run_until_cancelled(release_queue.give_back(&*store, &node, registry, poll_schedule, &*random)).await;
         }
     }
 }

@@ -80,7 +80,7 @@ impl Term {
             }
             Feed::Keys(lanes) => {
                 deliverers.spawn(parts.reader(lanes).run().in_current_span());
-                deliverers.spawn(parts.sharer(lanes).run().in_current_span());
+                deliverers.spawn(parts.rebalancer(lanes).run().in_current_span());
             }
         }
         if let Some(purger) = parts.purger() {
@@ -90,7 +90,7 @@ impl Term {
             deliverers.spawn(parts.verify().in_current_span());
         }
         if parts.tenure.fence() == Fence::Row {
-            deliverers.spawn(parts.caretaker().run().in_current_span());
+            deliverers.spawn(parts.reaper().run().in_current_span());
             deliverers.spawn(parts.give_back().in_current_span());
         }
 

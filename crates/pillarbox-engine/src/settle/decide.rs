@@ -8,7 +8,7 @@ use pillarbox_core::retry::{ErrorFilter, RetryPolicy};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::Row;
 
-use crate::handlers::{Homeless, Unroutable};
+use crate::handlers::{Unroutable, UnroutableReason};
 use crate::observe::clean_error;
 
 /// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
@@ -22,7 +22,7 @@ pub(crate) enum Attempt {
     /// The handler panicked, with this message.
     Panicked(String),
     /// No handler takes the event.
-    Unroutable(Homeless),
+    Unroutable(UnroutableReason),
 }
 
 /// The rules for failures, as the user set them.
@@ -107,12 +107,12 @@ fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>
 }
 
 /// Returns the error text of a row that no handler takes.
-fn unroutable(row: &Row, why: Homeless) -> String {
+fn unroutable(row: &Row, why: UnroutableReason) -> String {
     let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
     let id = row.handler.as_deref().unwrap_or_default();
     match why {
-        Homeless::Unknown => format!("no handler is registered for {what}"),
-        Homeless::OtherAggregate => {
+        UnroutableReason::Unknown => format!("no handler is registered for {what}"),
+        UnroutableReason::OtherAggregate => {
             let (event_type, aggregate_type) = (&row.event_type, &row.aggregate_type);
             let pair = if **aggregate_type == *GLOBAL_AGGREGATE {
                 format!("`{event_type}` alone")
@@ -124,8 +124,8 @@ fn unroutable(row: &Row, why: Homeless) -> String {
                  {pair}"
             )
         }
-        Homeless::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
-        Homeless::NamesNone => format!(
+        UnroutableReason::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
+        UnroutableReason::NamesNone => format!(
             "the handlers of {what} have names, and this row says none of them; insert a row for each handler, with its \
              name in the column `handler`"
         ),
@@ -221,14 +221,14 @@ mod tests {
             (0, Attempt::Panicked("never".into()), retry(1, 1, Some("the handler panicked: never"))),
             (0, Attempt::Panicked("boom".into()), retry(1, 1, Some("the handler panicked: boom"))),
             (2, Attempt::Panicked("boom".into()), dead(3, "the handler panicked: boom")),
-            (1, Attempt::Unroutable(Homeless::Unknown), dead(1, unroutable)),
+            (1, Attempt::Unroutable(UnroutableReason::Unknown), dead(1, unroutable)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
             assert_eq!(after(attempts, attempt, Unroutable::Dead), expected, "{case}");
         }
         assert_eq!(
-            after(9, Attempt::Unroutable(Homeless::Unknown), Unroutable::Park(minute)),
+            after(9, Attempt::Unroutable(UnroutableReason::Unknown), Unroutable::Park(minute)),
             retry(9, 60, Some(unroutable))
         );
     }
@@ -245,7 +245,7 @@ mod tests {
             (2, err(HandlerError::retryable("never")), Some(NotRetryable)),
             (2, err(HandlerError::unrecoverable("x")), Some(NotRetryable)),
             (2, Attempt::Panicked("boom".into()), Some(Exhausted)),
-            (0, Attempt::Unroutable(Homeless::Unknown), Some(NoHandler)),
+            (0, Attempt::Unroutable(UnroutableReason::Unknown), Some(NoHandler)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
@@ -259,7 +259,7 @@ mod tests {
         let (unroutable, random) = (Unroutable::default(), &SystemRandom);
         let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: true, random };
         let by_a_route = Attempt::Ended(Err(HandlerError::unroutable(Duration::from_secs(60), "no route")));
-        for attempt in [Attempt::Unroutable(Homeless::Unknown), by_a_route] {
+        for attempt in [Attempt::Unroutable(UnroutableReason::Unknown), by_a_route] {
             let Decision { change, given_up } = decide(&row(1), attempt, &rules);
             assert!(matches!(change, Change::Dead { attempts: 1, .. }), "{change:?}");
             assert_eq!(given_up, Some(FailureReason::Unroutable));
@@ -273,9 +273,9 @@ mod tests {
             other => format!("{other:?}"),
         };
         let row = Row { handler: Some("mailer".into()), ..row(0) };
-        assert!(unroutable(&row, Homeless::UnknownHandler).contains("no handler named `mailer`"));
-        assert!(error(Homeless::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
-        assert!(error(Homeless::NamesNone).contains("column `handler`"));
+        assert!(unroutable(&row, UnroutableReason::UnknownHandler).contains("no handler named `mailer`"));
+        assert!(error(UnroutableReason::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
+        assert!(error(UnroutableReason::NamesNone).contains("column `handler`"));
     }
 
     #[test]

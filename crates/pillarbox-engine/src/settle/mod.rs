@@ -1,9 +1,9 @@
 //! Recording what became of an event: verdicts, batched, fenced by ownership.
 
-mod cooling;
 mod decide;
+mod quarantine;
 mod settler;
 
-pub(crate) use cooling::Cooling;
 pub(crate) use decide::{Attempt, Decision, Rules, decide};
+pub(crate) use quarantine::Quarantine;
 pub(crate) use settler::{Complaints, Settler};

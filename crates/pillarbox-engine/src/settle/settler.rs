@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::cooling::Cooling;
+use super::quarantine::Quarantine;
 use crate::observe::Counters;
 use crate::observe::clean_error;
 use crate::pause::Pause;
@@ -43,7 +43,7 @@ pub(crate) struct Settler {
     pub(crate) give_up: CancellationToken,
     /// Cancelled when this node turns out not to be the owner any more.
     pub(crate) lost: CancellationToken,
-    pub(crate) cooling: Cooling,
+    pub(crate) quarantine: Quarantine,
     /// The history of the database when verdicts were last recorded.
     pub(crate) history: History,
     pub(crate) complaints: Complaints,
@@ -91,9 +91,9 @@ impl Settler {
                     batch.clear();
                     self.intake.pulse.settle.clear();
                 }
-                seq = self.cooling.next() => {
+                seq = self.quarantine.next() => {
                     self.intake.registry.release([seq]);
-                    self.intake.lookout.wake_for(seq);
+                    self.intake.poll_schedule.wake_for(seq);
                 }
             }
         }
@@ -250,7 +250,7 @@ impl Settler {
         // What is held in its place is still in memory.
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         // What was refused rests: should the row be found pending again, it would only be refused again.
-        let mut rests = |seq: &i64| refused.contains(seq) && first && self.cooling.add(*seq);
+        let mut rests = |seq: &i64| refused.contains(seq) && first && self.quarantine.add(*seq);
         let gone: Vec<i64> = ended.clone().map(|verdict| verdict.row.seq).filter(|seq| !rests(seq)).collect();
         self.intake.registry.release(gone);
         let history = self.store.history();
@@ -258,19 +258,19 @@ impl Settler {
             // The database may have lost what it has just confirmed, and the reader have left these rows out while it started over.
             self.history = history;
             if let Some(lowest) = ended.clone().map(|verdict| verdict.row.seq).min() {
-                self.intake.lookout.wake_for(lowest);
+                self.intake.poll_schedule.wake_for(lowest);
             }
         }
         let recorded = ended.map(|verdict| (verdict.row.seq, !refused.contains(&verdict.row.seq)));
         if let Some(seq) = self.feed.recorded(recorded) {
-            self.intake.lookout.wake_for(seq);
+            self.intake.poll_schedule.wake_for(seq);
         }
         if let Some(seq) = lowest_dead {
             // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
-            self.intake.lookout.wake_for(seq);
+            self.intake.poll_schedule.wake_for(seq);
         }
         if let Some(delay) = soonest {
-            self.intake.lookout.due_in(delay);
+            self.intake.poll_schedule.due_in(delay);
         }
     }
 
@@ -307,18 +307,18 @@ impl Settler {
         if let Some(events) = self.complaints.unrecordable.report(1) {
             tracing::error!(events, seq, %error, "the database refuses verdicts; their events are delivered again in a minute");
         }
-        if self.cooling.is_full() {
+        if self.quarantine.is_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
-            if let Some(released) = self.give_up.run_until_cancelled(self.cooling.next()).await {
+            if let Some(released) = self.give_up.run_until_cancelled(self.quarantine.next()).await {
                 self.intake.registry.release([released]);
-                self.intake.lookout.wake_for(released);
+                self.intake.poll_schedule.wake_for(released);
             }
         }
         if let Some(freed) = self.feed.recorded([(seq, false)]) {
-            self.intake.lookout.wake_for(freed);
+            self.intake.poll_schedule.wake_for(freed);
         }
         // There is room: it was made above.
-        let _rests = self.cooling.add(seq);
+        let _rests = self.quarantine.add(seq);
     }
 }
 

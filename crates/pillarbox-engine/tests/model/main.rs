@@ -8,7 +8,7 @@
 //! each rule of the protocols is broken once: the model has to find what goes wrong without it.
 //!
 //! Pure functions of the engine decide here as they do there. `ownership::spread` is public. Two others are not:
-//! `claim/horizon.rs` and `store/lease_clock.rs` are compiled once more here, text for text, and find at the root of this program
+//! `claim/safe_point.rs` and `store/lease_clock.rs` are compiled once more here, text for text, and find at the root of this program
 //! the names that they take from their own crate.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it saw")]

@@ -8,7 +8,7 @@
 //!   writers                    database                                    one node, in one term
 //!   ┌──────────────────┐      ┌─────────────────────────────────────┐     ┌────────────────────────────────────────────┐
 //!   │ write: a number  │─────▶│ last number given                   │     │ mark: nothing at or below it is to be read │
-//!   │ insert           │      │ transactions: names, rows           │ ask │ horizon: up to where the table is complete │
+//!   │ insert           │      │ transactions: names, rows           │ ask │ safe point: the table is complete up to it │
 //!   │ undo (savepoint) │      │                                     │◀───▶│                                            │
 //!   │ prepare          │      │   ┌─ mark      ┌─ highest           │fetch│ rows in memory:                            │
 //!   │ commit, roll back│─────▶│ 1 2 3 · 5 · 7 8   rows: NEW, RETRY, │────▶│   queued ─deliver─▶ ended ─record─▶ gone   │
@@ -23,7 +23,7 @@
 //!
 //! | Here | There |
 //! |---|---|
-//! | `ask`, `learn` | `Horizon::advance`, and the statement `writers.sql`: first its snapshot, then its list of transactions. What follows from an answer decides the engine's own [`Horizon`](horizon::Horizon). |
+//! | `ask`, `learn` | `SafePoint::advance`, and the statement `writers.sql`: first its snapshot, then its list of transactions. What follows from an answer decides the engine's own [`SafePoint`](proof::SafePoint). |
 //! | `fetch` | `Reader::read` in `claim/reader.rs` up to its statement, with `KeyLanes::begin_fetch` |
 //! | `take` | the rest of it: interventions, `ripen`, `Sight::admit`, `KeyLanes::push`, and where the mark goes |
 //! | `deliver` | a worker from `KeyLanes::pop` to `KeyLanes::ended` |
@@ -45,7 +45,7 @@
 //! - A failed event makes its key wait, RETRY or DEAD ([`FailingKey::Wait`](pillarbox_engine::run::FailingKey)).
 //! - Transactions begin in their order; another order is another instance.
 //!
-//! Left out: several runs of partitions beside each other, which share the horizon and nothing else; keys that are behind and classes
+//! Left out: several runs of partitions beside each other, which share the safe point and nothing else; keys that are behind and classes
 //! that are passed over, whose places move as the mark does; rows without a partition; the other modes. `ordered` reads from the
 //! bottom every time, and has no mark. `single_node` and `multi_node` keep no order, and visit the bottom every few seconds.
 
@@ -55,7 +55,7 @@ mod database;
     clippy::items_after_test_module,
     reason = "most of it is the text of the engine, of which the model takes the decision"
 )]
-mod horizon;
+mod proof;
 mod properties;
 mod protocol;
 mod reader;

@@ -1,7 +1,7 @@
 //! The steps of writers, of the reader, of operators and of what fails.
 
 use super::database::{Database, Event, Key, Phase as Writing, Row, Status, Time, Transaction};
-use super::horizon::Horizon;
+use super::proof::SafePoint;
 use super::reader::{Fetch, Held, Look, Phase, Reader, lowest};
 
 /// The place of a row in the order of the table.
@@ -291,10 +291,10 @@ impl Instance {
             }
             Action::Crash => {
                 state.crashes = state.crashes.checked_sub(1)?;
-                let (mark, horizon) = (state.reader.mark, state.reader.horizon.clone());
+                let (mark, safe_point) = (state.reader.mark, state.reader.safe_point.clone());
                 state.rejoin();
                 if self.flaw == Some(Flaw::HandsTheMarkOn) {
-                    (state.reader.mark, state.reader.horizon) = (mark, horizon);
+                    (state.reader.mark, state.reader.safe_point) = (mark, safe_point);
                 }
                 Some(())
             }
@@ -350,7 +350,7 @@ impl Instance {
         Some(())
     }
 
-    /// `Reader::read` and `Horizon::advance`: between two fetches, with what is known of the history up to now.
+    /// `Reader::read` and `SafePoint::advance`: between two fetches, with what is known of the history up to now.
     fn ask(&self, state: &mut State) -> Option<()> {
         let late = self.flaw == Some(Flaw::ProvesAfterTheRead);
         (state.reader.look.is_none() && (state.reader.fetch.is_none() || late)).then_some(())?;
@@ -359,7 +359,7 @@ impl Instance {
         }
         let highest = state.database.highest();
         // Of a database where no more can be learned, nothing more is asked.
-        (!self.tells || i64::from(highest) > state.reader.horizon.complete()).then_some(())?;
+        (!self.tells || i64::from(highest) > state.reader.safe_point.complete()).then_some(())?;
         let early = (self.flaw == Some(Flaw::ReadsTransactionsFirst))
             .then(|| state.database.writers(highest, self).open.unwrap_or_default());
         state.reader.look = Some(Look { highest, early, asked: state.tick });
@@ -374,7 +374,7 @@ impl Instance {
             writers.open = early;
         }
         let tick = if self.flaw == Some(Flaw::CountsFromTheQuestion) { asked } else { state.tick };
-        state.reader.horizon.learn_at(writers, tick);
+        state.reader.safe_point.learn_at(writers, tick);
         Some(())
     }
 
@@ -479,7 +479,7 @@ impl Instance {
             if self.flaw == Some(Flaw::KeepsTheMarkAfterALoss) {
                 return false;
             }
-            state.reader.horizon = Horizon::default();
+            state.reader.safe_point = SafePoint::default();
             state.reader.look = None;
             state.reader.start_over();
             return true;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::database::{Event, Key, Row, Status};
-use super::horizon::Horizon;
+use super::proof::SafePoint;
 use super::protocol::{Flaw, Seq};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub(crate) struct Reader {
     /// The state of the node's row as the last confirmed renewal left it.
     pub(crate) confirmed: u8,
     pub(crate) interventions: u8,
-    pub(crate) horizon: Horizon,
+    pub(crate) safe_point: SafePoint,
     /// A question for the writers under way.
     pub(crate) look: Option<Look>,
     pub(crate) mark: Seq,
@@ -88,7 +88,7 @@ impl Reader {
             losses,
             confirmed,
             interventions: 0,
-            horizon: Horizon::default(),
+            safe_point: SafePoint::default(),
             look: None,
             mark: 0,
             unread: true,
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     pub(crate) fn complete(&self) -> Seq {
-        Seq::try_from(self.horizon.complete()).unwrap_or(Seq::MAX)
+        Seq::try_from(self.safe_point.complete()).unwrap_or(Seq::MAX)
     }
 
     /// Reads again from a row on.

@@ -17,7 +17,7 @@ const GUESSES: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(
 ///
 /// It never rings within a user's transaction: in PostgreSQL that would make all committers queue for one lock.
 #[derive(Debug)]
-pub(crate) struct Herald {
+pub(crate) struct Notifier {
     enabled: bool,
     plan: Mutex<Plan>,
     bell: Notify,
@@ -31,7 +31,7 @@ struct Plan {
     wrote: Option<Instant>,
 }
 
-impl Herald {
+impl Notifier {
     pub(crate) fn new(enabled: bool) -> Self {
         Self { enabled, plan: Mutex::default(), bell: Notify::new() }
     }
@@ -120,12 +120,12 @@ mod tests {
     use super::*;
 
     /// The times of all rings within `span`, in milliseconds.
-    async fn rings(herald: &Herald, span: Duration) -> Vec<u128> {
+    async fn rings(notifier: &Notifier, span: Duration) -> Vec<u128> {
         let start = Instant::now();
         let mut times = Vec::new();
         let ring = async {
             loop {
-                herald.wait().await;
+                notifier.wait().await;
                 times.push(start.elapsed().as_millis());
                 tokio::time::sleep(DEBOUNCE).await;
             }
@@ -136,31 +136,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_commit_rings_at_once_and_a_thousand_ring_once() {
-        let herald = Herald::new(true);
+        let notifier = Notifier::new(true);
         for _ in 0..1000 {
-            herald.committed();
+            notifier.committed();
         }
-        assert_eq!(rings(&herald, Duration::from_secs(1)).await, [0]);
+        assert_eq!(rings(&notifier, Duration::from_secs(1)).await, [0]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_write_rings_when_it_may_have_been_committed() {
-        let herald = Herald::new(true);
-        herald.wrote();
-        assert_eq!(rings(&herald, Duration::from_secs(1)).await, [5, 20, 80]);
+        let notifier = Notifier::new(true);
+        notifier.wrote();
+        assert_eq!(rings(&notifier, Duration::from_secs(1)).await, [5, 20, 80]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn writes_without_end_do_not_put_off_the_ring() {
-        let herald = Herald::new(true);
+        let notifier = Notifier::new(true);
         let writing = async {
             loop {
-                herald.wrote();
+                notifier.wrote();
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         let rings = tokio::select! {
-            rings = rings(&herald, Duration::from_secs(1)) => rings,
+            rings = rings(&notifier, Duration::from_secs(1)) => rings,
             () = writing => unreachable!("it never ends"),
         };
         assert!(rings.len() > 50 && rings.windows(2).all(|pair| pair[1] - pair[0] <= 21), "{rings:?}");
@@ -168,9 +168,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_is_silent_unless_enabled() {
-        let herald = Herald::new(false);
-        herald.wrote();
-        herald.committed();
-        assert!(rings(&herald, Duration::from_secs(1)).await.is_empty());
+        let notifier = Notifier::new(false);
+        notifier.wrote();
+        notifier.committed();
+        assert!(rings(&notifier, Duration::from_secs(1)).await.is_empty());
     }
 }

@@ -1,15 +1,15 @@
-//! The engine's own proof that the table is complete up to a `seq`: the very text of `src/claim/horizon.rs`, compiled once more
+//! The engine's own proof that the table is complete up to a `seq`: the very text of `src/claim/safe_point.rs`, compiled once more
 //! here, where its decision can be called and its state compared. The names that it takes from its crate are in `main.rs`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
-include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/claim/horizon.rs"));
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/claim/safe_point.rs"));
 
 /// The length of a tick: two of them are the longest transaction of a database that does not tell of its transactions.
 const TICK: Duration = Duration::from_secs(LONGEST.as_secs() / 2);
 
-impl Horizon {
+impl SafePoint {
     /// Learns from an answer that came at this tick.
     pub(crate) fn learn_at(&mut self, writers: Writers, tick: u8) {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -22,7 +22,7 @@ impl Horizon {
     }
 }
 
-impl Clone for Horizon {
+impl Clone for SafePoint {
     fn clone(&self) -> Self {
         let proof = |proof: &Proof| Proof {
             seq: proof.seq,
@@ -34,15 +34,15 @@ impl Clone for Horizon {
     }
 }
 
-impl PartialEq for Horizon {
+impl PartialEq for SafePoint {
     fn eq(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 }
 
-impl Eq for Horizon {}
+impl Eq for SafePoint {}
 
-impl Hash for Horizon {
+impl Hash for SafePoint {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }

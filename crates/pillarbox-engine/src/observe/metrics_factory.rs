@@ -3,12 +3,12 @@ use pillarbox_core::store::StoreInfo;
 
 /// Makes the handles of an outbox's metrics, once, when it is built: recording then looks nothing up.
 #[derive(Debug)]
-pub(crate) struct Registrar<'a> {
+pub(crate) struct MetricsFactory<'a> {
     prefix: &'a str,
     labels: Vec<Label>,
 }
 
-impl<'a> Registrar<'a> {
+impl<'a> MetricsFactory<'a> {
     /// For the outbox on this table. Several outboxes of a process differ in their labels.
     pub(crate) fn new(prefix: &'a str, info: &StoreInfo) -> Self {
         let labels = vec![Label::new("database", info.address.clone()), Label::new("table", info.table.clone())];

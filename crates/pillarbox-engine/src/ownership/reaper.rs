@@ -8,8 +8,8 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::lookout::Lookout;
 use crate::pause::{Pause, jittered};
+use crate::poll_schedule::PollSchedule;
 use crate::queue::Intake;
 
 /// The time between two looks for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
@@ -25,7 +25,7 @@ const BUSY_FOR: Duration = Duration::from_secs(60);
 
 /// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
 #[derive(Debug)]
-pub(crate) struct Caretaker {
+pub(crate) struct Reaper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node: NodeId,
     pub(crate) lease: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Caretaker {
     pub(crate) stop: CancellationToken,
 }
 
-impl Caretaker {
+impl Reaper {
     pub(crate) async fn run(self) {
         let stop = self.stop.clone();
         stop.run_until_cancelled(self.care()).await;
@@ -82,7 +82,7 @@ impl Caretaker {
     fn tell(&self, found: &Reclaimed) {
         if found.freed > 0 {
             tracing::info!(events = found.freed, node = %self.node, "freed what a dead node held");
-            self.intake.lookout.wake_for(Lookout::ANY);
+            self.intake.poll_schedule.wake_for(PollSchedule::ANY);
         }
     }
 }
@@ -98,30 +98,30 @@ struct Neighbours {
 impl Neighbours {
     /// Waits `until` then, or while there is work until a neighbour is gone. What that one held and did not deliver is
     /// free, maybe below where the next look would begin, so the cold path is woken.
-    async fn one_left(&mut self, caretaker: &Caretaker, until: Instant) -> bool {
+    async fn one_left(&mut self, reaper: &Reaper, until: Instant) -> bool {
         loop {
-            let tick = Instant::now() + jittered(SEE_WHO_LEFT, &*caretaker.random);
+            let tick = Instant::now() + jittered(SEE_WHO_LEFT, &*reaper.random);
             tokio::time::sleep_until(tick.min(until)).await;
             if tick >= until {
                 return false;
             }
             // A failure shows elsewhere; this only looks sooner than the interval would.
-            if self.is_busy(caretaker)
-                && let Ok(nodes) = caretaker.store.nodes().await
+            if self.is_busy(reaper)
+                && let Ok(nodes) = reaper.store.nodes().await
             {
                 let now: HashSet<NodeId> = nodes.into_iter().map(|status| status.node).collect();
                 let left = !self.known.is_subset(&now);
                 self.known = now;
                 if left {
-                    caretaker.intake.lookout.wake_for(Lookout::ANY);
+                    reaper.intake.poll_schedule.wake_for(PollSchedule::ANY);
                     return true;
                 }
             }
         }
     }
 
-    fn is_busy(&mut self, caretaker: &Caretaker) -> bool {
-        let counters = caretaker.intake.counters.snapshot();
+    fn is_busy(&mut self, reaper: &Reaper) -> bool {
+        let counters = reaper.intake.counters.snapshot();
         let events = counters.hot + counters.cold;
         let (before, at) = self.seen;
         if events != before || at.is_none() {

@@ -7,8 +7,8 @@ use pillarbox_core::store::{RowId, Store};
 use tokio::sync::Notify;
 
 use super::Registry;
-use crate::lookout::Lookout;
 use crate::pause::Pause;
+use crate::poll_schedule::PollSchedule;
 
 /// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
 const MAX_ROWS: usize = 100_000;
@@ -19,13 +19,13 @@ const BATCH: usize = 5_000;
 /// back, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
 /// that this node claimed again meanwhile would be given away under its hands.
 #[derive(Debug, Default)]
-pub(crate) struct Surplus {
+pub(crate) struct ReleaseQueue {
     /// Each with whether this node looks for it when it is given back.
     rows: Mutex<Vec<(RowId, bool)>>,
     bell: Notify,
 }
 
-impl Surplus {
+impl ReleaseQueue {
     fn lock(&self) -> MutexGuard<'_, Vec<(RowId, bool)>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +58,7 @@ impl Surplus {
         store: &dyn Store,
         node: &NodeId,
         registry: &Registry,
-        lookout: &Lookout,
+        poll_schedule: &PollSchedule,
         random: &dyn Random,
     ) {
         let mut pause = Pause::default();
@@ -83,7 +83,7 @@ impl Surplus {
                     drop(left);
                     registry.release(rows.iter().map(|row| row.seq));
                     if let Some(lowest) = lowest {
-                        lookout.wake_for(lowest);
+                        poll_schedule.wake_for(lowest);
                     }
                 }
                 Err(error) => {

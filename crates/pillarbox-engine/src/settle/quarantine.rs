@@ -12,11 +12,11 @@ const MAX_RESTING: usize = 1000;
 ///
 /// They stay held for a while, since released at once they would be handled again at full speed.
 #[derive(Debug, Default)]
-pub(crate) struct Cooling {
+pub(crate) struct Quarantine {
     resting: VecDeque<(Instant, i64)>,
 }
 
-impl Cooling {
+impl Quarantine {
     pub(super) fn is_full(&self) -> bool {
         self.resting.len() >= MAX_RESTING
     }
@@ -48,13 +48,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_row_rests_for_a_minute() {
-        let mut cooling = Cooling::default();
+        let mut quarantine = Quarantine::default();
         let start = Instant::now();
-        assert!(cooling.add(1));
+        assert!(quarantine.add(1));
         tokio::time::advance(REST / 2).await;
-        assert!(cooling.add(2));
-        assert_eq!((cooling.next().await, start.elapsed()), (1, REST));
-        assert_eq!((cooling.next().await, start.elapsed()), (2, REST + REST / 2));
-        assert!(tokio::time::timeout(REST, cooling.next()).await.is_err());
+        assert!(quarantine.add(2));
+        assert_eq!((quarantine.next().await, start.elapsed()), (1, REST));
+        assert_eq!((quarantine.next().await, start.elapsed()), (2, REST + REST / 2));
+        assert!(tokio::time::timeout(REST, quarantine.next()).await.is_err());
     }
 }

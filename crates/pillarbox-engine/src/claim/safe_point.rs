@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// is still there. A transaction that is prepared in between may go by another name afterwards, so where one of them has gone, those
 /// that were prepared meanwhile are waited for as well.
 #[derive(Debug, Default)]
-pub(crate) struct Horizon {
+pub(crate) struct SafePoint {
     complete: i64,
     next: Option<Proof>,
     /// The same without knowing the transactions, and since when.
@@ -31,7 +31,7 @@ pub(crate) struct Horizon {
     asked: Option<Instant>,
 }
 
-impl Horizon {
+impl SafePoint {
     /// The `seq` up to which the table is complete.
     pub(crate) fn complete(&self) -> i64 {
         self.complete
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_complete_when_all_who_wrote_then_have_ended() {
-        let (mut horizon, now) = (Horizon::default(), Instant::now());
+        let (mut safe_point, now) = (SafePoint::default(), Instant::now());
         let table = [
             (writers(10, &["a", "b"]), 0),
             (writers(20, &["b", "c"]), 0),
@@ -127,14 +127,14 @@ mod tests {
             (writers(60, &[]), 60),
         ];
         for (step, (writers, complete)) in table.into_iter().enumerate() {
-            horizon.learn(writers, now);
-            assert_eq!(horizon.complete(), complete, "step {step}");
+            safe_point.learn(writers, now);
+            assert_eq!(safe_point.complete(), complete, "step {step}");
         }
     }
 
     #[test]
     fn a_writer_that_was_prepared_under_another_name_is_waited_for() {
-        let (mut horizon, now) = (Horizon::default(), Instant::now());
+        let (mut safe_point, now) = (SafePoint::default(), Instant::now());
         let table = [
             (writers(10, &["a", "b", "prepared-1"]), 0),
             // Is it `a`, which is gone? `prepared-1` was known.
@@ -148,18 +148,18 @@ mod tests {
             (writers(80, &[]), 80),
         ];
         for (step, (writers, complete)) in table.into_iter().enumerate() {
-            horizon.learn(writers, now);
-            assert_eq!(horizon.complete(), complete, "step {step}");
+            safe_point.learn(writers, now);
+            assert_eq!(safe_point.complete(), complete, "step {step}");
         }
     }
 
     #[test]
     fn where_nobody_tells_a_minute_is_waited() {
-        let (mut horizon, now) = (Horizon::default(), Instant::now());
+        let (mut safe_point, now) = (SafePoint::default(), Instant::now());
         let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
         for (seconds, highest, complete) in [(0, 10, 0), (59, 20, 0), (60, 30, 10), (119, 40, 10), (120, 50, 30)] {
-            horizon.learn(unknown(highest), now + Duration::from_secs(seconds));
-            assert_eq!(horizon.complete(), complete, "after {seconds} s");
+            safe_point.learn(unknown(highest), now + Duration::from_secs(seconds));
+            assert_eq!(safe_point.complete(), complete, "after {seconds} s");
         }
     }
 }

@@ -23,7 +23,7 @@ const HORIZON: Duration = Duration::from_secs(10);
 /// transaction is the caller's own. So after a write the table is looked at in quick succession until the row has been
 /// found. Losing all of this costs latency, never an event.
 #[derive(Debug, Default)]
-pub(crate) struct Lookout {
+pub(crate) struct PollSchedule {
     state: Mutex<State>,
     bell: Notify,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Look {
     pub(crate) lowest: Option<i64>,
 }
 
-impl Lookout {
+impl PollSchedule {
     /// Below every row: what was freed or written elsewhere may be anywhere.
     pub(crate) const ANY: i64 = 0;
 
@@ -201,11 +201,11 @@ mod tests {
     }
 
     /// The times of all looks within `span`, in milliseconds from now.
-    async fn looks(lookout: &Lookout, span: Duration) -> Vec<u128> {
+    async fn looks(poll_schedule: &PollSchedule, span: Duration) -> Vec<u128> {
         let start = Instant::now();
         let mut times = Vec::new();
         while Instant::now() < start + span {
-            lookout.wait(start + span).await;
+            poll_schedule.wait(start + span).await;
             times.push(start.elapsed().as_millis());
         }
         times.pop();
@@ -214,58 +214,58 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_row_is_looked_for_after_5_20_and_80_ms_and_on_until_found() {
-        let lookout = Lookout::default();
-        lookout.look_for(7, Duration::ZERO);
-        assert_eq!(looks(&lookout, millis(250)).await, [5, 20, 80, 160, 240]);
-        lookout.found([7]);
-        assert!(looks(&lookout, millis(1000)).await.is_empty());
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.look_for(7, Duration::ZERO);
+        assert_eq!(looks(&poll_schedule, millis(250)).await, [5, 20, 80, 160, 240]);
+        poll_schedule.found([7]);
+        assert!(looks(&poll_schedule, millis(1000)).await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_row_that_never_appears_is_given_up() {
-        let lookout = Lookout::default();
-        lookout.look_for(7, Duration::ZERO);
-        let times = looks(&lookout, Duration::from_secs(100)).await;
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.look_for(7, Duration::ZERO);
+        let times = looks(&poll_schedule, Duration::from_secs(100)).await;
         assert!(times.iter().all(|time| *time <= 60_100) && times.len() > 700, "{}", times.len());
-        assert!(lookout.lock().sought.is_empty());
+        assert!(poll_schedule.lock().sought.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_reaches_down_to_the_lowest_row_that_is_sought() {
-        let lookout = Lookout::default();
-        lookout.look_for(9, Duration::ZERO);
-        lookout.look_for(7, Duration::ZERO);
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.look_for(9, Duration::ZERO);
+        poll_schedule.look_for(7, Duration::ZERO);
         let latest = Instant::now() + millis(100);
-        assert_eq!(lookout.wait(latest).await, Look { lowest: Some(7) });
+        assert_eq!(poll_schedule.wait(latest).await, Look { lowest: Some(7) });
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_earliest_due_time_wakes() {
-        let lookout = Lookout::default();
-        lookout.due_in(millis(300));
-        lookout.due_in(millis(200));
-        lookout.due_in(Duration::MAX);
-        assert_eq!(looks(&lookout, millis(500)).await, [200]);
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.due_in(millis(300));
+        poll_schedule.due_in(millis(200));
+        poll_schedule.due_in(Duration::MAX);
+        assert_eq!(looks(&poll_schedule, millis(500)).await, [200]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn memory_is_bounded_however_many_rows_are_written() {
-        let lookout = Lookout::default();
+        let poll_schedule = PollSchedule::default();
         for seq in 0..10_000 {
-            lookout.look_for(seq, Duration::ZERO);
+            poll_schedule.look_for(seq, Duration::ZERO);
         }
-        assert_eq!(lookout.lock().sought.len(), MAX_SOUGHT);
+        assert_eq!(poll_schedule.lock().sought.len(), MAX_SOUGHT);
         for seq in 0..10_000 {
-            lookout.found([seq]);
+            poll_schedule.found([seq]);
         }
-        let times = looks(&lookout, millis(400)).await;
+        let times = looks(&poll_schedule, millis(400)).await;
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 80) && times.len() >= 4, "{times:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_announced_wake_is_not_lost() {
-        let lookout = Lookout::default();
-        lookout.wake_for(1);
-        assert_eq!(looks(&lookout, millis(10)).await, [0]);
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.wake_for(1);
+        assert_eq!(looks(&poll_schedule, millis(10)).await, [0]);
     }
 }

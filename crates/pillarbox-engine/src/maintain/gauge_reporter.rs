@@ -21,7 +21,7 @@ const SHARE: u32 = 50;
 ///
 /// A reading that fails leaves them as they were: that nothing could be read does not mean that there is nothing.
 #[derive(Debug)]
-pub(crate) struct Surveyor {
+pub(crate) struct GaugeReporter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) random: Arc<dyn Random>,
@@ -29,7 +29,7 @@ pub(crate) struct Surveyor {
     pub(crate) mode: Mode,
 }
 
-impl Surveyor {
+impl GaugeReporter {
     /// Runs until the outbox has stopped.
     pub(crate) async fn run(self, mut role: watch::Receiver<Role>) {
         loop {

@@ -35,7 +35,7 @@ const GATHER: Duration = Duration::from_millis(100);
 /// verdicts are recorded, each partition as soon as it can be. After the time that a shutdown would have, handlers that still
 /// run are told to stop; their partitions wait for them all the same, for as long as this node has its lease.
 #[derive(Debug)]
-pub(crate) struct Sharer {
+pub(crate) struct Rebalancer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node: NodeId,
     pub(crate) intake: Arc<Intake>,
@@ -48,7 +48,7 @@ pub(crate) struct Sharer {
     pub(crate) stop: CancellationToken,
 }
 
-impl Sharer {
+impl Rebalancer {
     pub(crate) async fn run(self) {
         let stop = self.stop.clone();
         stop.run_until_cancelled(self.share()).await;
@@ -57,7 +57,7 @@ impl Sharer {
     async fn share(&self) {
         let mut pause = Pause::default();
         let mut work = Work::default();
-        let mut surplus = Surplus::default();
+        let mut surplus = ReleaseQueue::default();
         let mut give = Epochs::none();
         let mut soon = LOOK_SOON;
         loop {
@@ -110,7 +110,7 @@ impl Sharer {
 
     /// Waits until part of the surplus can be given, `latest` at the latest; returns that part. Handlers that run for too long
     /// are told to stop.
-    async fn given_by(&self, latest: Instant, surplus: &mut Surplus) -> Partitions {
+    async fn given_by(&self, latest: Instant, surplus: &mut ReleaseQueue) -> Partitions {
         let gathered = Instant::now() + GATHER;
         let (mut look, mut pause) = (Instant::now(), ENDED_YET);
         loop {
@@ -151,12 +151,12 @@ impl Sharer {
 
 /// The partitions that are to be given away.
 #[derive(Debug, Default)]
-struct Surplus {
+struct ReleaseQueue {
     /// Each since when, and whether its handlers were told to stop.
     since: BTreeMap<u8, (Instant, bool)>,
 }
 
-impl Surplus {
+impl ReleaseQueue {
     fn is_empty(&self) -> bool {
         self.since.is_empty()
     }
