@@ -115,8 +115,8 @@ impl Delivery {
         Self { queued_at: Some(queued_at), ..self }
     }
 
-    /// The time at which the event came into memory; `None` for a [detached](Self::detached) delivery. Events that a
-    /// gate has held back since then may belong before it.
+    /// The time at which the event came into memory, or where keys keep their order at which the read that brought it began; `None` for a
+    /// [detached](Self::detached) delivery. Events that a gate has held back since then may belong before it.
     #[must_use]
     pub fn queued_at(&self) -> Option<Instant> {
         self.queued_at

@@ -97,6 +97,8 @@ pub(crate) struct Place {
     /// The types that the gate held back when it was last asked.
     seen: Seen,
     held: Vec<Box<str>>,
+    /// The time at which it was asked.
+    held_since: Option<Instant>,
 }
 
 /// A contiguous run of this node's partitions, which is what one statement can read.
@@ -241,14 +243,15 @@ impl Reader {
 
     /// Takes over the types that the gate holds back. If one is held no more, all is read from the bottom, where its rows may be.
     fn follow_gate(&mut self) {
-        let held = self.gate.held(&mut self.place.seen, Instant::now());
+        let now = Instant::now();
+        let held = self.gate.held(&mut self.place.seen, now);
         if held.reopened {
             self.start_over();
         }
         if let Some(next) = held.next {
             self.intake.poll_schedule.due_in(next.saturating_duration_since(Instant::now()));
         }
-        self.place.held = held.types;
+        (self.place.held, self.place.held_since) = (held.types, Some(now));
     }
 
     fn are_others_due(&self) -> bool {
@@ -447,7 +450,8 @@ impl Reader {
         // Rows that are in memory already are no reason to look again soon.
         let found = admitted.contains(&true);
         let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
-        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)), class };
+        let since = self.place.held_since.unwrap_or(began);
+        let source = Source { fetch: begun.number, floor: above, refill: matches!(job, Job::Refill(..)), class, since };
         let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
         let left = self.queue(rows, &admitted, source).await;
         drop(sight);

@@ -63,6 +63,8 @@ pub(crate) struct Source {
     pub(crate) refill: bool,
     /// The class that it reads for, if it reads what was left in the table of one.
     pub(crate) class: Option<Class>,
+    /// The time of which the types are that it left in the table.
+    pub(crate) since: Instant,
 }
 
 /// The state of the lanes when a fetch begins.
@@ -243,7 +245,7 @@ impl KeyLanes {
         source: Source,
     ) -> (Vec<i64>, BTreeMap<Class, Vec<i64>>) {
         let mut state = self.lock();
-        let since = Instant::now();
+        let since = source.since;
         let (mut refused, mut left, mut left_keys) =
             (Vec::new(), BTreeMap::<Class, Vec<i64>>::new(), HashMap::default());
         for (row, past) in rows {

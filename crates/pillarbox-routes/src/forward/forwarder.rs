@@ -430,6 +430,7 @@ impl Inner {
         let mut types = sending.types();
         types.hold(Instant::now(), until);
         self.gate.hold_all(types.known.keys().map(|held| &**held), until);
+        types.are_held(Instant::now());
     }
 
     /// A tenth more at random, so that what was put off together does not come back at once.
@@ -449,7 +450,7 @@ fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Deliver
         let event_type = event.event_type();
         if is_current && event_type != last && types.known.len() < MAX_TYPES && !types.known.contains_key(event_type) {
             let is_alone = table.is_alone_with(index, event_type);
-            is_new |= is_alone && types.known.insert(event_type.into(), Instant::now()).is_none();
+            is_new |= is_alone && types.learn(event_type, Instant::now());
         }
         held_until = held_until.max(types.end_before(event_type, event.queued_at()));
         last = event_type;

@@ -42,8 +42,8 @@ pub(crate) struct Sending {
 /// The types of the events that have come this way and of which none goes another: what can be held back.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    /// Each with the time from which on it is held back with the others.
-    pub(crate) known: BTreeMap<Box<str>, Instant>,
+    /// Each with the time from which on it is held back with the others; `None` for one that came while they were, until it is too.
+    pub(crate) known: BTreeMap<Box<str>, Option<Instant>>,
     /// The generation of the routes among which that is so.
     pub(crate) generation: u64,
     /// Until when events of these types are left in the table, or were last.
@@ -56,6 +56,17 @@ impl Types {
         if !self.known.is_empty() && until > now {
             self.held_until = self.held_until.max(Some(until));
         }
+    }
+
+    /// The types that came to be known during a hold are held back with the others from now on.
+    pub(crate) fn are_held(&mut self, now: Instant) {
+        self.known.values_mut().filter(|since| since.is_none()).for_each(|since| *since = Some(now));
+    }
+
+    /// Remembers a type. Returns true if it is new.
+    pub(crate) fn learn(&mut self, event_type: &str, now: Instant) -> bool {
+        let since = if self.held_until.is_some_and(|end| end > now) { None } else { Some(now) };
+        self.known.insert(event_type.into(), since).is_none()
     }
 
     /// Their events are read again from now on.
@@ -80,7 +91,9 @@ impl Types {
     /// The end of the hold during which an event may have come into memory, at `since`: its type was not one of those that are held. `None`
     /// if there was none. Earlier events of its key may have been left in the table then.
     pub(crate) fn end_before(&self, event_type: &str, since: Option<Instant>) -> Option<Instant> {
-        let could_be_held = since.is_some_and(|since| self.known.get(event_type).is_some_and(|known| *known < since));
+        let could_be_held = since.is_some_and(|since| {
+            self.known.get(event_type).is_some_and(|known| known.is_some_and(|known| known < since))
+        });
         self.held_until.filter(|end| !could_be_held && since.is_none_or(|since| since <= *end))
     }
 }
@@ -154,7 +167,7 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let (mut old, mut new) = (Types::default(), Types::default());
-        old.known.insert("held".into(), start);
+        old.learn("held", start);
         old.hold(at(1), at(9));
         new.were_held(old.begin_anew(at(3), 1));
         for types in [&old, &new] {
@@ -173,13 +186,31 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut types = Types::default();
-        types.known.insert("held".into(), start);
+        types.learn("held", start);
         types.hold(at(1), at(2));
-        types.known.insert("other".into(), at(3));
+        types.learn("other", at(3));
         types.hold(at(5), at(6));
         assert_eq!(types.end_before("other", Some(at(1))), Some(at(6)));
         assert_eq!(types.end_before("other", Some(at(4))), None, "no type was held then, or it would not have come in");
         assert_eq!(types.end_before("held", Some(at(3))), None);
         assert_eq!(types.end_before("held", None), Some(at(6)));
+    }
+
+    #[test]
+    fn a_type_that_came_during_a_hold_counts_as_held_once_it_is() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut types = Types::default();
+        types.learn("held", start);
+        types.hold(at(1), at(9));
+        types.learn("other", at(2));
+        assert_eq!(
+            types.end_before("other", Some(at(3))),
+            Some(at(9)),
+            "it may have been read while only the first was held"
+        );
+        types.are_held(at(4));
+        assert_eq!(types.end_before("other", Some(at(3))), Some(at(9)));
+        assert_eq!(types.end_before("other", Some(at(5))), None);
     }
 }

@@ -48,7 +48,8 @@ fn push(lanes: &KeyLanes, rows: impl IntoIterator<Item = (Row, Past)>, source: S
 
 /// Reads rows as one fetch, and returns those that were refused.
 fn read(lanes: &KeyLanes, rows: &[(i64, &str)]) -> Vec<i64> {
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let source =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     push(lanes, rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean)), source)
 }
 
@@ -85,7 +86,8 @@ fn behind_one_that_fails_nothing_is_taken_until_the_table_knows() {
     assert_eq!(lanes.ended(1, Some(&dead())).dropped, [2, 3]);
     assert_eq!(lanes.depth(), 0);
     assert_eq!(read(&lanes, &[(2, "a")]), [2], "not recorded yet");
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let under_way =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert_eq!(lanes.recorded([(1, true)]), None);
     assert_eq!(push(&lanes, [(row(2, "a"), Past::Clean)], under_way), [2], "read before it was recorded");
     assert!(read(&lanes, &[(2, "a")]).is_empty(), "read after: the table would have kept it back");
@@ -116,7 +118,7 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
     push(
         &lanes,
         [(row(1, "a"), Past::Clean), (row(2, "b"), Past::Clean)],
-        Source { fetch: first.number, floor: 0, refill: false, class: None },
+        Source { fetch: first.number, floor: 0, refill: false, class: None, since: Instant::now() },
     );
     lanes.saw_heads(first.number, false);
     assert!(!begin().heads);
@@ -148,7 +150,8 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
 fn one_that_was_waited_for_makes_the_table_be_read_when_it_is_done() {
     let lanes = lanes(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let source =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     push(&lanes, [(retried, Past::Clean)], source);
     assert_eq!(running(&lanes), [1]);
     lanes.ended(1, Some(&Change::Done));
@@ -166,7 +169,7 @@ fn a_failure_that_is_not_recorded_makes_the_table_be_read_from_there() {
     assert_eq!(lanes.recorded([(1, false)]), Some(1));
     let begun = lanes.begin_fetch();
     assert_eq!(begun.freed, Some(1));
-    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None };
+    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert!(push(&lanes, [(row(2, "a"), Past::Clean)], source).is_empty());
 }
 
@@ -218,7 +221,9 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
     assert_eq!((&*refill.keys, refill.floor, refill.wanted), (&[key("hot")][..], 0, 8));
     let fetch = lanes.begin_fetch().number;
     let rows = (17..=24).map(|seq| (row(seq, "hot"), Past::Clean));
-    assert!(push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None }).is_empty());
+    assert!(
+        push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }).is_empty()
+    );
     lanes.refilled(&refill.keys, fetch, 24, i64::MAX);
     assert_eq!(lanes.behind().len(), 1, "there may be more");
     lanes.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
@@ -263,7 +268,10 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
         assert_eq!((refill.keys.len(), refill.wanted), (4, 8), "slow ones get their share");
         let fetch = lanes.begin_fetch().number;
         let rows = (100..108).zip(keys.iter().cycle()).map(|(seq, key)| (row(seq, key), Past::Clean));
-        assert_eq!(push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None }), [0; 0]);
+        assert_eq!(
+            push(&lanes, rows, Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }),
+            [0; 0]
+        );
         for _ in 0..2 {
             for seq in running(&lanes) {
                 if seq % 4 < 2 {
@@ -312,7 +320,8 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
         let refill = refill();
         let fetch = lanes.begin_fetch().number;
         let rows = rows.iter().map(|(seq, key)| (row(*seq, key), Past::Clean));
-        let refused = push(&lanes, rows, Source { fetch, floor: refill.floor, refill: true, class: None });
+        let refused =
+            push(&lanes, rows, Source { fetch, floor: refill.floor, refill: true, class: None, since: Instant::now() });
         lanes.refilled(&refill.keys, fetch, seen, complete);
         use_up(&lanes);
         refused
@@ -338,7 +347,7 @@ fn nothing_of_a_key_is_taken_above_what_was_refused() {
     behind(&lanes, &["a"], 16);
     let refill = lanes.refill(4, Instant::now()).expect("it is hungry");
     let fetch = lanes.begin_fetch().number;
-    let source = Source { fetch, floor: 0, refill: true, class: None };
+    let source = Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() };
     let rows = (100..=200).map(|seq| (row(seq, "a"), Past::Clean));
     let refused = push(&lanes, rows, source);
     let first = *refused.first().expect("a key does not get all");
@@ -359,7 +368,11 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
     fewer.remove(row(1, "a").partition.map_or(0, |of_a| of_a.wrapping_add(1)));
     lanes.assign(fewer);
     assert_eq!(
-        push(&lanes, [(row(100, "a"), Past::Clean)], Source { fetch, floor: 0, refill: true, class: None }),
+        push(
+            &lanes,
+            [(row(100, "a"), Past::Clean)],
+            Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }
+        ),
         [100]
     );
     lanes.refilled(&refill.keys, fetch, 100, 100);
@@ -371,7 +384,8 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
 fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
     let lanes = lanes(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let source =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     push(&lanes, [(retried, Past::Clean)], source);
     read(&lanes, &(2..=40).map(|seq| (seq, "a")).collect::<Vec<_>>());
     for seq in 1..=16 {
@@ -389,7 +403,8 @@ fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
     lanes.assign(Partitions::ALL);
     let keys: Vec<String> = (0..MOST_BEHIND).map(|number| number.to_string()).collect();
     let of_each = |seq: i64| keys.iter().map(move |key| (row(seq, key), Past::Clean));
-    let source = || Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let source =
+        || Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     push(&lanes, of_each(1).chain(of_each(2)), source());
     assert_eq!(lanes.behind().len(), MOST_BEHIND);
     assert_eq!(lanes.room(), None);
@@ -407,7 +422,8 @@ fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
     let of_a = row(1, "a").partition.expect("stamped");
     let mut rest = Partitions::ALL;
     rest.remove(of_a);
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let under_way =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert_eq!(lanes.assign(rest), [2]);
     assert_eq!(lanes.assign(Partitions::ALL), [0; 0]);
     assert_eq!(push(&lanes, [(row(3, "a"), Past::Clean)], under_way), [3], "what was read before it was given away");
@@ -433,7 +449,8 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
 
     // The partitions stay after all, and the second handler fails for having been told.
     lanes.assign(Partitions::ALL);
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let under_way =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert!(lanes.ended(2, Some(&dead())).left);
     assert_eq!(push(&lanes, [(row(4, "b"), Past::Clean)], under_way), [4], "it would overtake what was left");
     lanes.recorded([(2, false)]);
@@ -533,7 +550,8 @@ fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
     let lanes = lanes(FailingKey::Wait);
     read(&lanes, &[(1, "a"), (2, "a"), (3, "b")]);
     assert_eq!(running(&lanes), [1, 3]);
-    let under_way = Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None };
+    let under_way =
+        Source { fetch: lanes.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert_eq!(lanes.left(1).dropped, [2]);
     assert_eq!((lanes.depth(), running(&lanes)), (0, vec![]));
     assert_eq!(push(&lanes, [(row(4, "a"), Past::Clean)], under_way), [4], "read before, it would overtake both");
@@ -541,7 +559,7 @@ fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
     lanes.recorded([(1, false)]);
     let begun = lanes.begin_fetch();
     assert_eq!(begun.freed, Some(1), "from there the table is read again");
-    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None };
+    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None, since: Instant::now() };
     assert!(push(&lanes, [1, 2, 4].map(|seq| (row(seq, "a"), Past::Clean)), source).is_empty());
     assert_eq!(running(&lanes), [1]);
 }
