@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::{Store, TableName};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
