@@ -58,7 +58,8 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
             break;
         }
     }
-    assert!(dropped > 3, "the call was dropped at {dropped} places");
+    // Each statement is a place, unless its answer is there by the time of the next poll.
+    assert!(dropped > 1, "the call was dropped at {dropped} places");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
