@@ -2,7 +2,7 @@ use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
 use crate::failure::Failure;
 
-/// Asks the person at the terminal, unless that was answered on the command line. Where nobody can be asked it fails.
+/// Asks the person at the terminal, unless the command line has the answer. Without a terminal it fails.
 pub(crate) fn confirm(yes: bool, about_to: &str) -> Result<(), Failure> {
     if yes {
         return Ok(());

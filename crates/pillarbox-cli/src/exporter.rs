@@ -1,4 +1,4 @@
-//! The address at which a command that runs on tells how it is.
+//! The address at which a long-running command serves its health and metrics.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! The command line of Pillarbox: a demonstration, the benchmarks, what an operator needs, and a relay.
+//! The command line of Pillarbox: a demonstration, the tools of an operator, and a relay.
 //!
 //! Results go to stdout, everything else to stderr. With `--json` the result is one JSON document; errors stay text, in
 //! one line on stderr, and the exit code says that there was one. Exit code 0: it worked; 1: it failed; 2: the command
@@ -8,32 +8,26 @@ mod args;
 
 mod bench;
 mod dead;
-mod demo;
 mod keys;
 mod migrate;
 mod purge;
 mod relay;
 mod status;
 
-mod address;
 mod confirm;
 mod duration;
 mod exporter;
 mod failure;
-mod log;
 mod payload;
-mod progress;
-mod report;
-mod service;
-mod signals;
-mod stopwatch;
 mod store;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
+use pillarbox_console::failure::sentence;
+use pillarbox_console::{arguments, log, report};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
 #[global_allocator]
@@ -43,14 +37,19 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 async fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return args::refuse(&error),
+        Err(error) => return arguments::refuse(&error),
     };
-    log::start(&cli.command);
+    let (level, json) = match &cli.command {
+        // A server says that it has started and that it is stopping.
+        Command::Relay(args) => (if args.config.is_some() { "info" } else { "warn" }, args.log == LogFormat::Json),
+        _ => ("warn", false),
+    };
+    log::start(level, json);
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match cli.command {
-        Command::Demo(args) => demo::run(args).await,
-        Command::Bench(args) => bench::run(args).await,
+        Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
+        Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Dead(args) => dead::run(args.dead).await,
@@ -59,7 +58,7 @@ async fn main() -> ExitCode {
         Command::Relay(args) => relay::run(*args).await,
     };
     outcome.unwrap_or_else(|failure| {
-        report::note(&format!("error: {}", failure.sentence()));
+        report::note(&format!("error: {}", sentence(&failure)));
         failure.exit_code()
     })
 }

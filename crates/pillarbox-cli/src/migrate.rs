@@ -5,12 +5,13 @@ use pillarbox::error::StoreErrorKind;
 use pillarbox::store::TableName;
 use serde::Serialize;
 
-use crate::address::Address;
 use crate::args::MigrateArgs;
 use crate::failure::Failure;
-use crate::{report, store};
+use crate::store;
+use pillarbox_console::address::Address;
+use pillarbox_console::report;
 
-/// Creates or upgrades the tables, says whether that is due, or prints the SQL that would.
+/// Creates or upgrades the tables, checks if that is due, or prints the SQL for it.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let (address, table) = (Address::parse(&args.target.store)?, store::table(&args.target)?);
     if args.print {
@@ -36,7 +37,7 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What may be created beside tables, where the table's name leads out of what the URL names.
+/// A note about the schema or database that may be created beside the tables, if the table's name has one.
 fn creation(address: &Address, table: &TableName) -> Option<String> {
     let kind = match address {
         Address::Sqlite(_) => return None,

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum PayloadJson<'a> {
-    /// JSON text, and what was never set.
+    /// JSON text, or null if no payload was set.
     Text { payload: Option<&'a str> },
     /// Bytes of another format.
     Bytes { payload_base64: String },
@@ -23,7 +23,7 @@ impl<'a> From<Option<&'a Payload>> for PayloadJson<'a> {
     }
 }
 
-/// What the bytes of a payload are; `None` if nobody said, and for JSON, of which the table says nothing.
+/// The content type of a payload's bytes; `None` if it is unknown, and for JSON, for which the table has none.
 pub(crate) fn content_type(payload: &Payload) -> Option<&str> {
     match payload.as_json() {
         Some(_) => None,

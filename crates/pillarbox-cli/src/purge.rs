@@ -9,10 +9,11 @@ use serde::Serialize;
 use crate::args::PurgeArgs;
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::report::{self, counted};
-use crate::{duration, progress, store};
+use crate::{duration, store};
+use pillarbox_console::progress;
+use pillarbox_console::report::{self, counted};
 
-/// Deletes what is over.
+/// Deletes rows that are old enough.
 pub(crate) async fn run(args: &PurgeArgs) -> Result<ExitCode, Failure> {
     let store = store::existing(&args.target).await?;
     let purged = purge(args, &*store).await;

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::args::{StatusArgs, Target};
 use crate::failure::Failure;
-use crate::report::{grouped, plain, rounded};
-use crate::{duration, report, store};
+use crate::{duration, store};
+use pillarbox_console::report;
+use pillarbox_console::report::{grouped, plain, rounded};
 
-/// Shows what waits, what was given up, and who is there to deliver it.
+/// Shows the events that wait, those that were given up, and the nodes.
 pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let store = store::existing(&args.target).await?;
     let status = Status::read(&*store, args.exact).await;
@@ -20,14 +21,14 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an outbox looks like at a moment.
+/// The state of an outbox at one moment.
 #[derive(Debug)]
 struct Status {
     store: String,
     table: String,
     backlog: Backlog,
     partitions: PartitionBacklog,
-    /// Only if they were asked for: they cost reading the whole table.
+    /// Set only with `--exact`, since counting reads the whole table.
     counts: Option<Counts>,
     nodes: Vec<NodeStatus>,
 }
@@ -47,7 +48,7 @@ struct Json<'a> {
     nodes: Vec<Node<'a>>,
 }
 
-/// Groups of keys: how many no node owns, how many rows are pending, and how many of those in the fullest one.
+/// The partitions: the number that no node owns, the pending rows of all, and the pending rows of the fullest one.
 #[derive(Debug, Serialize)]
 struct Partitions {
     unowned: u16,
@@ -69,11 +70,11 @@ struct Node<'a> {
     id: &'a str,
     mode: &'a str,
     since: String,
-    /// Null once it has ended.
+    /// Null once the lease has ended.
     lease_left_seconds: Option<f64>,
-    /// How many it owns.
+    /// The number of partitions it owns.
     partitions: u16,
-    /// Whether it owns any.
+    /// True if it owns any.
     owner: bool,
 }
 
@@ -140,7 +141,7 @@ impl Status {
             ("dead", grouped(dead), list.as_str()),
         ];
         if self.nodes.iter().any(|node| node.mode == Mode::Partitioned.name()) {
-            // To count the keys would cost more than all the rest.
+            // Counting the keys would cost more than all the rest.
             if dead > 0 {
                 lines.push(("blocked", String::new(), &see_blocked));
             }

@@ -1,24 +1,26 @@
-//! The outbox's side of a database.
+//! The outbox that a command works on.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
 
 use pillarbox::store::TableName;
-use pillarbox::{MysqlOptions, MysqlStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store};
+use pillarbox::{MysqlOptions, PostgresOptions, SqliteOptions, Store};
+use pillarbox_console::address::Address;
+use pillarbox_console::failure::about_option;
+use pillarbox_console::store::{mysql, postgres, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::address::Address;
 use crate::args::Target;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 
-/// The outbox that a command was pointed at. Its tables have to be there; nothing is created.
+/// The outbox that a command works on. Its tables have to exist; nothing is created.
 pub(crate) async fn existing(target: &Target) -> Result<Arc<dyn Store>, Failure> {
     let store = at(target).await?;
     store.check().await.map_err(|error| Failure::of_check(error, target))?;
     Ok(store)
 }
 
-/// As [`existing`], but the tables are not looked at.
+/// As [`existing`], but the tables are not checked.
 pub(crate) async fn at(target: &Target) -> Result<Arc<dyn Store>, Failure> {
     let (address, table) = (Address::parse(&target.store)?, table(target)?);
     if let Address::Sqlite(location) = &address {
@@ -29,10 +31,11 @@ pub(crate) async fn at(target: &Target) -> Result<Arc<dyn Store>, Failure> {
 
 /// The name of the event table.
 pub(crate) fn table(target: &Target) -> Result<TableName, Failure> {
-    Ok(TableName::parse(&target.table).map_err(|error| failure::about_option("--table", &error))?)
+    Ok(TableName::parse(&target.table).map_err(|error| about_option("--table", &error))?)
 }
 
-/// SQLite creates the file it is asked to open, and a typing error should not leave an empty database behind.
+/// Refuses a SQLite file that does not exist. Opening would create it, and a typing error should not leave an empty
+/// database behind.
 fn refuse_missing_file(location: &str, target: &Target) -> Result<(), Failure> {
     let file = match SqliteConnectOptions::from_str(location) {
         Ok(options) if location.starts_with("sqlite:") => options.get_filename().to_owned(),
@@ -53,29 +56,7 @@ pub(crate) async fn open(address: &Address, table: &TableName) -> Result<Arc<dyn
     })
 }
 
-/// A SQLite file, created where it is missing.
-pub(crate) async fn sqlite(file: &str, table: &TableName) -> Result<SqliteStore, Failure> {
-    Ok(SqliteOptions::new(file).table(table.to_string()).open().await?)
-}
-
-/// A PostgreSQL database.
-pub(crate) async fn postgres(url: &str, table: &TableName) -> Result<PostgresStore, Failure> {
-    Ok(PostgresOptions::parse(url)?.table(table.to_string()).connect().await?)
-}
-
-/// A MySQL or MariaDB database.
-pub(crate) async fn mysql(url: &str, table: &TableName) -> Result<MysqlStore, Failure> {
-    let store = MysqlOptions::parse(url)?.table(table.to_string()).connect().await?;
-    // Such a session is in no database, where the tables could only be reported as missing. Its address, `host:port/`,
-    // says so.
-    if table.schema().is_none() && store.info().address.ends_with('/') {
-        store.close().await;
-        return Err(Failure::NoDatabase);
-    }
-    Ok(store)
-}
-
-/// The SQL that `migrate` would run on an empty database of that kind; none is opened for it.
+/// The SQL that `migrate` would run on an empty database of that kind; no connection is made for it.
 pub(crate) fn migration_sql(address: &Address, table: &TableName) -> Result<String, Failure> {
     let table = table.to_string();
     Ok(match address {

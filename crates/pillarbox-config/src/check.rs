@@ -53,7 +53,8 @@ impl Settings {
         Ok(config)
     }
 
-    fn engine_mode(&self) -> Option<ownership::Mode> {
+    /// The mode of a node; `None` if the program only writes.
+    pub(crate) fn engine_mode(&self) -> Option<ownership::Mode> {
         match self.mode {
             Mode::SingleNode => Some(ownership::Mode::SingleNode),
             Mode::MultiNode => Some(ownership::Mode::MultiNode),

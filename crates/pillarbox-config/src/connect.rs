@@ -38,8 +38,8 @@ impl StoreSettings {
         }
     }
 
-    /// Why `key` means nothing to the database that `store.url` names. What `store.url_file` names is known once it is
-    /// read.
+    /// The reason why `key` means nothing to the database that `store.url` names. The database of `store.url_file` is
+    /// known only once that file is read.
     pub(crate) fn why_ignored(&self, key: &str) -> Option<String> {
         self.url.as_ref()?.kind().ok().and_then(|kind| why_ignored_by(kind, key))
     }

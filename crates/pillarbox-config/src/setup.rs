@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::{Clock, Random};
 use pillarbox_core::context::ContextProvider;
-use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Route};
+use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
-use pillarbox_engine::handlers::{Register, on, on_all, on_batch, on_type};
+use pillarbox_engine::handlers::{Events, Register, Registration, on, on_type};
 use pillarbox_engine::run::StartError;
 use pillarbox_engine::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
 
@@ -86,29 +86,14 @@ impl Setup {
         self.handler(on(handler))
     }
 
-    /// Registers one of several handlers of a typed event, by a name of its own.
-    pub fn handle_named<S, H: EventHandler<S>>(self, id: &str, handler: H) -> Self {
-        self.handler(on(handler).named(id))
-    }
-
     /// Registers the handler of events known by name: a pair of aggregate type and event type, or an event type alone.
     pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
         self.handler(on_type(route, handler))
     }
 
-    /// Registers one of several handlers of events known by name, by a name of its own.
-    pub fn handle_type_named<S>(self, route: impl Into<Route>, id: &str, handler: impl IntoHandler<S>) -> Self {
-        self.handler(on_type(route, handler).named(id))
-    }
-
-    /// Registers a handler that takes up to `max` waiting events at once.
-    pub fn handle_batch<R>(self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
-        self.handler(on_batch(route, max, handler))
-    }
-
     /// Registers the handler of every event that has no handler of its own.
     pub fn handle_all<S>(self, handler: impl IntoHandler<S>) -> Self {
-        self.handler(on_all(handler))
+        self.handler(on_type(Events::Others, handler))
     }
 
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a
@@ -121,6 +106,11 @@ impl Setup {
             Builder::WriterOnly(writer) => Builder::WriterOnly(writer.handler(registration)),
             builder => where_delivered!(builder, it => it.handler(registration)),
         })
+    }
+
+    /// Registers all handlers of a list, such as one that production and tests share.
+    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
+        handlers.into_iter().fold(self, Self::handler)
     }
 
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own.

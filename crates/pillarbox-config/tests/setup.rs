@@ -14,7 +14,7 @@ use pillarbox_core::handle::{Delivery, Interceptor};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::store::Upkeep;
 use pillarbox_core::write::WriterHook;
-use pillarbox_engine::handlers::on_type;
+use pillarbox_engine::handlers::{on_batch, on_type};
 use pillarbox_engine::run::{Outbox, Role};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::mpsc;
@@ -81,7 +81,7 @@ async fn the_same_code_delivers_in_every_mode_that_delivers() {
             .outbox()
             .store(store.clone())
             .handle_type("by.name", tell("name"))
-            .handle_batch("in.batches", 10, batch)
+            .handler(on_batch("in.batches", 10, batch))
             .handle_all(tell("all"))
             .interceptor(Counting(Arc::clone(&intercepted)))
             .writer_hook(CountingWrites(Arc::clone(&hooked)))
@@ -148,7 +148,8 @@ async fn handlers_with_names_have_rows_of_their_own_whoever_delivers() {
             loader = loader.set("enabled", enabled);
         }
         let setup = |settings: Settings| {
-            let setup = settings.outbox().store(store.clone()).handle_type_named("placed", "mailer", handler("mailer"));
+            let setup =
+                settings.outbox().store(store.clone()).handler(on_type("placed", handler("mailer")).named("mailer"));
             setup.handler(on_type("placed", handler("ledger")).named("ledger"))
         };
         let writer = setup(loader.load().expect("valid")).start().await.expect("started");

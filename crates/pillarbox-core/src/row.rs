@@ -1,10 +1,12 @@
 //! Rows of the table, their states, and the verdicts that change them.
 
 mod new_row;
+mod raw;
 mod verdict;
 
 pub use new_row::NewRow;
-pub use verdict::{Change, Status, Verdict};
+pub use raw::{Column, RawRow};
+pub use verdict::{Change, Expected, Status, Verdict};
 
 use crate::clock::Timestamp;
 use crate::event::{EventId, Headers, Payload};
@@ -90,6 +92,8 @@ pub struct BrokenRow {
     pub handler: Option<Box<str>>,
     /// Failed handler calls so far.
     pub attempts: u32,
+    /// The number of times that the row was replayed, from DEAD to NEW.
+    pub replays: u32,
     /// True if it has a due time.
     pub timed: bool,
     /// Its partition, if it has one that exists.
@@ -105,6 +109,12 @@ impl BrokenRow {
     #[must_use]
     pub fn id(&self) -> RowId {
         RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+    }
+
+    /// The state that verdicts on it are decided on.
+    #[must_use]
+    pub const fn expected(&self) -> Expected {
+        Expected { attempts: self.attempts, replays: self.replays }
     }
 }
 
@@ -133,6 +143,8 @@ pub struct Row {
     pub payload: Payload,
     /// Failed handler calls so far.
     pub attempts: u32,
+    /// The number of times that the row was replayed, from DEAD to NEW.
+    pub replays: u32,
     /// True if it has a due time: it was delayed, deferred or has failed before.
     pub timed: bool,
     /// NEW or RETRY.
@@ -165,6 +177,7 @@ impl Row {
             headers: event.headers().clone(),
             payload: event.payload().clone(),
             attempts: 0,
+            replays: 0,
             timed: event.is_delayed(),
             status: Status::New,
             partition: Some(event.partition()),
@@ -178,6 +191,12 @@ impl Row {
     #[must_use]
     pub fn id(&self) -> RowId {
         RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+    }
+
+    /// The state that verdicts on it are decided on.
+    #[must_use]
+    pub const fn expected(&self) -> Expected {
+        Expected { attempts: self.attempts, replays: self.replays }
     }
 
     /// Its order key; `None` if it has no key, and so no order.

@@ -2,11 +2,12 @@
 //!
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
+mod admission;
 mod history;
 mod lease_clock;
 pub mod operation;
 pub mod refusal;
-mod schema;
+pub mod schema;
 mod shared;
 mod statement;
 mod table;
@@ -33,7 +34,7 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
-use crate::row::{NewRow, Verdict};
+use crate::row::{Expected, NewRow, Verdict};
 
 /// A database that holds an outbox table: what the engine asks of it. What operators ask is in [`Upkeep`].
 ///
@@ -280,7 +281,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
-    /// the process die the attempt is known to have never ended. If `attempts` is above `expected_attempts`, an earlier attempt
+    /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
     /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
     /// reasons for which a settle is refused.
     ///
@@ -288,10 +289,11 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `begin_attempt_marks_the_row_and_counts_the_crashed_one`
     /// - `begin_attempt_is_refused_as_a_settle_is`
     /// - `begin_attempt_refuses_another_event_with_the_same_seq`
+    /// - `begin_attempt_refuses_what_was_decided_before_a_replay`
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError>;
 
     /// Records verdicts, in one transaction, and returns the `seq` of those that changed nothing: the row is gone or
-    /// terminal, is of another event or handler, has other attempts than expected, or is not `node`'s as `fence` sees it; a
+    /// terminal, is of another event or handler, has other attempts or replays than expected, or is not `node`'s as `fence` sees it; a
     /// node that is not registered owns nothing, whatever rows say. The answer is in no order.
     ///
     /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::row::Change).
@@ -307,6 +309,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_refuses_a_row_of_a_partition_that_is_not_owned`
     /// - `settle_refuses_terminal_rows`
     /// - `settle_refuses_unexpected_attempts`
+    /// - `settle_refuses_what_was_decided_before_a_replay`
     /// - `settle_refuses_another_event_with_the_same_seq`
     /// - `settle_refuses_another_handler_of_the_same_event`
     /// - `settle_twice_counts_once`
@@ -339,8 +342,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 pub struct BegunAttempt {
     /// The row.
     pub row: RowId,
-    /// The attempts the row must hold.
-    pub expected_attempts: u32,
+    /// The state that the row must be in.
+    pub expected: Expected,
     /// The attempts it is to hold: one more if an earlier one was found to have crashed.
     pub attempts: u32,
     /// The error of the crashed attempt; `None` leaves what the row holds.

@@ -1,7 +1,8 @@
-//! How long the way of an event takes within a process: `cargo bench -p pillarbox-engine --bench engine`.
+//! The time that an event takes on its way through a process: `cargo bench -p pillarbox-engine --bench engine`.
 //!
-//! The lanes, the workers and the settler are measured as users meet them, by draining a table in memory: with few keys and
-//! with many, with small batches and with large ones. What a change did shows in the difference to the run before it.
+//! The lanes, the workers and the settler are measured as users meet them, by draining a table in memory: with few keys
+//! and with many, with small batches and with large ones. The effect of a change shows in the difference to the run
+//! before it.
 
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(missing_docs, reason = "the macros of criterion write functions without")]

@@ -1,3 +1,5 @@
+mod modes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,6 +8,8 @@ use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::{ErrorFilter, ExponentialBackoff, RetryPolicy};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::Heads;
+
+pub use modes::applies;
 
 /// All settings of an outbox, one struct per stage. The defaults are meant for production.
 #[derive(Debug, Clone, Default)]

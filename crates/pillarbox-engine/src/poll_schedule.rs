@@ -66,7 +66,7 @@ impl Sought {
     }
 }
 
-/// Why to look, and how far back.
+/// A look at the table that is due, and how far back it must begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     /// The lowest row that is sought: a look must begin below it.

@@ -11,7 +11,7 @@ use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, Failure, Handler
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::{on_any_batch, on_batch};
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::{Outbox, SingleNode};
 use pillarbox_memory::MemoryStore;
 
@@ -53,7 +53,7 @@ async fn what_is_waiting_comes_at_once_up_to_the_limit_and_each_event_once() {
         seen.lock().expect("not poisoned").push(numbers);
         async move { vec![(); deliveries.len()] }
     };
-    let outbox = outbox(&store).handle_batch("counted", 10, handler).start().await.expect("starts");
+    let outbox = outbox(&store).handler(on_batch("counted", 10, handler)).start().await.expect("starts");
     drained(&outbox, 95).await;
     outbox.shutdown().await;
     let batches = batches.lock().expect("not poisoned");
@@ -85,7 +85,7 @@ async fn each_delivery_has_its_own_verdict() {
             answers
         }
     };
-    let outbox = outbox(&store).handle_batch("counted", 3, handler).start().await.expect("starts");
+    let outbox = outbox(&store).handler(on_batch("counted", 3, handler)).start().await.expect("starts");
     drained(&outbox, 5).await;
     outbox.shutdown().await;
     let counts = store.counts().await.expect("counts");
@@ -126,7 +126,7 @@ async fn what_was_handled_is_recorded_though_the_fallback_of_another_never_ends(
 async fn events_without_an_answer_fail_with_a_reason() {
     let store = backlog(2).await;
     let handler = |_: Vec<Delivery>| async { vec![()] };
-    let outbox = outbox(&store).max_attempts(1).handle_batch("counted", 2, handler).start().await.expect("starts");
+    let outbox = outbox(&store).max_attempts(1).handler(on_batch("counted", 2, handler)).start().await.expect("starts");
     drained(&outbox, 2).await;
     outbox.shutdown().await;
     let rows = store.inspect().rows();
@@ -139,8 +139,8 @@ async fn a_limit_out_of_range_is_refused_at_start() {
     for max in [0, 10_001] {
         let handler = |_: Vec<Delivery>| async { Vec::<()>::new() };
         let error =
-            outbox(&MemoryStore::new()).handle_batch("counted", max, handler).start().await.expect_err("refused");
-        assert!(error.to_string().contains("handle_batch.max"), "{error}");
+            outbox(&MemoryStore::new()).handler(on_batch("counted", max, handler)).start().await.expect_err("refused");
+        assert!(error.to_string().contains("on_batch.max"), "{error}");
     }
 }
 
@@ -165,7 +165,8 @@ async fn what_does_not_belong_together_is_not_mixed_and_keeps_its_order() {
     let store = backlog(40).await;
     let handler = OddAndEven::default();
     let batches = Arc::clone(&handler.0);
-    let outbox = outbox(&store).handler(on_any_batch(8, handler)).start().await.expect("starts");
+    let outbox =
+        outbox(&store).handler(on_batch(Events::Others, 8, handler).for_any_name()).start().await.expect("starts");
     drained(&outbox, 40).await;
     outbox.shutdown().await;
     let batches = batches.lock().expect("not poisoned");
@@ -196,7 +197,8 @@ async fn what_is_deferred_counts_no_attempt_and_says_why() {
         };
         async move { vec![answer] }
     };
-    let outbox = outbox(&store).handler(on_any_batch(8, handler)).start().await.expect("starts");
+    let outbox =
+        outbox(&store).handler(on_batch(Events::Others, 8, handler).for_any_name()).start().await.expect("starts");
     drained(&outbox, 1).await;
     outbox.shutdown().await;
     let rows = store.inspect().rows();

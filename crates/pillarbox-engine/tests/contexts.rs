@@ -12,6 +12,7 @@ use pillarbox_core::event::{Envelope, EnvelopeBuilder, Headers, limits};
 use pillarbox_core::handle::{BoxFuture, Delivery, Path};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::write::WriterHook;
+use pillarbox_engine::handlers::on_batch;
 use pillarbox_engine::run::{Outbox, SingleNode};
 use pillarbox_memory::MemoryStore;
 
@@ -264,7 +265,8 @@ async fn a_batch_has_the_contexts_of_all_its_events_and_of_one_its_own() {
             vec![(); deliveries.len()]
         }
     };
-    let outbox = outbox(&store).context(CurrentUser).handle_batch("counted", 2, handler).start().await.expect("starts");
+    let outbox =
+        outbox(&store).context(CurrentUser).handler(on_batch("counted", 2, handler)).start().await.expect("starts");
     drained(&outbox, 3).await;
     outbox.shutdown().await;
     assert_eq!(taken(&seen), [Some("ann+ann".to_owned()), Some("bob".to_owned())]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::{on_any_batch, on_type};
+use pillarbox_engine::handlers::{Events, on_batch, on_type};
 use pillarbox_engine::run::{Gate, Outbox};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::Notify;
@@ -347,7 +347,7 @@ async fn a_lane_that_never_answers_does_not_stop_the_others_even_if_no_type_tell
         let store = MemoryStore::new();
         write(&store, 24_000, |number| ("t", format!("{}-{}", number % 3, number % 5000))).await;
         let (delivered, freed) = (Arc::<Delivered>::default(), Arc::new(tokio::sync::Semaphore::new(0)));
-        let handler = on_any_batch(100, Lanes(Arc::clone(&delivered), Arc::clone(&freed)));
+        let handler = on_batch(Events::Others, 100, Lanes(Arc::clone(&delivered), Arc::clone(&freed))).for_any_name();
         let store = store.clone();
         let outbox = match mode {
             Mode::SingleNode => Outbox::single_node(store).handler(handler).start().await,

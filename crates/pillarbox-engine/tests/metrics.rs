@@ -12,8 +12,9 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError, Outcome, Path};
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::Store as _;
+use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::run::{Outbox, Role, SingleNode};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::Semaphore;
@@ -139,7 +140,7 @@ async fn every_counter_counts_exactly_what_happened() {
                 "is given up" => Ok(Outcome::Dead("on purpose".to_owned())),
                 "is settled by another" => {
                     let rows = store.identify(&[delivery.seq()]).await.expect("identifies");
-                    let verdict = Verdict { row: rows[0].clone(), expected_attempts: 0, change: Change::Done };
+                    let verdict = Verdict { row: rows[0].clone(), expected: Expected::FIRST, change: Change::Done };
                     store.settle(delivery.node(), Fence::Table, &[verdict]).await.expect("settles");
                     Ok(Outcome::Done)
                 }
@@ -253,8 +254,9 @@ async fn handlers_with_names_are_measured_each_by_itself() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     let (store, clock) = store();
     let takes = |millis| move |_: Delivery| sleep(Duration::from_millis(millis));
-    let outbox = outbox(&store, &clock).handle_type_named("known", "mailer", takes(10));
-    let outbox = start(outbox.handle_type_named("known", "ledger", takes(20)).handle_type("lone", takes(30))).await;
+    let outbox = outbox(&store, &clock).handler(on_type("known", takes(10)).named("mailer"));
+    let outbox =
+        start(outbox.handler(on_type("known", takes(20)).named("ledger")).handle_type("lone", takes(30))).await;
     write(&outbox, &store, "known", &["a", "b"]).await;
     write(&outbox, &store, "lone", &["c"]).await;
     sleep(Duration::from_secs(10)).await;

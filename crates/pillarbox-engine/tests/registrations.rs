@@ -6,7 +6,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, Outcome};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Upkeep as _;
-use pillarbox_engine::handlers::{Unroutable, on_all, on_any, on_batch, on_type};
+use pillarbox_engine::handlers::{Events, Unroutable, on_batch, on_type};
 use pillarbox_engine::run::{Config, FailingHead, FailingKey, Outbox, SingleNode};
 use pillarbox_memory::MemoryStore;
 
@@ -30,21 +30,23 @@ async fn refused(register: impl FnOnce(SingleNode) -> SingleNode) -> String {
 #[tokio::test]
 async fn an_event_has_one_handler_or_several_with_names() {
     let several = refused(|outbox| {
-        let outbox =
-            outbox.handle_type_named("placed", "mailer", handler).handle_type_named("placed", "ledger", handler);
+        let outbox = outbox
+            .handler(on_type("placed", handler).named("mailer"))
+            .handler(on_type("placed", handler).named("ledger"));
         outbox
             .handle_type(("order", "placed"), handler)
-            .handle_type_named("sent", "mailer", handler)
+            .handler(on_type("sent", handler).named("mailer"))
             .handle_all(handler)
     });
     assert_eq!(several.await, "", "a name belongs to the handlers of one route");
     let twice = refused(|outbox| outbox.handle_type("placed", handler).handle_type("placed", handler)).await;
     assert!(twice.contains("`placed`") && twice.contains("give each a name"), "{twice}");
-    let mixed = refused(|outbox| outbox.handle_type("placed", handler).handle_type_named("placed", "mailer", handler));
+    let mixed =
+        refused(|outbox| outbox.handle_type("placed", handler).handler(on_type("placed", handler).named("mailer")));
     let mixed = mixed.await;
     assert!(mixed.contains("`placed`") && mixed.contains("name both"), "{mixed}");
     let same = refused(|outbox| {
-        outbox.handle_type_named("placed", "mailer", handler).handle_type_named("placed", "mailer", handler)
+        outbox.handler(on_type("placed", handler).named("mailer")).handler(on_type("placed", handler).named("mailer"))
     });
     let same = same.await;
     assert!(same.contains("`placed`") && same.contains("`mailer`"), "{same}");
@@ -86,7 +88,9 @@ async fn a_named_handler_gets_the_events_that_it_accepts_in_every_mode() {
 /// A row for a handler is a mistake where that is missing, except for who passes on whatever there is.
 #[tokio::test]
 async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
-    for (registration, dead) in [(on_all(handler), 1), (on_any(handler), 0)] {
+    for (registration, dead) in
+        [(on_type(Events::Others, handler), 1), (on_type(Events::Others, handler).for_any_name(), 0)]
+    {
         let store = MemoryStore::new();
         for id in ["named", "unnamed"] {
             store.inspect().insert_three_columns(id, "placed", "{}").expect("inserts");
@@ -114,13 +118,14 @@ async fn a_handler_without_a_name_cannot_refuse_rows() {
 #[tokio::test]
 async fn what_cannot_be_is_named() {
     let longest = "é".repeat(128);
-    assert_eq!(refused(|outbox| outbox.handle_type_named("placed", &longest, handler)).await, "");
+    assert_eq!(refused(|outbox| outbox.handler(on_type("placed", handler).named(&*longest))).await, "");
     let table = [
         ("handler", on_type("placed", handler).named("")),
         ("handler", on_type("placed", handler).named("x".repeat(129))),
         ("handler", on_type("placed", handler).named("a\0b")),
-        ("handler", on_all(handler).named("mailer")),
-        ("handle_batch.max", on_batch("placed", 0, async |_: Vec<Delivery>| Vec::<()>::new())),
+        ("handler", on_type(Events::Others, handler).named("mailer")),
+        ("handler", on_type("placed", handler).for_any_name()),
+        ("on_batch.max", on_batch("placed", 0, async |_: Vec<Delivery>| Vec::<()>::new())),
         ("retry.base", on_type("placed", handler).retry(Retry::fixed(Duration::ZERO))),
         ("retry.max_attempts", on_type("placed", handler).retry(Retry::new().max_attempts(0))),
     ];

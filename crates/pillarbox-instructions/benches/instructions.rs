@@ -1,5 +1,5 @@
-//! How many instructions the way of an event takes within a process: run by `scripts/instructions`, which compares them with
-//! those that were accepted.
+//! The number of instructions that an event takes on its way through a process: run by `scripts/instructions`, which
+//! compares it with the accepted one.
 //!
 //! Each benchmark is for [`EVENTS`] events.
 

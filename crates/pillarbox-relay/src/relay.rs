@@ -33,7 +33,7 @@ fn seen_in(all: &[String], one: &str) -> bool {
     all.iter().any(|other| other == one)
 }
 
-/// Why a relay cannot start, or what its check has found.
+/// The error for which a relay cannot start, or that its check has found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {

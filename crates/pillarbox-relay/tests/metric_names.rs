@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_relay::{Relay, RelayFile};
@@ -92,7 +92,10 @@ async fn every_name_in_documentation_alerts_and_dashboard_is_at_the_endpoint() {
         let store = MemoryStore::new();
         let route = Route::to(Arc::new(MemoryPublisher::new()), "orders");
         let forwarder = Routes::new().route(route).build().expect("valid");
-        let outbox = Outbox::single_node(store.clone()).handler(on_any_batch(10, forwarder)).start().await;
+        let outbox = Outbox::single_node(store.clone())
+            .handler(on_batch(Events::Others, 10, forwarder).for_any_name())
+            .start()
+            .await;
         let outbox = outbox.expect("starts");
         let mut tx = store.begin();
         let written =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Route, Routes, Unrouted};
@@ -65,7 +65,11 @@ async fn what_no_route_takes_is_counted_also_where_it_is_dropped() {
     let events = ["a", "b", "b"].map(|event_type| Envelope::json(event_type, "{}").expect("valid"));
     insert(&store, &mut tx, events.to_vec()).await.expect("inserts");
     tx.commit();
-    let outbox = Outbox::single_node(store).handler(on_any_batch(16, forwarder)).start().await.expect("starts");
+    let outbox = Outbox::single_node(store)
+        .handler(on_batch(Events::Others, 16, forwarder).for_any_name())
+        .start()
+        .await
+        .expect("starts");
     while outbox.stats().done < 3 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Breaker, Route, Routes};
@@ -27,8 +27,12 @@ async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
     let forwarder = Routes::new().route(route).route(other).build().expect("valid");
     let store = MemoryStore::new();
     let outbox = Outbox::partitioned(store.clone()).workers(4).poll_interval(ms(5), ms(20));
-    let outbox =
-        outbox.gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone())).start().await.expect("starts");
+    let outbox = outbox
+        .gate(forwarder.gate())
+        .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
+        .start()
+        .await
+        .expect("starts");
     let write = async {
         for round in 0..EACH {
             let events = (0..KEYS).map(|key| {

@@ -11,7 +11,7 @@ use pillarbox_core::publisher::{Message, PublishError, Publisher};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Format, Forwarder, Route, Routes, Unrouted, Way};
@@ -44,7 +44,12 @@ async fn outbox(store: &MemoryStore, forwarder: &Forwarder) -> Outbox {
     let backoff = ExponentialBackoff::new(short, short).expect("valid");
     let builder = Outbox::single_node(store.clone()).workers(4).max_attempts(3).retry_policy(backoff);
     let builder = builder.poll_interval(Duration::from_millis(5), Duration::from_millis(20));
-    builder.gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone())).start().await.expect("starts")
+    builder
+        .gate(forwarder.gate())
+        .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
+        .start()
+        .await
+        .expect("starts")
 }
 
 /// Runs until nothing is pending.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Forwarder, Route, Routes, Way};
@@ -115,7 +115,7 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     let mut tx = store.begin();
     insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
     tx.commit();
-    let handler = on_any_batch(16, forwarder.clone());
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
     let outbox = Outbox::single_node(store).gate(forwarder.gate()).handler(handler).start().await.expect("starts");
     let longer = |pause: Option<Duration>| pause.is_some_and(|pause| pause > Duration::from_secs(1));
     until(&forwarder, |way| matches!(way, Way::Paused { next_probe, .. } if longer(*next_probe))).await;
@@ -134,7 +134,9 @@ async fn an_event_that_makes_no_message_says_nothing_of_the_destination() {
     let mut tx = store.begin();
     insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
     tx.commit();
-    let outbox = Outbox::single_node(store).gate(forwarder.gate()).handler(on_any_batch(9, forwarder.clone()));
+    let outbox = Outbox::single_node(store)
+        .gate(forwarder.gate())
+        .handler(on_batch(Events::Others, 9, forwarder.clone()).for_any_name());
     let outbox = outbox.start().await.expect("starts");
     let given_up = async {
         while outbox.stats().dead == 0 {

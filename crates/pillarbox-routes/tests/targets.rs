@@ -9,7 +9,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::publisher::{PublishError, Scope};
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Forwarder, Route, RouteStatus, Routes, Way};
@@ -100,7 +100,7 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
 #[tokio::test]
 async fn a_target_that_asks_for_a_pause_is_paused_alone() {
     one_is_busy_in(async |store, forwarder| {
-        let handler = on_any_batch(16, forwarder.clone());
+        let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
         Outbox::single_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
     })
     .await;
@@ -109,7 +109,7 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone() {
 #[tokio::test]
 async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
     one_is_busy_in(async |store, forwarder| {
-        let handler = on_any_batch(16, forwarder.clone());
+        let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
         Outbox::partitioned(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
     })
     .await;
@@ -118,7 +118,7 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
 #[tokio::test]
 async fn a_target_that_asks_for_a_pause_is_paused_alone_on_several_nodes() {
     one_is_busy_in(async |store, forwarder| {
-        let handler = on_any_batch(16, forwarder.clone());
+        let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
         Outbox::multi_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
     })
     .await;
@@ -135,7 +135,7 @@ async fn keys_keep_their_order_through_the_pause_of_a_target() {
     let store = MemoryStore::new();
     let events = (0..200).map(|n| event(if n % 2 == 0 { "ill" } else { "well" }, &format!("{}-{}", n % 2, n % 10)));
     write(&store, events.collect()).await;
-    let handler = on_any_batch(16, forwarder.clone());
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
     let outbox = Outbox::partitioned(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
     let outbox = outbox.start().await.expect("starts");
     done(&store, 100).await;
@@ -166,7 +166,7 @@ async fn a_broker_that_is_away_still_pauses_the_whole_route() {
     let forwarder = by_tenant(&publisher, Breaker { failures: 5, pause, max_pause: pause });
     let store = MemoryStore::new();
     write(&store, (0..500).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
-    let handler = on_any_batch(16, forwarder.clone());
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
     let outbox = Outbox::single_node(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
     let outbox = outbox.start().await.expect("starts");
     publisher.wait_for_calls(5).await;
@@ -189,7 +189,8 @@ async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
     let store = MemoryStore::new();
     write(&store, (0..100).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
     let outbox = Outbox::single_node(store.clone()).workers(1).gate(forwarder.gate());
-    let outbox = outbox.handler(on_any_batch(1, forwarder.clone())).start().await.expect("starts");
+    let outbox =
+        outbox.handler(on_batch(Events::Others, 1, forwarder.clone()).for_any_name()).start().await.expect("starts");
     let paused = async {
         while status(&forwarder).way == Way::Open {
             sleep(Duration::from_millis(2)).await;
@@ -214,7 +215,9 @@ async fn routes_are_replaced_while_events_are_passed_on() {
     let store = MemoryStore::new();
     let typed = |event_type: &str| Envelope::json(event_type, "{}").expect("valid");
     write(&store, vec![typed("ill"), typed("a")]).await;
-    let outbox = Outbox::single_node(store.clone()).gate(forwarder.gate()).handler(on_any_batch(16, forwarder.clone()));
+    let outbox = Outbox::single_node(store.clone())
+        .gate(forwarder.gate())
+        .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name());
     let outbox = outbox.start().await.expect("starts");
     done(&store, 1).await;
     while forwarder.status()[0].way == Way::Open {

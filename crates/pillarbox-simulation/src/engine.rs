@@ -23,6 +23,8 @@ pub struct RowView<'a> {
     pub partition: Option<u8>,
     /// Its failed calls.
     pub attempts: u32,
+    /// The number of times that it was replayed, from DEAD to NEW.
+    pub replays: u32,
     /// The due time.
     pub available_at: Option<pillarbox_core::clock::Timestamp>,
     /// The holder, as the row names it.
@@ -53,6 +55,7 @@ mod hooked {
                 status: row.status,
                 partition: row.partition,
                 attempts: row.attempts,
+                replays: row.replays,
                 available_at: row.available_at,
                 locked_by: row.locked_by,
             });
@@ -165,6 +168,7 @@ mod unhooked {
                 status: row.status,
                 partition: row.partition,
                 attempts: row.attempts,
+                replays: row.replays,
                 available_at: row.available_at,
                 locked_by: row.locked_by.as_deref(),
             });

@@ -60,6 +60,7 @@ pub const PLANTS: &[Plant] = &[
     ("safe_point_ignores_open_transactions", "The table is taken for complete while transactions are open."),
     ("savepoint_ignored", "A rollback to a savepoint keeps the rows."),
     ("settle_by_number_only", "A verdict changes the row at its number, whichever event that is."),
+    ("settle_forgets_replays", "A verdict that was decided before a replay changes the replayed row."),
     ("settle_without_fence", "A verdict is recorded whoever owns the row."),
     ("unconfirmed_is_done", "An event is DONE though its broker has not confirmed it."),
     ("wake_up_without_fallback", "Nobody is woken, and no interval makes up for it."),

@@ -221,6 +221,7 @@ behaviors! {
         begin_attempt_marks_the_row_and_counts_the_crashed_one,
         begin_attempt_is_refused_as_a_settle_is,
         begin_attempt_refuses_another_event_with_the_same_seq,
+        begin_attempt_refuses_what_was_decided_before_a_replay,
     }
     settle on migrated tables {
         settle_done_is_terminal_and_clears_the_error,
@@ -237,6 +238,7 @@ behaviors! {
         settle_refuses_a_row_that_another_node_holds,
         settle_refuses_terminal_rows,
         settle_refuses_unexpected_attempts,
+        settle_refuses_what_was_decided_before_a_replay,
         settle_refuses_another_event_with_the_same_seq,
         settle_refuses_another_handler_of_the_same_event,
         settle_twice_counts_once,
@@ -276,6 +278,7 @@ behaviors! {
     replay on migrated tables {
         replay_makes_a_dead_event_new_and_due,
         replay_leaves_other_states_alone,
+        replay_goes_on_where_a_row_was_replayed_too_often_to_count needs sql,
         discard_deletes_dead_events_only,
     }
     purge on migrated tables {

@@ -1,7 +1,7 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId, InvalidEvent};
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, RowId, Scope, Store};
 
 use crate::rows::rows_at;
@@ -56,7 +56,7 @@ pub(crate) async fn claimed(store: &dyn Store, node: &NodeId, fetch: &Fetch) -> 
     Ok(seqs_of(&store.claim(node, fetch).await?))
 }
 
-/// A verdict on whatever row stands at a place.
+/// A verdict on whatever row stands at a place, however often it was replayed.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) seq: i64,
@@ -77,18 +77,18 @@ pub(crate) async fn settle(
     drafts: &[Draft],
 ) -> Result<Vec<i64>, BoxError> {
     let seqs: Vec<i64> = drafts.iter().map(|draft| draft.seq).collect();
-    let rows = rows_at(store, &seqs).await?;
-    let verdict = |(draft, row): (&Draft, RowId)| Verdict {
-        row,
-        expected_attempts: draft.expected_attempts,
-        change: draft.change.clone(),
-    };
-    Ok(store.settle(node, fence, &drafts.iter().zip(rows).map(verdict).collect::<Vec<_>>()).await?)
+    let mut verdicts = Vec::with_capacity(drafts.len());
+    for (draft, row) in drafts.iter().zip(rows_at(store, &seqs).await?) {
+        let replays = store.record(draft.seq).await?.map_or(Ok(0), |record| record.replays.try_into())?;
+        let expected = Expected { attempts: draft.expected_attempts, replays };
+        verdicts.push(Verdict { row, expected, change: draft.change.clone() });
+    }
+    Ok(store.settle(node, fence, &verdicts).await?)
 }
 
 /// The first attempt on a row, announced with nothing to say about an earlier one.
 pub(crate) async fn first_attempt(store: &dyn Store, seq: i64) -> Result<BegunAttempt, BoxError> {
-    Ok(BegunAttempt { row: row_at(store, seq).await?, expected_attempts: 0, attempts: 0, error: None })
+    Ok(BegunAttempt { row: row_at(store, seq).await?, expected: Expected::FIRST, attempts: 0, error: None })
 }
 
 /// The row at a place.

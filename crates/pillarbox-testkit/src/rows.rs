@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{RowId, Store};
 
 /// The rows that stand at these places, in their order. At a place without a row, one that is not there.
@@ -21,6 +21,6 @@ pub async fn rows_at<S: Store + ?Sized>(store: &S, seqs: &[i64]) -> Result<Vec<R
 /// # Errors
 /// When the store fails.
 pub async fn done_at<S: Store + ?Sized>(store: &S, seqs: &[i64]) -> Result<Vec<Verdict>, StoreError> {
-    let done = |row| Verdict { row, expected_attempts: 0, change: Change::Done };
+    let done = |row| Verdict { row, expected: Expected::FIRST, change: Change::Done };
     Ok(rows_at(store, seqs).await?.into_iter().map(done).collect())
 }

@@ -66,7 +66,7 @@
 //! Every error is tried again with backoff unless it is a [`HandlerError`] that says otherwise; so is a panic. What is
 //! not async goes through [`blocking`].
 //!
-//! Several handlers of one event have names, [`handle_named`](run::SingleNode::handle_named): the event is written once
+//! Several handlers of one event have [names](handle::Registration::named): the event is written once
 //! for each of them, and each has its own retries. A name, a [`Retry`] policy and a fallback stand beside a handler in a
 //! [`Registration`](handle::Registration), or on the function itself in `#[handler(…)]`.
 //!
@@ -76,6 +76,7 @@
 //! |---|---|---|
 //! | `macros` | yes | `#[derive(Event)]`, `#[handler]` |
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
+//! | `memory` | yes | [`MemoryStore`], for tests |
 //! | `postgres` | | [`PostgresStore`] |
 //! | `config` | | [`config`]: settings from a file and the environment |
 //! | `mysql` | | [`MysqlStore`], for MySQL and MariaDB |
@@ -90,8 +91,7 @@
 //! | `nats`, `rabbitmq`, `redis`, `mqtt`, `webhook`, `kafka`, `aws` | | the brokers for it |
 //! | `kafka-ssl` | | Kafka with TLS and SCRAM, which need OpenSSL |
 //!
-//! Without any feature there is the in-memory store, [`MemoryStore`], for tests. Stores and adapters are chosen
-//! independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
+//! Stores and adapters are chosen independently: the store is how Pillarbox reads the table, the adapter is the driver your service uses already.
 //!
 //! # Where things are
 //!
@@ -102,7 +102,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without a feature its links have no target; the documentation is built with all of them.
 #![cfg_attr(
-    not(all(feature = "config", feature = "mysql", feature = "sqlite", feature = "postgres")),
+    not(all(feature = "config", feature = "memory", feature = "mysql", feature = "sqlite", feature = "postgres")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -112,11 +112,14 @@ pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, O
 pub use pillarbox_core::retry::Retry;
 pub use pillarbox_core::store::{Store, Upkeep};
 pub use pillarbox_engine::run::Outbox;
-pub use pillarbox_memory::MemoryStore;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use pillarbox_macros::{Event, handler};
+
+#[cfg(feature = "memory")]
+#[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
+pub use pillarbox_memory::{self as memory, MemoryStore};
 
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
@@ -136,7 +139,6 @@ pub use pillarbox_config as config;
 
 pub use pillarbox_core::{clock, context, ownership, publisher, retry, row, store, write};
 pub use pillarbox_engine::{maintain, observe, run};
-pub use pillarbox_memory as memory;
 
 /// Errors, and their remedies.
 pub mod error {

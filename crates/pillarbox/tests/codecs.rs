@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pillarbox::error::{BoxError, WriteError};
 use pillarbox::event::{Codec, Decode, Encode, Payload};
-use pillarbox::handle::HandlerError;
+use pillarbox::handle::{HandlerError, on_batch};
 use pillarbox::memory::MemoryStore;
 use pillarbox::row::Status;
 use pillarbox::{Delivery, Envelope, Event, Outbox};
@@ -233,7 +233,7 @@ async fn a_handler_of_deliveries_reads_them_by_the_codec_of_a_type() {
             .map(|delivery| delivery.decode::<Counted>().map(|Counted(number)| assert_eq!(number, 2)))
             .collect()
     };
-    let outbox = Outbox::single_node(store.clone()).handle_batch(("counter", "counted"), 10, handler);
+    let outbox = Outbox::single_node(store.clone()).handler(on_batch(("counter", "counted"), 10, handler));
     let outbox = outbox.start().await.expect("starts");
     let mut tx = store.begin();
     outbox.write(&mut tx, &Counted(2)).await.expect("writes");

@@ -9,6 +9,7 @@ use opentelemetry::trace::{
 };
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::handle::on_batch;
 use pillarbox::memory::MemoryStore;
 use pillarbox::retry::ExponentialBackoff;
 use pillarbox::run::SingleNode;
@@ -174,7 +175,7 @@ async fn a_batch_is_linked_to_its_writers_and_a_batch_of_one_is_a_child() {
     }
     writer.shutdown().await;
     let handler = |deliveries: Vec<Delivery>| async move { vec![(); deliveries.len()] }.instrument(info_span!("work"));
-    let outbox = outbox(&store).handle_batch("order.placed", 2, handler).start().await.expect("starts");
+    let outbox = outbox(&store).handler(on_batch("order.placed", 2, handler)).start().await.expect("starts");
     drained(&outbox, 3).await;
 
     let (writers, calls, work) = (tracing.spans("checkout"), tracing.spans("handle"), tracing.spans("work"));

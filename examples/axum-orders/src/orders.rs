@@ -1,4 +1,4 @@
-//! What the service offers: placing an order and looking at it.
+//! The interface of the service: placing an order and looking at it.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,7 +17,8 @@ pub(crate) struct Shop {
     pub(crate) outbox: Outbox,
 }
 
-/// What others are told of an order. Its names are part of the service's interface and outlive any renaming here.
+/// The event that tells other services of an order. Its names are part of the service's interface and outlive any
+/// renaming here.
 #[derive(Debug, Serialize, Deserialize, Event)]
 #[event(name = "order.placed", aggregate = "order", key = order_id)]
 pub(crate) struct OrderPlaced {
@@ -77,7 +78,7 @@ async fn show(State(shop): State<Shop>, Path(order_id): Path<i64>) -> Result<Jso
     Ok(Json(Order { customer, total_cents, receipt_sent }))
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug)]
 enum Problem {
     Missing,

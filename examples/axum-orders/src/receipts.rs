@@ -1,4 +1,4 @@
-//! What happens after an order: the customer gets a receipt.
+//! The handler of a placed order: the customer gets a receipt.
 
 use pillarbox::Delivery;
 use sqlx::PgPool;

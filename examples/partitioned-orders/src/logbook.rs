@@ -1,4 +1,4 @@
-//! What the handlers were told, in the order in which they were told.
+//! The deliveries to the handlers, in their order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -80,7 +80,7 @@ impl Department {
         }
     }
 
-    /// How many events this process has delivered for the department.
+    /// The number of events that this process has delivered for the department.
     pub(crate) fn delivered(&self) -> u64 {
         self.outbox.stats().done
     }

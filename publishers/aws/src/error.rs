@@ -8,7 +8,7 @@ use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use pillarbox_core::publisher::{PublishError, Scope};
 
-/// Why a call failed, as far as it matters what to do.
+/// The reason why a call failed, as far as it decides the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// Nobody answered.

@@ -55,7 +55,7 @@ impl KafkaPublisher {
     }
 }
 
-/// Why a message was not confirmed, and whether it may be since others travelled with it.
+/// The error of a message that was not confirmed, possibly only because of the others in its call.
 struct Failure {
     error: PublishError,
     in_company: bool,

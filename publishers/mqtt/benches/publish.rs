@@ -1,5 +1,5 @@
-//! How many messages a second are confirmed by a Mosquitto of its own, with somebody who listens:
-//! `cargo bench -p pillarbox-mqtt`, or with other sizes: `… -- CALLERS BATCH`.
+//! The messages per second that a Mosquitto of its own confirms, with a subscriber: `cargo bench -p pillarbox-mqtt`, or
+//! with other sizes: `… -- CALLERS BATCH`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 

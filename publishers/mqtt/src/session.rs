@@ -16,14 +16,14 @@ pub(crate) struct Session {
     pub(crate) client: AsyncClient,
     /// The largest packet that the broker takes, in bytes.
     pub(crate) max_packet: Option<u32>,
-    /// Why it ended. Without a sender it has ended.
+    /// The reason why it ended, once it has. Without a sender it has ended too.
     end: watch::Receiver<Option<End>>,
     sizes: Sizes,
     /// Aborted when the session is dropped.
     _driver: JoinSet<()>,
 }
 
-/// Why a connection has ended.
+/// The reason why a connection has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
     pub(crate) error: PublishError,
@@ -60,7 +60,7 @@ impl Session {
         UnderWay { sizes: self.sizes.clone(), bytes }
     }
 
-    /// Why it ended, or that it did.
+    /// The reason why it ended, or a lost connection if none is known.
     pub(crate) fn failure(&self) -> End {
         let lost = || End { error: PublishError::unavailable("the connection was lost"), too_large: None };
         self.end.borrow().clone().unwrap_or_else(lost)

@@ -1,4 +1,4 @@
-//! How many messages a second are confirmed, beside what the client alone reaches with the same confirmations:
+//! The messages per second that are confirmed, beside the rate of the client alone with the same confirmations:
 //!
 //! ```sh
 //! cargo run --release -p pillarbox-nats --example throughput

@@ -1,5 +1,5 @@
-//! How many messages a second are confirmed by a RabbitMQ of its own, into a durable queue:
-//! `cargo bench -p pillarbox-rabbitmq`, or with other sizes: `… -- CALLERS BATCH`.
+//! The messages per second that a RabbitMQ of its own confirms, into a durable queue: `cargo bench -p
+//! pillarbox-rabbitmq`, or with other sizes: `… -- CALLERS BATCH`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 

@@ -8,7 +8,7 @@ use crate::route::SHORT;
 /// The delivery mode of a message that survives the broker's restart, in a durable queue.
 const PERSISTENT: u8 = 2;
 
-/// Why a message cannot be sent at all, whatever its target.
+/// The error of a message that cannot be sent to any target; `None` if it can.
 pub(crate) fn refuse(message: &Message, max_body: usize) -> Option<PublishError> {
     if message.body.len() > max_body {
         let bytes = message.body.len();

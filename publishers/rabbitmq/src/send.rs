@@ -16,7 +16,7 @@ use crate::route::Route;
 pub(crate) struct Heard {
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) returned: Vec<Returned>,
-    /// Why the channel was closed, if it was.
+    /// The error with which the channel was closed, if it was.
     pub(crate) failure: Option<lapin::Error>,
 }
 

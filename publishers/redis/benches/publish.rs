@@ -1,5 +1,5 @@
-//! How many messages a second are confirmed by a Redis of its own, with its log on disk:
-//! `cargo bench -p pillarbox-redis`, or with other sizes: `… -- CALLERS BATCH`.
+//! The messages per second that a Redis of its own confirms, with its log on disk: `cargo bench -p pillarbox-redis`, or
+//! with other sizes: `… -- CALLERS BATCH`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 

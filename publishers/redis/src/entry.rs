@@ -33,7 +33,7 @@ fn size(message: &Message) -> usize {
     message.target.len() + message.body.len() + headers + 128
 }
 
-/// Why a message cannot be sent at all.
+/// The error of a message that cannot be sent at all; `None` if it can.
 pub(crate) fn refuse(message: &Message, options: &RedisOptions) -> Option<PublishError> {
     if message.target.is_empty() {
         return Some(PublishError::permanent("the target is empty; name a stream"));

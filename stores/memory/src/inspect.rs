@@ -31,7 +31,9 @@ pub struct MemoryRow {
     pub partition: Option<u8>,
     /// Failed handler calls so far.
     pub attempts: u32,
-    /// Why the last one failed.
+    /// The number of times that it was replayed, from DEAD to NEW.
+    pub replays: u32,
+    /// The error of the last failed call.
     pub last_error: Option<String>,
     /// The time at which it is due; `None` means at once.
     pub available_at: Option<Timestamp>,
@@ -54,6 +56,8 @@ pub struct RowView<'a> {
     pub status: Status,
     pub partition: Option<u8>,
     pub attempts: u32,
+    /// The number of times that it was replayed, from DEAD to NEW.
+    pub replays: u32,
     pub available_at: Option<Timestamp>,
     pub locked_by: Option<&'a str>,
 }
@@ -86,14 +90,14 @@ impl<'a> Inspector<'a> {
         Snapshot(self.tables.lock().clone())
     }
 
-    /// Goes back to an earlier state, as a database does that is restored from a backup under the nodes that run: what was
-    /// written since is lost, its numbers are given again, and nothing tells of it.
+    /// Goes back to an earlier state, like a database that is restored from a backup while nodes run: later rows are
+    /// lost, their `seq` is given out again, and no connection shows it.
     pub fn restore(&self, earlier: &Snapshot) {
         self.tables.go_back(&earlier.0, false);
     }
 
-    /// Goes back to when there were no rows: they are lost, and their numbers are given again. The leases of the nodes end at
-    /// that time.
+    /// Goes back to a time without rows: all are lost, and their `seq` is given out again. The leases of the nodes end
+    /// at `leases_end`.
     pub fn lose_rows(&self, leases_end: Timestamp) {
         let mut earlier = self.tables.lock().clone();
         earlier.lose_rows(leases_end);
@@ -105,8 +109,8 @@ impl<'a> Inspector<'a> {
         self.tables.go_back(&earlier.0, true);
     }
 
-    /// Loses all rows, as a server does that crashes before its last commits are on the disk: their numbers are given again, the same
-    /// server comes back, and all that is seen of it is that the connections are lost. The leases stay as they are.
+    /// Loses all rows, like a server that crashes before its last commits are on the disk, and gives out their `seq`
+    /// again. The same server comes back: clients see no more than lost connections. The leases stay as they are.
     pub fn crash(&self) {
         self.tables.crash();
     }
@@ -146,6 +150,7 @@ impl<'a> Inspector<'a> {
                 status: row.status,
                 partition: row.partition,
                 attempts: row.attempts,
+                replays: row.replays,
                 available_at: row.available_at,
                 locked_by: row.locked_by.as_deref(),
             });
@@ -165,7 +170,7 @@ impl<'a> Inspector<'a> {
         state.nodes.members().iter().map(node).collect()
     }
 
-    /// Inserts and commits a row of which only three columns are set, as a writer in another language may; returns its
+    /// Inserts and commits a row with only three columns set, as a writer in another language may do; returns its
     /// `seq`.
     ///
     /// # Errors
@@ -174,8 +179,8 @@ impl<'a> Inspector<'a> {
         self.insert_unstamped(Envelope::builder(event_type).id(event_id).payload_json(payload))
     }
 
-    /// Inserts and commits a row with an aggregate id and no partition, as a writer in another language may; returns its
-    /// `seq`.
+    /// Inserts and commits a row with an aggregate id and no partition, as a writer in another language may do; returns
+    /// its `seq`.
     ///
     /// # Errors
     /// When the id is taken, or a value is one the table's columns would refuse.
@@ -240,6 +245,7 @@ impl MemoryRow {
             status: row.status,
             partition: row.partition,
             attempts: row.attempts,
+            replays: row.replays,
             last_error: row.last_error.clone(),
             available_at: row.available_at,
             created_at: row.created_at,

@@ -8,15 +8,15 @@ use pillarbox_core::ownership::{
     Acquired, Epochs, Holding, LeaseMark, Mode, NodeId, Partitions, Renewal, Share, spread,
 };
 use pillarbox_core::plants;
-use pillarbox_core::store::{Judged, LeaseClock, NodeStatus, operation, refusal};
+use pillarbox_core::store::{Judged, LeaseClock, NodeStatus, operation};
 use tokio::time::Instant;
 
 use super::owners::Owners;
 
-/// The node table, and what each node owns of the partitions.
+/// The node table, and the partitions that each node owns.
 ///
-/// What an expired node owns stays its own until another call clears it away: until then nobody else can have delivered
-/// a row, so its verdicts still stand, and it may renew.
+/// An expired node keeps its partitions until another call clears it away. Until then no other node can have delivered
+/// a row of them, so its verdicts still stand, and it may renew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
     members: BTreeMap<NodeId, Member>,
@@ -67,15 +67,10 @@ impl Nodes {
         now: Timestamp,
         clock: &LeaseClock,
     ) -> Result<(), StoreError> {
-        // A mode this release does not know may mean anything, so it is not safe beside it.
-        let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|theirs| mode.coexists_with(theirs));
         let judged = clock.judge(self.statuses(now), now, Instant::now());
-        if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
-            let message = refusal::other_mode(other.node.as_str(), &other.mode, mode);
-            return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, message));
-        }
-        // As long as it is a member, a node may renew.
-        let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+        let ended = judged
+            .admit(mode)
+            .map_err(|problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem))?;
         self.clear(&ended);
         let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
         self.put(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
@@ -98,7 +93,7 @@ impl Nodes {
         nodes
     }
 
-    /// Clears away every node whose lease has ended, which frees what it owned.
+    /// Clears away every node whose lease has ended, which frees its partitions.
     pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> Judged {
         let judged = clock.judge(self.statuses(now), now, Instant::now());
         if plants::is("clear_away_before_the_lease_ends") {
@@ -115,7 +110,7 @@ impl Nodes {
         self.owners.clear(|owner| self.members.contains_key(owner));
     }
 
-    /// Clears away a node that has not renewed since its lease was seen to end then; says whether it did.
+    /// Clears away a node whose lease still ends at `expires_at`, so that it has not renewed; true if it did.
     pub(super) fn evict(&mut self, node: &NodeId, expires_at: Timestamp) -> bool {
         let before = self.members.len();
         self.members.retain(|id, member| id != node || member.expires_at != expires_at);
@@ -160,7 +155,7 @@ impl Nodes {
         others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
     }
 
-    /// The nodes that share the partitions out among each other.
+    /// The nodes that share the partitions, in the order in which they joined.
     fn in_order_of_joining(&self) -> Vec<NodeId> {
         let sharing = self.members.iter().filter(|(_, member)| member.mode == Mode::Partitioned.name());
         let mut nodes: Vec<_> = sharing.collect();

@@ -3,14 +3,14 @@ use std::collections::BTreeMap;
 use pillarbox_core::ownership::{Epochs, NodeId, Partitions};
 use pillarbox_core::plants;
 
-/// The partition table: which node owns which of the 256.
+/// The partition table: the owner of each of the 256 partitions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owners {
     /// Nodes that own at least one.
     owned: BTreeMap<NodeId, Partitions>,
-    /// Those whose last owner died, until another node takes them. SQL stores write `?` into them.
+    /// Partitions whose last owner died, until another node takes them. SQL stores write `?` into them.
     died: Partitions,
-    /// The epoch of each partition, which grows whenever it is taken; partitions that never were are missing.
+    /// The epoch of each partition, which grows whenever it is taken; partitions that were never taken are missing.
     epochs: Epochs,
 }
 
@@ -41,12 +41,12 @@ impl Owners {
         self.owned.keys().find(|owner| *owner != node)
     }
 
-    /// Those that nobody owns.
+    /// Partitions without an owner.
     pub(super) fn free(&self) -> Partitions {
         self.owned.values().fold(Partitions::ALL, |free, owned| free.difference(*owned))
     }
 
-    /// Gives `node` what is free of `wanted`, each partition by its next epoch.
+    /// Gives `node` the free partitions among `wanted`, each under its next epoch.
     pub(super) fn take(&mut self, node: &NodeId, wanted: Partitions) -> Taken {
         let gained = self.free().intersection(wanted);
         let unclean = gained.intersection(self.died);
@@ -70,7 +70,7 @@ impl Owners {
         taken
     }
 
-    /// Frees what `node` owns under the epochs of `given`.
+    /// Frees the partitions that `node` owns under the epochs of `given`.
     pub(super) fn give(&mut self, node: &NodeId, given: &Epochs) {
         let is_named =
             |(partition, epoch)| self.epochs.get(partition) == Some(epoch) || plants::is("give_without_epoch");
@@ -83,7 +83,7 @@ impl Owners {
         }
     }
 
-    /// Frees everything of the owners that are not `alive`; they had no time to give it.
+    /// Frees the partitions of owners that are not `alive`, and so had no time to release them.
     pub(super) fn clear(&mut self, alive: impl Fn(&NodeId) -> bool) {
         for (_, left) in self.owned.extract_if(.., |owner, _| !alive(owner)) {
             self.died = self.died.union(left);

@@ -36,7 +36,7 @@ impl Pending {
         };
     }
 
-    /// The due rows that `free` says may be taken.
+    /// The due rows for which `free` is true.
     pub(super) fn find(&self, fetch: &Fetch, now: Timestamp, free: impl Fn(i64) -> bool) -> Found {
         let exclude: HashSet<i64> = fetch.exclude.iter().copied().collect();
         let wanted = |seq: &i64| !exclude.contains(seq) && free(*seq);

@@ -183,7 +183,7 @@ impl WakeUps for MemoryStore {
     }
 }
 
-/// Hears the rings of a store.
+/// Receives the wake-ups of a store.
 #[derive(Debug)]
 struct Ear(watch::Receiver<u64>);
 

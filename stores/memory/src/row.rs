@@ -1,5 +1,5 @@
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::row::Status;
+use pillarbox_core::row::{Expected, Status};
 use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 use pillarbox_core::write::NewRow;
 
@@ -7,13 +7,14 @@ use pillarbox_core::write::NewRow;
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) event: NewRow,
-    /// Why the row makes no event. A row in memory needs no decoding, so only a test can break one.
+    /// The reason why the row makes no event. A row in memory needs no decoding, so only a test can break one.
     pub(super) broken: Option<String>,
     /// `None` until a node stamps a row that another program inserted.
     pub(super) partition: Option<u8>,
     pub(super) handler: Option<Box<str>>,
     pub(super) status: Status,
     pub(super) attempts: u32,
+    pub(super) replays: u32,
     /// `None` means at once, as NULL does in the SQL stores.
     pub(super) available_at: Option<Timestamp>,
     pub(super) created_at: Timestamp,
@@ -31,6 +32,7 @@ impl Stored {
             handler: event.handler().map(Box::from),
             status: Status::New,
             attempts: 0,
+            replays: 0,
             available_at: event.available_at().or_else(|| event.delay().map(|delay| created_at.plus(delay))),
             created_at,
             done_at: None,
@@ -44,27 +46,45 @@ impl Stored {
         RowId { seq, event_id: self.event.envelope().id().clone(), handler: self.handler.clone() }
     }
 
-    /// True if it is that row, and not another one in its place.
+    /// The state that verdicts on it are decided on.
+    pub(super) fn expected(&self) -> Expected {
+        Expected { attempts: self.attempts, replays: self.replays }
+    }
+
+    /// True if it is still that row, and not another one in its place.
     pub(super) fn is(&self, row: &RowId) -> bool {
         *self.event.envelope().id() == row.event_id && self.handler == row.handler
     }
 
-    /// The due time, if it has one. That of a NEW row is its writer's, and no delay if it is not after the creation.
+    /// The due time, if it has one. The due time of a NEW row is its writer's, and is no delay unless it is after the
+    /// creation.
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         self.available_at.filter(|due| self.status != Status::New || *due > self.created_at)
     }
 
     /// The row as a fetch hands it over.
     pub(super) fn read(&self, seq: i64) -> FetchedRow {
-        let (attempts, timed) = (self.attempts, self.due_at().is_some());
+        let Expected { attempts, replays } = self.expected();
+        let timed = self.due_at().is_some();
         if let Some(reason) = &self.broken {
             let (partition, key) = (self.partition, self.order_key());
             let RowId { seq, event_id, handler } = self.id(seq);
             let reason = reason.clone();
-            return FetchedRow::Broken(BrokenRow { seq, event_id, handler, attempts, timed, partition, key, reason });
+            return FetchedRow::Broken(BrokenRow {
+                seq,
+                event_id,
+                handler,
+                attempts,
+                replays,
+                timed,
+                partition,
+                key,
+                reason,
+            });
         }
         let mut row = Row::fresh(&self.event, seq, self.created_at);
-        (row.attempts, row.timed, row.status, row.partition) = (attempts, timed, self.status, self.partition);
+        (row.attempts, row.replays) = (attempts, replays);
+        (row.timed, row.status, row.partition) = (timed, self.status, self.partition);
         (row.handler, row.locked_by) = (self.handler.clone(), self.locked_by.clone());
         FetchedRow::Row(row)
     }

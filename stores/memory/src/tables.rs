@@ -8,7 +8,7 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::hash::{HashMap, HashSet};
 use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
 use pillarbox_core::plants;
-use pillarbox_core::row::{Change, Status, Verdict};
+use pillarbox_core::row::{Change, Expected, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, RowId, Scope, Writers};
 use pillarbox_core::write::NewRow;
 use tokio::sync::watch;
@@ -27,7 +27,7 @@ use super::row::Stored;
 pub(super) struct Tables {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// Rung to wake other handles' nodes.
+    /// The channel that wakes the nodes of other handles.
     bell: watch::Sender<u64>,
     /// The number of times that the tables have gone back, and the number of times that their connections have shown it.
     returns: AtomicU64,
@@ -42,8 +42,8 @@ impl Tables {
         Self { clock, state: Mutex::default(), bell: watch::Sender::new(0), returns, changes, losses }
     }
 
-    /// Goes back to an earlier state. Transactions that are open are lost with what came after it. Where it `shows`, the
-    /// connections see another server than before.
+    /// Goes back to an earlier state. Open transactions are lost with all later changes. If it `shows`, the connections
+    /// see another server than before.
     pub(super) fn go_back(&self, state: &State, shows: bool) {
         let mut now = self.lock();
         *now = State { open: BTreeSet::new(), ..state.clone() };
@@ -114,7 +114,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Gives `rows` their `seq`, as a sequence does: whatever becomes of them, no other row gets the same.
+    /// Gives `rows` their `seq`, as a sequence does: no other row gets the same, even after a rollback.
     pub(super) fn reserve(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
         let mut seqs = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// From now on the rows of a transaction may be committed, the first of which is `seq`.
+    /// Notes that a transaction, whose first row is `seq`, has written and is open.
     pub(super) fn transaction_writes(&mut self, seq: i64) {
         self.open.insert(seq);
     }
@@ -167,7 +167,7 @@ impl State {
 
     pub(super) fn writers(&self) -> Writers {
         let highest = self.rows.last_key_value().map_or(0, |(seq, _)| *seq);
-        // Those above it too: deleted rows may have lowered it since somebody began to wait for them.
+        // Those above `highest` too: deleted rows may have lowered it since a node began to wait for them.
         let open = self.open.iter().map(i64::to_string).collect();
         Writers { highest, open: Some(open), prepared: Vec::new() }
     }
@@ -283,7 +283,7 @@ impl State {
     pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
         let mine = self.is_mine(node, self.nodes.owners().of(node), fence, attempt.row.seq);
         let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
-            mine && row.is(&attempt.row) && row.status.is_pending() && row.attempts == attempt.expected_attempts
+            mine && row.is(&attempt.row) && row.status.is_pending() && row.expected() == attempt.expected
         }) else {
             return false;
         };
@@ -329,7 +329,12 @@ impl State {
         let Some(row) = self.rows.get_mut(&verdict.row.seq) else { return false };
         let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
         let applies = same && row.status.is_pending() && row.status.can_become(next);
-        if !applies || row.attempts != verdict.expected_attempts {
+        let expected = if plants::is("settle_forgets_replays") {
+            Expected { replays: row.replays, ..verdict.expected }
+        } else {
+            verdict.expected
+        };
+        if !applies || row.expected() != expected {
             return false;
         }
         if verdict.change == Change::Remove {
@@ -441,6 +446,7 @@ impl State {
         *count(&mut self.counts, row.status) -= 1;
         row.status = Status::New;
         row.attempts = 0;
+        row.replays = row.replays.saturating_add(1);
         (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
         self.counts.new += 1;
         self.pending.insert(seq, None);

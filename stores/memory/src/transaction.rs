@@ -39,7 +39,7 @@ pub enum MemoryError {
 pub struct MemoryTransaction {
     tables: Arc<Tables>,
     rows: Vec<Inserted>,
-    /// The first `seq` that it was given, whatever became of that row.
+    /// The first `seq` that it was given, even if that row was rolled back.
     first: Option<i64>,
     savepoints: Vec<Savepoint>,
     /// The number of times that the tables had gone back when it began: once more, and it is lost.

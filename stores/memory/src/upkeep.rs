@@ -228,6 +228,7 @@ fn record(seq: i64, row: &Stored) -> Record {
         headers: row.event.headers().map(str::to_owned),
         status: row.status.code(),
         attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        replays: i32::try_from(row.replays).unwrap_or(i32::MAX),
         available_at: row.available_at,
         occurred_at: Some(event.occurred_at()),
         created_at: row.created_at,

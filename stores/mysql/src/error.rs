@@ -2,7 +2,7 @@ use deadpool::managed::{PoolError, TimeoutType};
 use mysql_async::{DriverError, Error, IoError, ServerError};
 use pillarbox_connect::no_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
+use pillarbox_core::store::refusal::{CLOSED, unmigrated};
 
 /// The failure of a call, before it is known which call that was.
 #[derive(Debug)]
@@ -25,11 +25,6 @@ impl From<PoolError<Error>> for Failure {
     }
 }
 
-/// The remedy for tables that are not there, or not as this release needs them.
-pub(crate) fn migrate_remedy(problem: &str) -> String {
-    format!("{problem}; {MIGRATE}")
-}
-
 impl Failure {
     /// True if the statement lost against another one, so that its whole transaction may be tried again at once.
     pub(crate) fn is_contention(&self) -> bool {
@@ -49,6 +44,15 @@ impl Failure {
     /// True if a statement would have made a column or an index that is there.
     pub(crate) fn is_there_already(&self) -> bool {
         matches!(self, Self::Driver(Error::Server(error)) if matches!(error.code, 1060 | 1061))
+    }
+
+    /// The problem in words, without a kind.
+    pub(crate) fn into_problem(self) -> String {
+        match self {
+            Self::Refused(_, problem) => problem,
+            Self::Driver(error) | Self::Pool(PoolError::Backend(error)) => driver(&error).1,
+            Self::Pool(error) => error.to_string(),
+        }
     }
 
     /// The one place where the driver's errors become ours.
@@ -132,7 +136,7 @@ fn server(error: &ServerError) -> (StoreErrorKind, String) {
         1045 | 1129 | 1130 | 1251 | 1524 | 1698 | 3159 => plain(Denied),
         1049 => with(Config, "create the database, or name another one in the URL"),
         1046 => with(Config, "name a database in the URL, or with the table, as in `billing.outbox_event`"),
-        1054 | 1072 | 1146 | 1176 => (Schema, migrate_remedy(message)),
+        1054 | 1072 | 1146 | 1176 => (Schema, unmigrated(message)),
         1153 => with(Unexpected, "raise `max_allowed_packet` on the server"),
         1665 => with(Config, "set `binlog_format` to ROW or MIXED on the server"),
         code => (Unexpected, format!("{message} (error {code}, SQLSTATE {})", error.state)),

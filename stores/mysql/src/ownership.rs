@@ -29,12 +29,12 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
 use pillarbox_core::store::{Judged, NodeStatus, refusal};
 use tokio::time::Instant;
 
 use crate::answer::{Answers, int, is_true, optional_int, text};
-use crate::error::{Failure, migrate_remedy};
+use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
@@ -46,15 +46,8 @@ use crate::upkeep;
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     locked(store, &mut session, &[]).await?;
-    // A mode of a later release is unknown here, and so is whether it would tolerate this one.
-    let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known));
     let judged = judge(store, &mut session).await?;
-    if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
-        let problem = refusal::other_mode(other.node.as_str(), &other.mode, mode);
-        return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
-    }
-    // As long as its row is there, a node may renew.
-    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+    let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {
         clear(store, &mut session, &ended).await?;
     }
@@ -74,27 +67,24 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     // Asked once a second by every standby, so the usual answer takes no lock and writes nothing.
     let probe = fill(&store.sql.probe, &[("id", &id)]);
     let answers = session.run(&probe).await?;
-    let found = Probe::read(answers.first(0))?;
-    if !found.expired_nodes
-        && let Some(answer) = found.answer()
-    {
+    if let Some(answer) = takeover(answers.first(0))?.settled() {
         session.finish();
         return Ok(answer);
     }
 
     locked(store, &mut session, &[]).await?;
     clear_ended(store, &mut session).await?;
-    let found = Probe::read(session.run(&probe).await?.first(0))?;
+    let found = takeover(session.run(&probe).await?.first(0))?;
     let answer = match found.answer() {
         Some(answer) => {
             session.run("COMMIT").await?;
             answer
         }
         None => {
-            let epoch = found.epoch + 1;
-            let take = fill(&store.sql.take_partitions, &[("id", &id), ("epoch", &Literal::int(epoch))]);
+            let epoch = Literal::int(found.epoch + 1);
+            let take = fill(&store.sql.take_partitions, &[("id", &id), ("epoch", &epoch)]);
             session.run(script([&*take, "COMMIT"])).await?;
-            Acquired::Owner { epoch, unclean: found.abandoned }
+            found.taken()
         }
     };
     session.finish();
@@ -119,8 +109,7 @@ pub(crate) async fn renew(
     let found = answers.first(1).map(|row| int(row, 0)).transpose()?.map(LeaseMark);
     Ok(match found {
         Some(mark) if answers.matched(0) > 0 => Renewal::Renewed { mark },
-        Some(mark) if last.is_some_and(|last| mark < last) => Renewal::WentBack,
-        _ => Renewal::Lost,
+        found => Renewal::refused(found, last),
     })
 }
 
@@ -192,48 +181,22 @@ fn lock_is_held(store: &Inner) -> Failure {
 }
 
 pub(crate) fn no_partitions() -> Failure {
-    let problem = "the table of partitions is empty, without its rows no node can own any";
-    Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&format!("{problem}; restore it, or drop the tables")))
+    Failure::Refused(StoreErrorKind::Schema, refusal::no_partitions())
 }
 
 /// The state of ownership as `probe.sql` finds it.
-struct Probe {
-    alive: bool,
-    expired_nodes: bool,
-    owns_all: bool,
-    epoch: i64,
-    owner: Option<(NodeId, Duration)>,
-    /// True if partitions point to a node that is gone without having left.
-    abandoned: bool,
-}
-
-impl Probe {
-    fn read(row: Option<&Row>) -> Result<Self, Failure> {
-        let row = row.ok_or_else(no_partitions)?;
-        let (owned, partitions) = (int(row, 2)?, int(row, 3)?);
-        if partitions == 0 {
-            return Err(no_partitions());
-        }
-        let owner = text(row, 5)?.map(NodeId::from_stored);
-        Ok(Self {
-            alive: is_true(row, 0)?,
-            expired_nodes: is_true(row, 1)?,
-            owns_all: owned == partitions,
-            epoch: int(row, 4)?,
-            owner: owner.zip(optional_int(row, 6)?.map(wait)),
-            abandoned: is_true(row, 7)?,
-        })
+fn takeover(row: Option<&Row>) -> Result<Takeover, Failure> {
+    let row = row.ok_or_else(no_partitions)?;
+    let (owned, partitions) = (int(row, 2)?, int(row, 3)?);
+    if partitions == 0 {
+        return Err(no_partitions());
     }
-
-    /// The answer to `acquire`, unless the partitions are free to take.
-    fn answer(&self) -> Option<Acquired> {
-        if !self.alive {
-            return Some(Acquired::Lost);
-        }
-        if self.owns_all {
-            return Some(Acquired::Owner { epoch: self.epoch, unclean: false });
-        }
-        let (owner, expires_in) = self.owner.clone()?;
-        Some(Acquired::Standby { owner, expires_in })
-    }
+    let owner = match text(row, 5)?.zip(optional_int(row, 6)?) {
+        _ if owned == partitions => Owner::Itself,
+        Some((other, left)) => Owner::Other(NodeId::from_stored(other), wait(left)),
+        None => Owner::Nobody,
+    };
+    // A partition may point to a node that is gone without having left.
+    let unclean = is_true(row, 7)?;
+    Ok(Takeover { registered: is_true(row, 0)?, stale: is_true(row, 1)?, owner, epoch: int(row, 4)?, unclean })
 }

@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use mysql_async::Row;
 use pillarbox_core::ownership::{NodeId, Reclaimed};
@@ -23,17 +22,15 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     let membership = fill(&sql.membership, &[("id", &Literal::text(node.as_str()))]);
     let mut session = store.sessions.session().await?;
     // Asked often, so the usual answer takes no lock and writes nothing.
-    let answers = session.run(&membership).await?;
-    let found = Membership::read(answers.first(0))?;
-    if !found.expired && !thorough {
+    let (found, any_expired) = read(session.run(&membership).await?.first(0))?;
+    if !any_expired && !thorough {
         session.finish();
-        return Ok(found.answer(0));
+        return Ok(found);
     }
 
     locked(store, &mut session, &[]).await?;
     let judged = clear_ended(store, &mut session).await?;
-    let mut found = Membership::read(session.run(&membership).await?.first(0))?;
-    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
+    let (found, _) = read(session.run(&membership).await?.first(0))?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
         let strays = fill(&sql.strays, &[("limit", &Literal::count(STEP))]);
@@ -58,27 +55,12 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     }
     session.run(script(["COMMIT"])).await?;
     session.finish();
-    Ok(found.answer(freed))
+    Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes as `membership.sql` finds them.
-struct Membership {
-    expired: bool,
-    registered: bool,
-    next_expiry: Option<Duration>,
-}
-
-impl Membership {
-    fn read(row: Option<&Row>) -> Result<Self, Failure> {
-        let Some(row) = row else { return Ok(Self { expired: false, registered: false, next_expiry: None }) };
-        Ok(Self {
-            expired: is_true(row, 0)?,
-            registered: is_true(row, 1)?,
-            next_expiry: optional_int(row, 2)?.map(wait),
-        })
-    }
-
-    fn answer(&self, freed: u64) -> Reclaimed {
-        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry }
-    }
+/// The nodes as `membership.sql` finds them, and whether the lease of any has ended.
+fn read(row: Option<&Row>) -> Result<(Reclaimed, bool), Failure> {
+    let Some(row) = row else { return Ok((Reclaimed { registered: false, freed: 0, next_expiry: None }, false)) };
+    let next_expiry = optional_int(row, 2)?.map(wait);
+    Ok((Reclaimed { registered: is_true(row, 1)?, freed: 0, next_expiry }, is_true(row, 0)?))
 }

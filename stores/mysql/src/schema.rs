@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::{SchemaVersion, TableName};
+use pillarbox_core::store::schema::{LOCK_PAUSE, LOCK_WAIT, Migration, Migrations, SchemaVersion};
+use pillarbox_core::store::{TableName, refusal};
 use tokio::time::{Instant, sleep};
 
 use crate::answer::{int, is_true, optional_int, text};
-use crate::error::{Failure, migrate_remedy};
+use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
 use crate::sql::{qualified, render, without_comments};
@@ -18,53 +19,38 @@ use crate::store::Inner;
 
 /// The versions in ascending order. Versions are the same in every store, so some are not in this one; a released file never
 /// changes.
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(1, 1, include_str!("../migrations/0001_outbox.sql")),
     Migration::new(3, 3, include_str!("../migrations/0003_handlers.sql")),
     Migration::new(4, 4, include_str!("../migrations/0004_heads.sql")),
     Migration::new(5, 4, include_str!("../migrations/0005_compatibility.sql")),
     Migration::new(6, 4, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
-];
+    Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
+]);
 
-/// The SQL that leads to a version from the one before.
-struct Migration {
-    version: i64,
-    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
-    compatible_from: i64,
-    sql: &'static str,
-}
-
-impl Migration {
-    const fn new(version: i64, compatible_from: i64, sql: &'static str) -> Self {
-        Self { version, compatible_from, sql }
-    }
-
-    /// The record of it. The first versions had no column for what can run on them.
-    fn record(&self) -> String {
-        let Self { version, compatible_from, .. } = self;
-        if *version < RECORDS_COMPATIBILITY {
-            format!("INSERT IGNORE INTO {{migration}} (`version`) VALUES ({version});\n")
-        } else {
-            format!(
-                "INSERT IGNORE INTO {{migration}} (`version`, `compatible_from`) VALUES ({version}, {compatible_from});\n"
-            )
+/// The SQL that records a migration.
+fn record(migration: &Migration<&str>) -> String {
+    let version = migration.version;
+    match migration.recorded() {
+        None => format!("INSERT IGNORE INTO {{migration}} (`version`) VALUES ({version});\n"),
+        Some(from) => {
+            format!("INSERT IGNORE INTO {{migration}} (`version`, `compatible_from`) VALUES ({version}, {from});\n")
         }
     }
 }
 
-/// The version from which on a version records the oldest one that is compatible.
-const RECORDS_COMPATIBILITY: i64 = 5;
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const OPEN_TRANSACTIONS: &str = include_str!("../sql/open_transactions.sql");
 const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
-const OURS: [(&str, &[&str]); 4] = [
-    ("event", &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"]),
-    ("node", &["node_id", "mode", "started_at", "expires_at"]),
-    ("partition", &["partition", "node_id", "epoch"]),
-    ("migration", &["version", "applied_at"]),
+/// In the order of [`TableName::all`].
+const OURS: [&[&str]; 4] = [
+    &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
+    &["node_id", "mode", "started_at", "expires_at"],
+    &["partition", "node_id", "epoch"],
+    &["version", "applied_at"],
 ];
 /// By which columns an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [
@@ -85,11 +71,6 @@ const OUTBOX_JAVA: [&str; 15] = [
     "locked_at",
 ];
 
-/// The version this release needs.
-fn latest() -> i64 {
-    MIGRATIONS.last().map_or(0, |migration| migration.version)
-}
-
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i64) -> String {
     let database = table.schema().filter(|_| applied == 0).map(create_database);
@@ -105,8 +86,8 @@ fn tables(table: &TableName, applied: i64) -> String {
     if applied == 0 {
         script.push_str(MIGRATION_TABLE);
     }
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
-        script.push_str(&format!("\n-- Version {}\n\n{}{}", migration.version, migration.sql, migration.record()));
+    for migration in MIGRATIONS.after(applied) {
+        script.push_str(&format!("\n-- Version {}\n\n{}{}", migration.version, migration.sql, record(migration)));
     }
     render(&script, table)
 }
@@ -118,19 +99,20 @@ fn tables(table: &TableName, applied: i64) -> String {
 /// did not get its lock is tried again for as long as `patience`.
 pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
-    if applied(store, &mut session).await? >= latest() {
+    let version = found(store, &mut session).await?;
+    if missing(store, version)?.is_empty() {
         session.finish();
         return Ok(());
     }
     lock(store, &mut session).await?;
     let deadline = Instant::now() + patience;
     // Another process may have done it while this one waited.
-    let applied = applied(store, &mut session).await?;
-    if applied < latest() {
-        if applied == 0 {
+    let version = found(store, &mut session).await?;
+    if !missing(store, version)?.is_empty() {
+        if version.applied == 0 {
             prepare(store, &mut session, deadline).await?;
         }
-        for statement in statements(&without_comments(&tables(&store.table, applied))) {
+        for statement in statements(&without_comments(&tables(&store.table, version.applied))) {
             make(store, &mut session, statement, deadline).await?;
         }
     }
@@ -143,13 +125,6 @@ fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
 }
 
-/// The time for which a migration tries to get the locks it needs, before it says who may keep them.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// The time for which a statement of a migration waits for a table.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// The time for which the others have the table for themselves before it is tried again.
-const LOCK_PAUSE: Duration = Duration::from_secs(1);
-
 /// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short:
 /// no other may have these names in a table of ours.
 async fn make(store: &Inner, session: &mut Session, statement: &str, deadline: Instant) -> Result<(), Failure> {
@@ -159,9 +134,7 @@ async fn make(store: &Inner, session: &mut Session, statement: &str, deadline: I
             Err(failure) if failure.is_contention() => {
                 let (table, open) = (&store.table, open_transactions(session).await);
                 if Instant::now() >= deadline {
-                    let problem =
-                        format!("the tables of {table} are in use{open}; end what keeps them, and migrate again");
-                    return Err(Failure::Refused(StoreErrorKind::Contention, problem));
+                    return Err(Failure::Refused(StoreErrorKind::Contention, refusal::in_use(table, &open)));
                 }
                 tracing::warn!(%table, "a migration waits for its turn{open}; trying again");
                 sleep(LOCK_PAUSE).await;
@@ -208,11 +181,10 @@ async fn lock(store: &Inner, session: &mut Session) -> Result<(), Failure> {
 async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Result<(), Failure> {
     let table = &store.table;
     let event = columns(store, session, table.event()).await?;
-    for (role, ours) in OURS {
-        let name = if role == "event" { table.event().to_owned() } else { table.beside(role) };
+    for (name, ours) in table.all().into_iter().zip(OURS) {
         let found = columns(store, session, &name).await?;
         let has = |wanted: &&str| found.iter().any(|column| column.name.eq_ignore_ascii_case(wanted));
-        let adoptable = role == "event" && is_outbox_java(&found);
+        let adoptable = name == table.event() && is_outbox_java(&found);
         if !found.is_empty() && !ours.iter().all(has) && !adoptable {
             let problem = format!(
                 "there is a table `{name}` that is neither Pillarbox's nor outbox-java's; rename it, or configure another \
@@ -264,27 +236,21 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let table = &store.table;
     let mut session = store.sessions.session().await?;
     let mut missing = Vec::new();
-    for (role, _) in OURS {
-        let name = if role == "event" { table.event().to_owned() } else { table.beside(role) };
+    for name in table.all() {
         if columns(store, &mut session, &name).await?.is_empty() {
             missing.push(qualified(table, &name).replace('`', ""));
         }
     }
     if !missing.is_empty() {
-        let problem = format!("missing tables: {}", missing.join(", "));
-        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
+        return Err(Failure::Refused(StoreErrorKind::Schema, refusal::missing_tables(&missing)));
     }
     let found = found(store, &mut session).await?;
     session.finish();
-    found.refuse_unusable(&table.to_string(), latest()).map_err(unusable)?;
-    Ok(())
+    MIGRATIONS.check(table, found).map_err(unusable)
 }
 
-/// The version the tables have, zero if there are none; an error if this release cannot run on them because they are newer.
-async fn applied(store: &Inner, session: &mut Session) -> Result<i64, Failure> {
-    let found = found(store, session).await?;
-    found.refuse_newer(&store.table.to_string(), latest()).map_err(unusable)?;
-    Ok(found.applied)
+fn missing(store: &Inner, found: SchemaVersion) -> Result<&'static [Migration<&'static str>], Failure> {
+    MIGRATIONS.missing(&store.table, found).map_err(unusable)
 }
 
 fn unusable(problem: String) -> Failure {
@@ -297,7 +263,7 @@ async fn found(store: &Inner, session: &mut Session) -> Result<SchemaVersion, Fa
     let found = columns(store, session, &migration).await?;
     // A table of another purpose is refused later, by name.
     if !found.iter().any(|column| column.name == "version") {
-        return Ok(SchemaVersion { applied: 0, compatible_from: None });
+        return Ok(SchemaVersion::NONE);
     }
     let name = qualified(table, &migration);
     let mut newest = async |column: &str| -> Result<Option<i64>, Failure> {
@@ -306,7 +272,7 @@ async fn found(store: &Inner, session: &mut Session) -> Result<SchemaVersion, Fa
     };
     let applied = newest("version").await?.unwrap_or(0);
     // Older tables have no such column, and nobody asks.
-    let compatible_from = if applied > latest() { newest("compatible_from").await? } else { None };
+    let compatible_from = if applied > MIGRATIONS.latest() { newest("compatible_from").await? } else { None };
     Ok(SchemaVersion { applied, compatible_from })
 }
 
@@ -321,15 +287,16 @@ mod tests {
         let sql = script(&table, 0);
         assert!(!sql.contains(['{', '}']), "a placeholder is left: {sql}");
         assert!(sql.starts_with("CREATE DATABASE IF NOT EXISTS `billing`;"), "{sql}");
-        for Migration { version, compatible_from, .. } in MIGRATIONS {
+        for migration in MIGRATIONS.after(0) {
+            let Migration { version, compatible_from, .. } = migration;
             let old = format!("INSERT IGNORE INTO `billing`.`orders_migration` (`version`) VALUES ({version});");
             let new = format!(
                 "INSERT IGNORE INTO `billing`.`orders_migration` (`version`, `compatible_from`) VALUES ({version}, \
                  {compatible_from});"
             );
-            assert!(sql.contains(if version < RECORDS_COMPATIBILITY { &old } else { &new }), "{sql}");
+            assert!(sql.contains(if *version < 5 { &old } else { &new }), "{sql}");
         }
-        assert_eq!(script(&table, latest()), "", "nothing is left to do");
+        assert_eq!(script(&table, MIGRATIONS.latest()), "", "nothing is left to do");
     }
 
     #[test]
@@ -338,7 +305,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 13] = [
+        let expected: [&[&str]; 16] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -351,6 +318,9 @@ mod tests {
             &["DEALLOCATE", "PREPARE", "`pillarbox_migration`"],
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_node`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],
         ];
         assert_eq!(words, expected, "{upgrade}");
@@ -377,13 +347,6 @@ mod tests {
             migrate(store.inner(), Duration::ZERO).await.expect("migrates");
         })
         .await;
-    }
-
-    #[test]
-    fn what_is_compatible_only_grows() {
-        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.version));
-        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.compatible_from));
-        assert!(MIGRATIONS.iter().all(|migration| migration.compatible_from <= migration.version));
     }
 
     #[test]

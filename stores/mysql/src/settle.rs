@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId, begun_by};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, RowId};
 
 use crate::answer::{Answers, int, is_true, text};
@@ -38,7 +38,7 @@ pub(crate) async fn settle(
     let mut open = lock(store, &mut session, node, fence, seqs).await?;
     let mut applies = |verdict: &&Verdict| {
         let Some(locked) = open.get_mut(&verdict.row.seq) else { return false };
-        let found = locked.is(&verdict.row, verdict.expected_attempts);
+        let found = locked.is(&verdict.row, verdict.expected);
         if found {
             match left_open(&verdict.change, fence) {
                 Some(attempts) => locked.attempts = attempts,
@@ -55,8 +55,9 @@ pub(crate) async fn settle(
 
 /// The statement that records all of these verdicts at once, if there is one.
 fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
-    let all =
-        |change: &Change| verdicts.iter().all(|verdict| verdict.change == *change && verdict.expected_attempts == 0);
+    let all = |change: &Change| {
+        verdicts.iter().all(|verdict| verdict.change == *change && verdict.expected == Expected::FIRST)
+    };
     if all(&Change::Done) {
         Some(&sql.done_at_once)
     } else if all(&Change::Remove) {
@@ -115,7 +116,7 @@ pub(crate) async fn begin_attempt(
 ) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let open = lock(store, &mut session, node, fence, vec![attempt.row.seq]).await?;
-    let applies = open.get(&attempt.row.seq).is_some_and(|locked| locked.is(&attempt.row, attempt.expected_attempts));
+    let applies = open.get(&attempt.row.seq).is_some_and(|locked| locked.is(&attempt.row, attempt.expected));
     let change = applies.then(|| {
         let values = [
             ("begun", &Literal::text(&begun_by(node))),
@@ -133,14 +134,16 @@ pub(crate) async fn begin_attempt(
 /// A row that may still be changed.
 struct Locked {
     attempts: i64,
+    replays: i64,
     event_id: String,
     handler: Option<String>,
 }
 
 impl Locked {
-    /// True if it is that row, and with so many attempts.
-    fn is(&self, row: &RowId, attempts: u32) -> bool {
-        self.attempts == i64::from(attempts)
+    /// True if it is that row, and in that state.
+    fn is(&self, row: &RowId, expected: Expected) -> bool {
+        self.attempts == i64::from(expected.attempts)
+            && self.replays == i64::from(expected.replays.cast_signed())
             && self.event_id == row.event_id.as_str()
             && self.handler.as_deref() == row.handler.as_deref()
     }
@@ -164,7 +167,7 @@ async fn lock(
     }
     let locked = |row| {
         let (event_id, handler) = (text(row, 2)?.unwrap_or_default().to_owned(), text(row, 3)?.map(str::to_owned));
-        Ok((int(row, 0)?, Locked { attempts: int(row, 1)?, event_id, handler }))
+        Ok((int(row, 0)?, Locked { attempts: int(row, 1)?, replays: int(row, 4)?, event_id, handler }))
     };
     answers.rows(2).iter().map(locked).collect()
 }

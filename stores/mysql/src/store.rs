@@ -1,4 +1,3 @@
-use pillarbox_core::store::operation;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +6,8 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
+use pillarbox_core::store::operation;
+use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, LeaseClock, NodeStatus,
     PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep, Writers,
@@ -89,7 +90,7 @@ impl Store for MysqlStore {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.inner.sessions.patient_call(operation::MIGRATE, schema::migrate(&self.inner, schema::PATIENCE)).await
+        self.inner.sessions.patient_call(operation::MIGRATE, schema::migrate(&self.inner, PATIENCE)).await
     }
 
     fn migration_sql(&self) -> String {

@@ -159,6 +159,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         headers: owned(row, 10)?,
         status: i16::try_from(int(row, 11)?).unwrap_or(i16::MAX),
         attempts: i32::try_from(int(row, 12)?).unwrap_or(i32::MAX),
+        replays: i32::try_from(int(row, 20)?).unwrap_or(i32::MAX),
         available_at: time(row, 13)?,
         occurred_at: time(row, 14)?,
         created_at: time(row, 15)?.unwrap_or(EPOCH),

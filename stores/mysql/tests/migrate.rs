@@ -20,7 +20,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let versions = "SELECT GROUP_CONCAT(version ORDER BY version) FROM outbox_migration";
-        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4,5,6,8"), "one of them did it");
+        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4,5,6,8,9"), "one of them did it");
         let partitions = "SELECT COUNT(*) FROM outbox_partition WHERE node_id IS NULL";
         assert_eq!(db.text(partitions).await.as_deref(), Some("256"));
     })
@@ -92,7 +92,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
         db.execute("UPDATE outbox_partition SET node_id = 'gone' WHERE `partition` < 3").await;
         let store = db.options().connect().await.expect("connects");
         let error = store.check().await.expect_err("a version is missing");
-        assert!(error.to_string().contains("version 1, this release needs 8"), "{error}");
+        assert!(error.to_string().contains("version 1, this release needs 9"), "{error}");
         store.migrate().await.expect("upgrades");
         store.check().await.expect("is complete");
         assert_eq!(heads_index(db).await, "head,handler,failing,seq");
@@ -329,6 +329,28 @@ async fn a_prefix_stands_before_all_tables() {
              shop_outbox_event,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
              till_outbox_event,till_outbox_migration,till_outbox_node,till_outbox_partition";
         assert_eq!(db.text(tables).await.as_deref(), Some(expected));
+    })
+    .await;
+}
+
+/// Nobody else may have made a column of the name that a version adds: what it holds would be taken for a count.
+#[tokio::test]
+async fn a_column_of_the_same_name_and_another_kind_is_refused() {
+    with_db(async |db| {
+        let store = db.options().connect().await.expect("connects");
+        store.migrate().await.expect("migrates");
+        db.execute("INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('waits', 't', '1')").await;
+        // The server names the column, or the value that is no number.
+        for (kind, named) in [("INT", "replays"), ("VARCHAR(20) DEFAULT 'often'", "often")] {
+            db.execute("ALTER TABLE outbox_event DROP COLUMN replays").await;
+            db.execute("DELETE FROM outbox_migration WHERE version >= 9").await;
+            db.execute(&format!("ALTER TABLE outbox_event ADD COLUMN replays {kind}")).await;
+            let error = store.migrate().await.expect_err(kind);
+            assert!(error.to_string().contains(named), "{kind}: {error}");
+            store.check().await.expect_err("no version was recorded");
+        }
+        db.execute("ALTER TABLE outbox_event DROP COLUMN replays").await;
+        store.migrate().await.expect("migrates");
     })
     .await;
 }

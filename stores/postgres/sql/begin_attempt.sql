@@ -1,5 +1,5 @@
--- $1 node, $2 seq, $3 expected attempts, $4 attempts, $5 the error of a crashed one, $6 event id, $7 handler. Fenced as
--- settle_done.
+-- $1 node, $2 seq, $3 expected attempts, $4 attempts, $5 the error of a crashed one, $6 event id, $7 handler, $8 expected
+-- replays. Fenced as settle_done.
 WITH fence AS MATERIALIZED (
     SELECT FROM {node}
     WHERE "node_id" = $1::text{and_owns_the_table}
@@ -7,7 +7,7 @@ WITH fence AS MATERIALIZED (
 )
 UPDATE {event}
 SET "locked_by" = $1::text || '!', "attempts" = $4::int, "last_error" = coalesce($5::text, "last_error")
-WHERE "seq" = $2::bigint AND "status" IN (0, 2) AND greatest("attempts", 0) = $3::int
+WHERE "seq" = $2::bigint AND "status" IN (0, 2) AND greatest("attempts", 0) = $3::int AND "replays" = $8::int
   AND {fingerprint} = (SELECT {fingerprint} FROM (VALUES ($6::text, $7::text)) AS v ("event_id", "handler"))
   AND EXISTS (SELECT FROM fence){and_is_its_own}
 RETURNING 1

@@ -15,7 +15,7 @@ WITH due AS MATERIALIZED (
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "locked_by"
+        "created_at", "status", "partition", "handler", "replays", "locked_by"
     FROM (
         SELECT * FROM {event} AS e
         WHERE {is_ready} AND "seq" > $1::bigint
@@ -29,13 +29,13 @@ UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
     "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-    "created_at", "status", "partition", "handler", "locked_by"
+    "created_at", "status", "partition", "handler", "replays", "locked_by"
 FROM due
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
-        NULL, NULL, NULL
+        NULL, NULL, NULL, NULL
     FROM {event}
     WHERE {is_timed} AND "available_at" > now()/* without_types */{and_of_these_partitions}
     ORDER BY "available_at", "seq"

@@ -1,7 +1,7 @@
 -- As settle_done, and in the same transaction every other verdict: $6 ascending seqs, $7 event ids, $8 handlers, $9 expected
--- attempts, $10 states, $11 attempts, $12 delays in microseconds, $13 errors. A row with negative attempts counts as one that
--- never failed. A RETRY without a delay is held: it stays where it is, and whose it is. Rows that are not kept: $14 ascending
--- seqs, $15 event ids, $16 handlers, $17 expected attempts.
+-- attempts, $10 expected replays, $11 states, $12 attempts, $13 delays in microseconds, $14 errors. A row with negative attempts
+-- counts as one that never failed. A RETRY without a delay is held: it stays where it is, and whose it is. Rows that are not kept:
+-- $15 ascending seqs, $16 event ids, $17 handlers, $18 expected attempts, $19 expected replays.
 -- A row finds its verdict by the place of its seq in the array, which width_bucket looks up by halves. A join with the
 -- verdicts would be planned by statistics, and where these know of no rows it reads the whole table.
 WITH fence AS MATERIALIZED (
@@ -13,11 +13,11 @@ WITH fence AS MATERIALIZED (
     SELECT
         ARRAY(SELECT {fingerprint} FROM unnest($4::text[], $5::text[]) AS v ("event_id", "handler")) AS "done",
         ARRAY(SELECT {fingerprint} FROM unnest($7::text[], $8::text[]) AS v ("event_id", "handler")) AS "others",
-        ARRAY(SELECT {fingerprint} FROM unnest($15::text[], $16::text[]) AS v ("event_id", "handler")) AS "removed"
+        ARRAY(SELECT {fingerprint} FROM unnest($16::text[], $17::text[]) AS v ("event_id", "handler")) AS "removed"
 ), done AS (
     UPDATE {event}
     SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL
-    WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0
+    WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0 AND "replays" = 0
       AND {fingerprint} = (SELECT "done" FROM named)[width_bucket("seq", $3::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
@@ -35,18 +35,20 @@ WITH fence AS MATERIALIZED (
             CASE WHEN v."status" = 2 AND v."delay" IS NULL THEN "locked_by" END
         FROM width_bucket("seq", $6::bigint[]) AS "place"
         CROSS JOIN LATERAL (SELECT
-            ($10::smallint[])["place"], ($11::int[])["place"], ($12::bigint[])["place"], ($13::text[])["place"]
+            ($11::smallint[])["place"], ($12::int[])["place"], ($13::bigint[])["place"], ($14::text[])["place"]
         ) AS v ("status", "attempts", "delay", "error"))
     WHERE "seq" = ANY ((SELECT $6::bigint[])::bigint[]) AND "status" IN (0, 2)
       AND greatest("attempts", 0) = ($9::int[])[width_bucket("seq", $6::bigint[])]
+      AND "replays" = ($10::int[])[width_bucket("seq", $6::bigint[])]
       AND {fingerprint} = (SELECT "others" FROM named)[width_bucket("seq", $6::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 ), removed AS (
     DELETE FROM {event}
-    WHERE "seq" = ANY ((SELECT $14::bigint[])::bigint[]) AND "status" IN (0, 2)
-      AND greatest("attempts", 0) = ($17::int[])[width_bucket("seq", $14::bigint[])]
-      AND {fingerprint} = (SELECT "removed" FROM named)[width_bucket("seq", $14::bigint[])]
+    WHERE "seq" = ANY ((SELECT $15::bigint[])::bigint[]) AND "status" IN (0, 2)
+      AND greatest("attempts", 0) = ($18::int[])[width_bucket("seq", $15::bigint[])]
+      AND "replays" = ($19::int[])[width_bucket("seq", $15::bigint[])]
+      AND {fingerprint} = (SELECT "removed" FROM named)[width_bucket("seq", $15::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"
 )

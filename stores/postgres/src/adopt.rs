@@ -40,7 +40,8 @@ const THEIRS: [(&str, &[&str]); 15] = [
 ];
 
 /// The columns that it gains, and so must not have.
-const OURS: [&str; 7] = ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at"];
+const OURS: [&str; 8] =
+    ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at", "replays"];
 
 /// A column as the catalog describes it.
 struct Column {

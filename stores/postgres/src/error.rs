@@ -4,7 +4,7 @@ use std::io;
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use pillarbox_connect::no_tls;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::refusal::{CLOSED, MIGRATE};
+use pillarbox_core::store::refusal::{CLOSED, unmigrated};
 use tokio_postgres::error::{DbError, SqlState};
 
 /// The failure of a call, before it is known which call that was.
@@ -37,11 +37,6 @@ impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         Self::Pool(error)
     }
-}
-
-/// The remedy for tables that are not there, or not as this release needs them.
-pub(crate) fn migrate_remedy(problem: &str) -> String {
-    format!("{problem}; {MIGRATE}")
 }
 
 /// Cannot happen: asked of a statement that always has a row.
@@ -130,10 +125,8 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
         "57014" | "25P03" => plain(StoreErrorKind::Unavailable),
         "42501" => with(StoreErrorKind::Denied, "grant the user the privilege"),
         "3D000" => with(StoreErrorKind::Config, "create the database, or name another one in the URL"),
-        "3F000" => {
-            (StoreErrorKind::Schema, migrate_remedy(message) + ", or name the schema, as in `billing.outbox_event`")
-        }
-        "42P01" | "42703" => (StoreErrorKind::Schema, migrate_remedy(message)),
+        "3F000" => (StoreErrorKind::Schema, unmigrated(message) + ", or name the schema, as in `billing.outbox_event`"),
+        "42P01" | "42703" => (StoreErrorKind::Schema, unmigrated(message)),
         "26000" | "42P05" => with(
             StoreErrorKind::Config,
             "behind a pooler, add `pgbouncer=true` to the URL, or in code use `.pooler(true)`",

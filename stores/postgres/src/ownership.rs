@@ -23,14 +23,14 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Partitions, Renewal};
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Owner, Partitions, Renewal, Takeover};
 use pillarbox_core::store::{Judged, NodeStatus, refusal};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use crate::error::{Failure, migrate_remedy};
+use crate::error::Failure;
 use crate::fetch::wait;
 use crate::row::Micros;
 use crate::session::{Param, Session};
@@ -42,15 +42,8 @@ use crate::upkeep::overview;
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
-    // A mode of a later release is unknown here, and so is whether it would tolerate this one.
-    let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known));
     let judged = judge(store, &transaction).await?;
-    if let Some(other) = judged.alive.iter().find(|node| is_other(node)) {
-        let problem = refusal::other_mode(other.node.as_str(), &other.mode, mode);
-        return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
-    }
-    // As long as its row is there, a node may renew.
-    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
+    let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {
         clear(store, &transaction, &ended).await?;
     }
@@ -66,10 +59,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     let id = node.as_str();
     // Asked once a second by every standby, so the usual answer takes no lock and writes nothing.
     let rows = session.query(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
-    let found = Probe::read(&rows)?;
-    if !found.expired_nodes
-        && let Some(answer) = found.answer()
-    {
+    if let Some(answer) = takeover(&rows)?.settled() {
         session.finish();
         return Ok(answer);
     }
@@ -77,12 +67,12 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     let transaction = locked(store, &mut session).await?;
     clear_ended(store, &transaction).await?;
     let rows = transaction.query_typed(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
-    let found = Probe::read(&rows)?;
+    let found = takeover(&rows)?;
     let answer = match found.answer() {
         Some(answer) => answer,
         None => {
             take(store, &transaction, node, Partitions::ALL).await?;
-            Acquired::Owner { epoch: found.epoch + 1, unclean: found.unclean }
+            found.taken()
         }
     };
     transaction.commit().await?;
@@ -106,10 +96,7 @@ pub(crate) async fn renew(
     let answer = match mark(&renewed)? {
         Some(mark) => Renewal::Renewed { mark },
         None if last.is_none() => Renewal::Lost,
-        None => {
-            let found = mark(&session.query(&store.sql.lease_end, &params[..1]).await?)?;
-            if found < last && found.is_some() { Renewal::WentBack } else { Renewal::Lost }
-        }
+        None => Renewal::refused(mark(&session.query(&store.sql.lease_end, &params[..1]).await?)?, last),
     };
     session.finish();
     Ok(answer)
@@ -221,49 +208,28 @@ fn lock_is_held(store: &Inner) -> Failure {
 }
 
 fn no_partitions() -> Failure {
-    let problem = "the table of partitions is empty, without its rows no node can own any";
-    Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&format!("{problem}; restore it, or drop the tables")))
+    Failure::Refused(StoreErrorKind::Schema, refusal::no_partitions())
 }
 
 /// The state of ownership as `probe.sql` finds it.
-struct Probe {
-    alive: bool,
-    expired_nodes: bool,
-    owns_all: bool,
-    epoch: i64,
-    owner: Option<(NodeId, Duration)>,
-    /// True if the last owner of one of them died.
-    unclean: bool,
-}
-
-impl Probe {
-    fn read(rows: &[Row]) -> Result<Self, Failure> {
-        let row = rows.first().ok_or_else(no_partitions)?;
-        let (owned, partitions): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
-        if partitions == 0 {
-            return Err(no_partitions());
-        }
-        let owner: Option<&str> = row.try_get(5)?;
-        let (expires_at, now): (Option<Micros>, Micros) = (row.try_get(6)?, row.try_get(7)?);
-        Ok(Self {
-            alive: row.try_get(0)?,
-            expired_nodes: row.try_get(1)?,
-            owns_all: owned == partitions,
-            epoch: row.try_get(4)?,
-            owner: owner.zip(expires_at).map(|(owner, end)| (NodeId::from_stored(owner), wait(end, now))),
-            unclean: row.try_get(8)?,
-        })
+fn takeover(rows: &[Row]) -> Result<Takeover, Failure> {
+    let row = rows.first().ok_or_else(no_partitions)?;
+    let (owned, partitions): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
+    if partitions == 0 {
+        return Err(no_partitions());
     }
-
-    /// The answer to `acquire`, unless the partitions are free to take.
-    fn answer(&self) -> Option<Acquired> {
-        if !self.alive {
-            return Some(Acquired::Lost);
-        }
-        if self.owns_all {
-            return Some(Acquired::Owner { epoch: self.epoch, unclean: false });
-        }
-        let (owner, expires_in) = self.owner.clone()?;
-        Some(Acquired::Standby { owner, expires_in })
-    }
+    let other: Option<&str> = row.try_get(5)?;
+    let (expires_at, now): (Option<Micros>, Micros) = (row.try_get(6)?, row.try_get(7)?);
+    let owner = match other.zip(expires_at) {
+        _ if owned == partitions => Owner::Itself,
+        Some((other, end)) => Owner::Other(NodeId::from_stored(other), wait(end, now)),
+        None => Owner::Nobody,
+    };
+    Ok(Takeover {
+        registered: row.try_get(0)?,
+        stale: row.try_get(1)?,
+        owner,
+        epoch: row.try_get(4)?,
+        unclean: row.try_get(8)?,
+    })
 }

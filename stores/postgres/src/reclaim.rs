@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use pillarbox_core::ownership::{NodeId, Reclaimed};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -17,10 +15,10 @@ use crate::store::Inner;
 pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Result<Reclaimed, Failure> {
     let mut session = store.sessions.session().await?;
     let id = node.as_str();
-    let found = Membership::read(&session.query(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
-    if !thorough && !found.expired_nodes {
+    let (found, any_expired) = membership(&session.query(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
+    if !thorough && !any_expired {
         session.finish();
-        return Ok(found.answer(0));
+        return Ok(found);
     }
 
     let transaction = ownership::locked(store, &mut session).await?;
@@ -33,32 +31,17 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     } else {
         0
     };
-    let mut found = Membership::read(&transaction.query_typed(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
-    found.next_expiry = found.next_expiry.into_iter().chain(judged.spared_for).min();
+    let (found, _) = membership(&transaction.query_typed(&store.sql.membership, &[(&id, Type::TEXT)]).await?)?;
     transaction.commit().await?;
     session.finish();
-    Ok(found.answer(u64::try_from(freed).unwrap_or(0)))
+    let freed = u64::try_from(freed).unwrap_or(0);
+    Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes as `membership.sql` finds them.
-struct Membership {
-    registered: bool,
-    expired_nodes: bool,
-    next_expiry: Option<Duration>,
-}
-
-impl Membership {
-    fn read(rows: &[Row]) -> Result<Self, Failure> {
-        let row = rows.first().ok_or_else(no_row)?;
-        let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(2)?, row.try_get(3)?);
-        Ok(Self {
-            registered: row.try_get(0)?,
-            expired_nodes: row.try_get(1)?,
-            next_expiry: next_expiry.map(|end| wait(end, now)),
-        })
-    }
-
-    fn answer(&self, freed: u64) -> Reclaimed {
-        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry }
-    }
+/// The nodes as `membership.sql` finds them, and whether the lease of any has ended.
+fn membership(rows: &[Row]) -> Result<(Reclaimed, bool), Failure> {
+    let row = rows.first().ok_or_else(no_row)?;
+    let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(2)?, row.try_get(3)?);
+    let next_expiry = next_expiry.map(|end| wait(end, now));
+    Ok((Reclaimed { registered: row.try_get(0)?, freed: 0, next_expiry }, row.try_get(1)?))
 }

@@ -5,42 +5,45 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::{SchemaVersion, TableName};
+use pillarbox_core::store::schema::{LOCK_PAUSE, LOCK_WAIT, Migration, Migrations, SchemaVersion};
+use pillarbox_core::store::{TableName, refusal};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use crate::adopt;
-use crate::error::{Failure, migrate_remedy};
+use crate::error::Failure;
 use crate::sql::{qualified, render, without_comments};
 use crate::store::Inner;
 
-/// The versions in ascending order. A released file never changes.
-const MIGRATIONS: [Migration; 8] = [
-    Migration { sql: OUTBOX, ..Migration::new(1, 1) },
-    Migration { indexes: include_str!("../migrations/0002_dead_events.sql"), ..Migration::new(2, 1) },
-    Migration { sql: include_str!("../migrations/0003_handlers.sql"), ..Migration::new(3, 3) },
-    Migration {
-        indexes: include_str!("../migrations/0004_heads_index.sql"),
-        sql: include_str!("../migrations/0004_heads.sql"),
-        ..Migration::new(4, 4)
-    },
-    Migration { sql: include_str!("../migrations/0005_compatibility.sql"), ..Migration::new(5, 4) },
-    Migration {
-        indexes: include_str!("../migrations/0006_undelayed_indexes.sql"),
-        sql: include_str!("../migrations/0006_undelayed.sql"),
-        ..Migration::new(6, 6)
-    },
-    Migration { sql: include_str!("../migrations/0007_numbers.sql"), ..Migration::new(7, 6) },
-    Migration { sql: include_str!("../migrations/0008_leases.sql"), ..Migration::new(8, 6) },
-];
+const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
+    Migration::new(1, 1, Steps::sql(OUTBOX)),
+    Migration::new(2, 1, Steps { indexes: include_str!("../migrations/0002_dead_events.sql"), ..Steps::sql("") }),
+    Migration::new(3, 3, Steps::sql(include_str!("../migrations/0003_handlers.sql"))),
+    Migration::new(
+        4,
+        4,
+        Steps {
+            indexes: include_str!("../migrations/0004_heads_index.sql"),
+            sql: include_str!("../migrations/0004_heads.sql"),
+        },
+    ),
+    Migration::new(5, 4, Steps::sql(include_str!("../migrations/0005_compatibility.sql"))),
+    Migration::new(
+        6,
+        6,
+        Steps {
+            indexes: include_str!("../migrations/0006_undelayed_indexes.sql"),
+            sql: include_str!("../migrations/0006_undelayed.sql"),
+        },
+    ),
+    Migration::new(7, 6, Steps::sql(include_str!("../migrations/0007_numbers.sql"))),
+    Migration::new(8, 6, Steps::sql(include_str!("../migrations/0008_leases.sql"))),
+    Migration::new(9, 6, Steps::sql(include_str!("../migrations/0009_replays.sql"))),
+]);
 
-/// The SQL that leads to a version from the one before.
-#[derive(Clone, Copy)]
-struct Migration {
-    version: i64,
-    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
-    compatible_from: i64,
+/// The SQL of a migration.
+struct Steps {
     /// Statements that create indexes. On tables that are there they run first, one by one and beside the writers.
     indexes: &'static str,
     /// The rest, in one transaction. It locks one of the tables that nodes use and no other: nodes lock them in an order of their
@@ -48,35 +51,27 @@ struct Migration {
     sql: &'static str,
 }
 
-impl Migration {
-    const fn new(version: i64, compatible_from: i64) -> Self {
-        Self { version, compatible_from, indexes: "", sql: "" }
+impl Steps {
+    const fn sql(sql: &'static str) -> Self {
+        Self { indexes: "", sql }
     }
+}
 
-    /// The record of it. The first versions had no column for what can run on them.
-    fn record(&self) -> String {
-        let Self { version, compatible_from, .. } = self;
-        if *version < RECORDS_COMPATIBILITY {
-            format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n")
-        } else {
-            format!(
-                "INSERT INTO {{migration}} (\"version\", \"compatible_from\") VALUES ({version}, {compatible_from});\n"
-            )
+/// The SQL that records a migration.
+fn record(migration: &Migration<Steps>) -> String {
+    let version = migration.version;
+    match migration.recorded() {
+        None => format!("INSERT INTO {{migration}} (\"version\") VALUES ({version});\n"),
+        Some(from) => {
+            format!("INSERT INTO {{migration}} (\"version\", \"compatible_from\") VALUES ({version}, {from});\n")
         }
     }
 }
 
-/// The version from which on a version records the oldest one that is compatible.
-const RECORDS_COMPATIBILITY: i64 = 5;
 const OUTBOX: &str = include_str!("../migrations/0001_outbox.sql");
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const BLOCKERS: &str = include_str!("../sql/blockers.sql");
 const TABLE_EXISTS: &str = include_str!("../sql/table_exists.sql");
-
-/// The version this release needs.
-fn latest() -> i64 {
-    MIGRATIONS.last().map_or(0, |migration| migration.version)
-}
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i64) -> String {
@@ -101,10 +96,10 @@ fn compose(table: &TableName, applied: i64, first: &str) -> String {
         }
         script.push_str(MIGRATION_TABLE);
     }
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
-        let Migration { version, indexes, sql, .. } = *migration;
-        let sql = if version == 1 { first } else { sql };
-        script.push_str(&format!("\n-- Version {version}\n\n{indexes}{sql}{}", migration.record()));
+    for migration in MIGRATIONS.after(applied) {
+        let Migration { version, sql: Steps { indexes, sql }, .. } = migration;
+        let sql = if *version == 1 { first } else { sql };
+        script.push_str(&format!("\n-- Version {version}\n\n{indexes}{sql}{}", record(migration)));
     }
     render(&script, table)
 }
@@ -142,12 +137,6 @@ pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Fai
     .await
 }
 
-/// The time for which a migration tries to get the locks it needs, before it says who keeps them.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// The time for which a statement of a migration waits for a lock.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// The time for which the others have the table for themselves before it is tried again.
-const LOCK_PAUSE: Duration = Duration::from_secs(1);
 /// The interval at which a process asks whether another one's migration has ended.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -178,10 +167,7 @@ async fn migrate_alone(store: &Inner, client: &Client, patience: Duration) -> Re
                 let blockers = blockers(client, &store.table).await?;
                 forget_snapshot(client).await?;
                 if Instant::now() >= deadline {
-                    let problem = format!(
-                        "the tables of {} are in use: {blockers}; end what keeps them, and migrate again",
-                        store.table
-                    );
+                    let problem = refusal::in_use(&store.table, &format!(": {blockers}"));
                     return Err(Failure::Refused(StoreErrorKind::Contention, problem));
                 }
                 tracing::warn!(table = %store.table, %blockers, "a migration waits for its turn; trying again");
@@ -201,17 +187,17 @@ async fn forget_snapshot(client: &Client) -> Result<(), Failure> {
 async fn advance(store: &Inner) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
-    let applied = applied(&transaction, &store.table).await?;
-    let Some(next) = MIGRATIONS.iter().find(|migration| migration.version > applied) else {
+    let found = found(&transaction, &store.table).await?;
+    let Some(next) = missing(&store.table, found)?.first() else {
         transaction.commit().await?;
         session.finish();
         return Ok(true);
     };
-    if applied == 0 {
+    if found.applied == 0 {
         transaction.batch_execute(&limits()).await?;
         let mut script = match adopt::script(&transaction, &store.table).await? {
             Some(adopt) => adoption(&store.table, &adopt),
-            None => script(&store.table, applied),
+            None => script(&store.table, 0),
         };
         if let Some(schema) = store.table.schema() {
             script = without_existing_schema(&transaction, schema, script).await?;
@@ -223,11 +209,11 @@ async fn advance(store: &Inner) -> Result<bool, Failure> {
     }
     transaction.commit().await?;
     session.finish();
-    build(store, &without_comments(&render(next.indexes, &store.table))).await?;
+    build(store, &without_comments(&render(next.sql.indexes, &store.table))).await?;
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
     transaction.batch_execute(&limits()).await?;
-    transaction.batch_execute(&render(&format!("{}{}", next.sql, next.record()), &store.table)).await?;
+    transaction.batch_execute(&render(&format!("{}{}", next.sql.sql, record(next)), &store.table)).await?;
     transaction.commit().await?;
     session.finish();
     Ok(false)
@@ -298,16 +284,15 @@ fn beginning(query: &str) -> String {
 async fn is_migrated(store: &Inner) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
-    let applied = applied(&transaction, &store.table).await?;
+    let found = found(&transaction, &store.table).await?;
     transaction.commit().await?;
     session.finish();
-    Ok(applied >= latest())
+    Ok(missing(&store.table, found)?.is_empty())
 }
 
 /// All tables of an outbox, quoted.
 fn tables(table: &TableName) -> Vec<String> {
-    let beside = ["node", "partition", "migration"].map(|role| table.beside(role));
-    std::iter::once(table.event().to_owned()).chain(beside).map(|name| qualified(table, &name)).collect()
+    table.all().iter().map(|name| qualified(table, name)).collect()
 }
 
 /// `CREATE SCHEMA IF NOT EXISTS` wants the privilege to create schemas even where there is nothing to do.
@@ -331,21 +316,18 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let missing = transaction.query_typed(missing, &[(&names, Type::TEXT_ARRAY)]).await?;
     let missing = missing.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
     if !missing.is_empty() {
-        let problem = format!("missing tables: {}", missing.join(", ").replace('"', ""));
-        return Err(Failure::Refused(StoreErrorKind::Schema, migrate_remedy(&problem)));
+        let problem = refusal::missing_tables(&missing).replace('"', "");
+        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
     }
     let found = found(&transaction, table).await?;
-    found.refuse_unusable(&table.to_string(), latest()).map_err(unusable)?;
+    MIGRATIONS.check(table, found).map_err(unusable)?;
     transaction.commit().await?;
     session.finish();
     Ok(())
 }
 
-/// The version the tables have, zero if there are none; an error if this release cannot run on them because they are newer.
-async fn applied(transaction: &Transaction<'_>, table: &TableName) -> Result<i64, Failure> {
-    let found = found(transaction, table).await?;
-    found.refuse_newer(&table.to_string(), latest()).map_err(unusable)?;
-    Ok(found.applied)
+fn missing(table: &TableName, found: SchemaVersion) -> Result<&'static [Migration<Steps>], Failure> {
+    MIGRATIONS.missing(table, found).map_err(unusable)
 }
 
 fn unusable(problem: String) -> Failure {
@@ -357,7 +339,7 @@ async fn found(transaction: &Transaction<'_>, table: &TableName) -> Result<Schem
     // committed while this transaction waited for the lock.
     let (migration, schema) = (table.beside("migration"), table.schema());
     if transaction.query_typed(TABLE_EXISTS, &[(&migration, Type::TEXT), (&schema, Type::TEXT)]).await?.is_empty() {
-        return Ok(SchemaVersion { applied: 0, compatible_from: None });
+        return Ok(SchemaVersion::NONE);
     }
     let name = qualified(table, &migration);
     let newest = async |column: &str| -> Result<Option<i64>, Failure> {
@@ -367,7 +349,7 @@ async fn found(transaction: &Transaction<'_>, table: &TableName) -> Result<Schem
     };
     let applied = newest("version").await?.unwrap_or(0);
     // Older tables have no such column, and nobody asks.
-    let compatible_from = if applied > latest() { newest("compatible_from").await? } else { None };
+    let compatible_from = if applied > MIGRATIONS.latest() { newest("compatible_from").await? } else { None };
     Ok(SchemaVersion { applied, compatible_from })
 }
 
@@ -412,15 +394,12 @@ mod tests {
 
     #[test]
     fn a_transaction_of_a_migration_locks_one_table() {
-        for Migration { version, indexes, sql, compatible_from } in MIGRATIONS.into_iter().skip(1) {
+        for Migration { version, sql: Steps { indexes, sql }, .. } in MIGRATIONS.after(1) {
             let sql = without_comments(sql);
             let tables = ["{event}", "{node}", "{partition}"].into_iter().filter(|table| sql.contains(table));
             assert!(tables.count() <= 1, "version {version}: {sql}");
             assert!(!sql.contains("CREATE INDEX") && !indexes.contains("UNIQUE"), "version {version}: {sql}");
-            assert!(compatible_from <= version, "version {version}");
         }
-        assert!(MIGRATIONS.is_sorted_by_key(|migration| (migration.version, migration.compatible_from)));
-        assert!(MIGRATIONS.is_sorted_by_key(|migration| migration.compatible_from));
     }
 
     #[test]
@@ -444,6 +423,6 @@ mod tests {
         assert!(!sql.contains(['{', '}']), "a placeholder is left: {sql}");
         assert!(sql.starts_with("CREATE SCHEMA IF NOT EXISTS \"billing\";"), "{sql}");
         assert!(sql.contains(r#"INSERT INTO "billing"."orders_migration" ("version") VALUES (1);"#), "{sql}");
-        assert_eq!(script(&table, latest()), "", "nothing is left to do");
+        assert_eq!(script(&table, MIGRATIONS.latest()), "", "nothing is left to do");
     }
 }

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::BegunAttempt;
 use tokio_postgres::types::Type;
 
@@ -27,7 +27,7 @@ pub(crate) async fn settle(
     let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
     let (only_done, only_removed) = (
         others.rows.is_empty() && removed.rows.is_empty(),
-        others.rows.is_empty() && done.is_empty() && removed.never_failed(),
+        others.rows.is_empty() && done.is_empty() && removed.are_first(),
     );
     let alike = if only_done {
         done.alike()
@@ -66,10 +66,11 @@ pub(crate) async fn begin_attempt(
     attempt: &BegunAttempt,
 ) -> Result<bool, Failure> {
     let node = node.as_str();
-    let (expected, attempts) = (count(attempt.expected_attempts), count(attempt.attempts));
+    let (expected, attempts) = (count(attempt.expected.attempts), count(attempt.attempts));
+    let replays = attempt.expected.replays.cast_signed();
     let error = attempt.error.as_deref().map(storable);
     let (event, handler) = (attempt.row.event_id.as_str(), attempt.row.handler.as_deref());
-    let params: [Param<'_>; 7] = [
+    let params: [Param<'_>; 8] = [
         (&node, Type::TEXT),
         (&attempt.row.seq, Type::INT8),
         (&expected, Type::INT4),
@@ -77,6 +78,7 @@ pub(crate) async fn begin_attempt(
         (&error, Type::TEXT),
         (&event, Type::TEXT),
         (&handler, Type::TEXT),
+        (&replays, Type::INT4),
     ];
     let session = store.sessions.session().await?;
     let begun = session.query(store.sql.begin_attempt.of(fence), &params).await?;
@@ -88,7 +90,7 @@ pub(crate) async fn begin_attempt(
 /// share in the same order.
 #[derive(Debug, Default)]
 struct Batch<'a> {
-    /// Rows that succeeded at once: which ones says everything.
+    /// Rows that succeeded at once and were never replayed: which ones says everything.
     done: Rows<'a>,
     others: Columns<'a>,
     removed: Removals<'a>,
@@ -100,11 +102,11 @@ impl<'a> Batch<'a> {
         ascending.sort_unstable_by_key(|verdict| verdict.row.seq);
         let mut batch = Self::default();
         for verdict in ascending {
-            match (&verdict.change, verdict.expected_attempts) {
-                (Change::Done, 0) => batch.done.push(&verdict.row),
+            match (&verdict.change, verdict.expected) {
+                (Change::Done, Expected::FIRST) => batch.done.push(&verdict.row),
                 (Change::Remove, expected) => {
                     batch.removed.rows.push(&verdict.row);
-                    batch.removed.expected.push(count(expected));
+                    batch.removed.expected.push(expected);
                 }
                 _ => batch.others.push(verdict),
             }
@@ -113,22 +115,45 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// The states that rows must be in, column by column.
+#[derive(Debug, Default)]
+struct ExpectedStates {
+    attempts: Vec<i32>,
+    replays: Vec<i32>,
+}
+
+impl ExpectedStates {
+    fn push(&mut self, expected: Expected) {
+        self.attempts.push(count(expected.attempts));
+        self.replays.push(expected.replays.cast_signed());
+    }
+
+    /// True if none has failed or was replayed before.
+    fn are_first(&self) -> bool {
+        self.attempts.iter().chain(&self.replays).all(|number| *number == 0)
+    }
+
+    fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
+        params.extend([(&self.attempts as _, Type::INT4_ARRAY), (&self.replays as _, Type::INT4_ARRAY)]);
+    }
+}
+
 /// Rows that are not kept, column by column.
 #[derive(Debug, Default)]
 struct Removals<'a> {
     rows: Rows<'a>,
-    expected: Vec<i32>,
+    expected: ExpectedStates,
 }
 
 impl Removals<'_> {
-    /// True if none has failed before, and there are any.
-    fn never_failed(&self) -> bool {
-        !self.rows.is_empty() && self.expected.iter().all(|expected| *expected == 0)
+    /// True if none has failed or was replayed before, and there are any.
+    fn are_first(&self) -> bool {
+        !self.rows.is_empty() && self.expected.are_first()
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
         self.rows.bind(params);
-        params.push((&self.expected, Type::INT4_ARRAY));
+        self.expected.bind(params);
     }
 }
 
@@ -136,7 +161,7 @@ impl Removals<'_> {
 #[derive(Debug, Default)]
 struct Columns<'a> {
     rows: Rows<'a>,
-    expected: Vec<i32>,
+    expected: ExpectedStates,
     states: Vec<i16>,
     attempts: Vec<i32>,
     /// Of retries; one that has none is held.
@@ -147,14 +172,14 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn push(&mut self, verdict: &'a Verdict) {
         let (attempts, delay, error) = match &verdict.change {
-            Change::Done | Change::Remove => (verdict.expected_attempts, None, None),
+            Change::Done | Change::Remove => (verdict.expected.attempts, None, None),
             Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
             Change::Hold { attempts, error }
             | Change::Rescued { attempts, error }
             | Change::Dead { attempts, error } => (*attempts, None, Some(&**error)),
         };
         self.rows.push(&verdict.row);
-        self.expected.push(count(verdict.expected_attempts));
+        self.expected.push(verdict.expected);
         self.states.push(verdict.change.status().code());
         self.attempts.push(count(attempts));
         self.delays.push(delay.map(micros));
@@ -163,8 +188,8 @@ impl<'a> Columns<'a> {
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
         self.rows.bind(params);
+        self.expected.bind(params);
         params.extend([
-            (&self.expected as _, Type::INT4_ARRAY),
             (&self.states as _, Type::INT2_ARRAY),
             (&self.attempts as _, Type::INT4_ARRAY),
             (&self.delays as _, Type::INT8_ARRAY),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Payload;
 use pillarbox_core::ownership::{Fence, Mode};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Counts, DeadFilter, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresStore;
 use support::{Db, LEASE, NONE, done, events, fetch, node, owner, seqs, unique, with_db};
@@ -108,8 +108,10 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     assert!((10_700..10_900).contains(&age.as_secs()), "times keep their distance: {age:?}");
 
     let owner = owner(&store).await;
-    let verdict =
-        |event_id: &str, expected_attempts, change| Verdict { row: rows[event_id].id(), expected_attempts, change };
+    let verdict = |event_id: &str, attempts, change| {
+        let expected = Expected { attempts, ..Expected::FIRST };
+        Verdict { row: rows[event_id].id(), expected, change }
+    };
     let verdicts = [
         verdict("retried", 3, Change::Done),
         verdict("new", 0, Change::Retry { attempts: 1, delay: Duration::ZERO, error: None }),
@@ -150,7 +152,10 @@ async fn an_adopted_table_is_claimed_from() {
         let verdicts: Vec<Verdict> = done(&store, &claimed)
             .await
             .into_iter()
-            .map(|verdict| Verdict { expected_attempts: if verdict.row.seq == 2 { 3 } else { 0 }, ..verdict })
+            .map(|verdict| Verdict {
+                expected: Expected { attempts: if verdict.row.seq == 2 { 3 } else { 0 }, ..Expected::FIRST },
+                ..verdict
+            })
             .collect();
         assert_eq!(store.settle(&node, Fence::Row, &verdicts).await.expect("settles"), NONE);
     })

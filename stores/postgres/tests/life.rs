@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
 use pillarbox_testkit::rows_at;
 use support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};
@@ -73,7 +73,7 @@ async fn odd_rows_are_broken_one_by_one() {
                 FetchedRow::Broken(row) => {
                     reasons.push(row.reason.clone());
                     let change = Change::Dead { attempts: row.attempts, error: row.reason.clone() };
-                    verdicts.push(Verdict { row: row.id(), expected_attempts: row.attempts, change });
+                    verdicts.push(Verdict { row: row.id(), expected: row.expected(), change });
                 }
             }
         }
@@ -140,12 +140,12 @@ async fn a_mixed_settle_is_one_transaction() {
         let node = owner(&store).await;
         let seqs = db.write(&store, events(4)).await;
         let rows = rows_at(&store, &[&seqs[..], &[i64::MAX]].concat()).await.expect("reads");
-        let verdict = |index: usize, change| Verdict { row: rows[index].clone(), expected_attempts: 0, change };
+        let verdict = |index: usize, change| Verdict { row: rows[index].clone(), expected: Expected::FIRST, change };
         let verdicts = [
             verdict(3, Change::Dead { attempts: 1, error: "a\0b".to_owned() }),
             verdict(1, Change::Retry { attempts: 1, delay: Duration::MAX, error: Some("late".to_owned()) }),
             verdict(0, Change::Done),
-            Verdict { expected_attempts: 7, ..verdict(2, Change::Done) },
+            Verdict { expected: Expected { attempts: 7, ..Expected::FIRST }, ..verdict(2, Change::Done) },
             verdict(4, Change::Done),
         ];
         assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), [seqs[2], i64::MAX]);

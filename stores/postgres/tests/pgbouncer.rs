@@ -11,6 +11,7 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::row::Expected;
 use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
 use pillarbox_core::write::insert;
 use pillarbox_postgres::PostgresStore;
@@ -145,7 +146,7 @@ async fn a_whole_life_in_transaction_mode() {
         let written = write(5).await;
         let claimed = seqs(&store.claim(&node, &fetch(19)).await.expect("claims").rows);
         assert_eq!(claimed, written[..19]);
-        let begun = BegunAttempt { row: row(claimed[0]).await, expected_attempts: 0, attempts: 0, error: None };
+        let begun = BegunAttempt { row: row(claimed[0]).await, expected: Expected::FIRST, attempts: 0, error: None };
         assert!(store.begin_attempt(&node, Fence::Row, &begun).await.expect("begins"));
         assert_eq!(store.settle(&node, Fence::Row, &done(&store, &claimed[..10]).await).await.expect("settles"), NONE);
         store.release(&node, &rows_at(&store, &claimed[10..]).await.expect("reads")).await.expect("releases");

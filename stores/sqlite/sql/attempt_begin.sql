@@ -1,3 +1,3 @@
 UPDATE {event}
 SET locked_by = ?2 || '!', attempts = ?5, last_error = coalesce(?6, last_error)
-WHERE seq = ?3 AND status IN (0, 2) AND attempts = ?4 AND +event_id = ?7 AND handler IS ?8 AND {mine}
+WHERE seq = ?3 AND status IN (0, 2) AND attempts = ?4 AND replays = ?9 AND +event_id = ?7 AND handler IS ?8 AND {mine}

@@ -1,9 +1,9 @@
-use pillarbox_core::store::operation;
-use pillarbox_core::store::refusal::MIGRATE;
 use std::sync::Arc;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{SchemaVersion, TableName};
+use pillarbox_core::store::refusal::unmigrated;
+use pillarbox_core::store::schema::{Migration, Migrations, SchemaVersion};
+use pillarbox_core::store::{TableName, operation};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
 
 use crate::sql::{INDEXES, Sql, render};
@@ -11,47 +11,34 @@ use crate::statistics;
 
 /// The steps from an empty database to the present schema in ascending order. Versions are the same in every store, so some are
 /// not in this one; a step that was released is never changed.
-const STEPS: &[Step] = &[
-    Step::new(1, 1, include_str!("../migrations/0001_outbox.sql")),
-    Step::new(3, 3, include_str!("../migrations/0003_handlers.sql")),
-    Step::new(4, 4, include_str!("../migrations/0004_heads.sql")),
-    Step::new(5, 4, include_str!("../migrations/0005_compatibility.sql")),
-    Step::new(6, 6, include_str!("../migrations/0006_undelayed.sql")),
-    Step::new(8, 6, include_str!("../migrations/0008_leases.sql")),
-];
-
-/// The SQL that leads to a version from the one before.
-struct Step {
-    version: i64,
-    /// The oldest version whose releases can run on the tables after it; see `docs/upgrading.md`.
-    compatible_from: i64,
-    sql: &'static str,
-}
-
-impl Step {
-    const fn new(version: i64, compatible_from: i64, sql: &'static str) -> Self {
-        Self { version, compatible_from, sql }
-    }
-
-    /// Its SQL, and the record of it. The first versions had no column for what can run on them.
-    fn render(&self, table: &TableName) -> String {
-        let record = if self.version < RECORDS_COMPATIBILITY { RECORD } else { RECORD_COMPATIBLE };
-        let record = render(table, record).replace("{version}", &self.version.to_string());
-        let record = record.replace("{compatible_from}", &self.compatible_from.to_string());
-        format!("{}\n\n{record}", render(table, self.sql))
-    }
-}
-
-/// The version from which on a version records the oldest one that is compatible.
-const RECORDS_COMPATIBILITY: i64 = 5;
+const MIGRATIONS: Migrations<&str> = Migrations::new(&[
+    Migration::new(1, 1, include_str!("../migrations/0001_outbox.sql")),
+    Migration::new(3, 3, include_str!("../migrations/0003_handlers.sql")),
+    Migration::new(4, 4, include_str!("../migrations/0004_heads.sql")),
+    Migration::new(5, 4, include_str!("../migrations/0005_compatibility.sql")),
+    Migration::new(6, 6, include_str!("../migrations/0006_undelayed.sql")),
+    Migration::new(8, 6, include_str!("../migrations/0008_leases.sql")),
+    Migration::new(9, 6, include_str!("../migrations/0009_replays.sql")),
+]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");
 const RECORD: &str = include_str!("../sql/migration_record.sql");
 const RECORD_COMPATIBLE: &str = include_str!("../sql/migration_record_compatible.sql");
 
+/// The SQL of a migration, and the record of it.
+fn step(table: &TableName, migration: &Migration<&str>) -> String {
+    let (record, from) = match migration.recorded() {
+        None => (RECORD, 0),
+        Some(from) => (RECORD_COMPATIBLE, from),
+    };
+    let record = render(table, record).replace("{version}", &migration.version.to_string());
+    let record = record.replace("{compatible_from}", &from.to_string());
+    format!("{}\n\n{record}", render(table, migration.sql))
+}
+
 /// All the SQL that runs on an empty database.
 pub(crate) fn script(table: &TableName) -> String {
-    let steps = STEPS.iter().map(|step| step.render(table));
+    let steps = MIGRATIONS.after(0).iter().map(|migration| step(table, migration));
     let script: Vec<String> = std::iter::once(render(table, TABLE)).chain(steps).collect();
     script.join("\n\n") + "\n"
 }
@@ -67,12 +54,12 @@ pub(crate) async fn migrate(
         return Ok(Err(error));
     }
     raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *connection).await?;
-    let present = version(connection, sql).await?;
-    if let Err(problem) = present.refuse_newer(&table.to_string(), latest()) {
-        return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, problem)));
-    }
-    for step in STEPS.iter().filter(|step| step.version > present.applied) {
-        raw_sql(AssertSqlSafe(step.render(table))).execute(&mut *connection).await?;
+    let missing = match MIGRATIONS.missing(table, version(connection, sql).await?) {
+        Ok(missing) => missing,
+        Err(problem) => return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, problem))),
+    };
+    for migration in missing {
+        raw_sql(AssertSqlSafe(step(table, migration))).execute(&mut *connection).await?;
     }
     statistics::forget_small(connection, table, sql).await?;
     Ok(Ok(()))
@@ -115,7 +102,7 @@ pub(crate) async fn check(
     table: &TableName,
     sql: &Sql,
 ) -> Result<Result<(), StoreError>, sqlx::Error> {
-    if let Err(problem) = version(connection, sql).await?.refuse_unusable(&table.to_string(), latest()) {
+    if let Err(problem) = MIGRATIONS.check(table, version(connection, sql).await?) {
         return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::CHECK, problem)));
     }
     query(AssertSqlSafe(Arc::clone(&sql.check))).fetch_optional(connection).await?;
@@ -124,21 +111,17 @@ pub(crate) async fn check(
 
 /// The error for a schema of which a table or an index is not there.
 pub(crate) fn missing(table: &TableName) -> StoreError {
-    let message = format!("table `{table}` or one beside it is missing; {MIGRATE}");
+    let message = unmigrated(&format!("table `{table}` or one beside it is missing"));
     StoreError::new(StoreErrorKind::Schema, operation::CHECK, message)
 }
 
 async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<SchemaVersion, sqlx::Error> {
     let applied = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(&mut *connection).await?;
     // Older tables have no such column, and nobody asks.
-    let compatible_from = if applied > latest() {
+    let compatible_from = if applied > MIGRATIONS.latest() {
         query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_compatible))).fetch_one(connection).await?
     } else {
         None
     };
     Ok(SchemaVersion { applied, compatible_from })
-}
-
-fn latest() -> i64 {
-    STEPS.last().map_or(0, |step| step.version)
 }

@@ -1,10 +1,9 @@
-use pillarbox_core::store::{operation, refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Renewal};
-use pillarbox_core::store::{Judged, LeaseClock, NodeStatus};
+use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
+use pillarbox_core::store::{Judged, LeaseClock, NodeStatus, operation};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
 use tokio::time::Instant;
 
@@ -17,19 +16,14 @@ pub(crate) async fn check_mode(
     connection: &mut SqliteConnection,
     sql: &Sql,
     clock: &LeaseClock,
-    node: &NodeId,
     mode: Mode,
 ) -> Result<Option<StoreError>, sqlx::Error> {
-    let is_other = |other: &NodeStatus| {
-        other.node != *node && !other.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known))
+    let ended = match judge(connection, sql, clock).await?.admit(mode) {
+        Ok(ended) => ended,
+        Err(problem) => {
+            return Ok(Some(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem)));
+        }
     };
-    let judged = judge(connection, sql, clock).await?;
-    if let Some(other) = judged.alive.iter().find(|other| is_other(other)) {
-        let message = refusal::other_mode(other.node.as_str(), &other.mode, mode);
-        return Ok(Some(StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, message)));
-    }
-    // As long as its row is there, a node may renew.
-    let ended: Vec<NodeStatus> = judged.ended.into_iter().filter(is_other).collect();
     if !ended.is_empty() {
         clear(connection, sql, &ended).await?;
     }
@@ -64,8 +58,7 @@ pub(crate) async fn renew(
     }
     let found = query_scalar(AssertSqlSafe(Arc::clone(&sql.node_lease))).bind(node.as_str());
     let found: Option<i64> = found.fetch_optional(connection).await?;
-    let went_back = last.zip(found).is_some_and(|(last, found)| LeaseMark(found) < last);
-    Ok(if went_back { Renewal::WentBack } else { Renewal::Lost })
+    Ok(Renewal::refused(found.map(LeaseMark), last))
 }
 
 /// Frees what a node owns and unregisters it.
@@ -82,8 +75,7 @@ pub(crate) async fn probe(
     sql: &Sql,
     node: &NodeId,
 ) -> Result<Option<Acquired>, sqlx::Error> {
-    let seen = Seen::read(connection, sql, node).await?;
-    Ok(if seen.stale() { None } else { seen.answer(node) })
+    Ok(takeover(connection, sql, node).await?.settled())
 }
 
 /// Clears away what has expired and takes what is free.
@@ -94,12 +86,12 @@ pub(crate) async fn acquire(
     node: &NodeId,
 ) -> Result<Acquired, sqlx::Error> {
     clear_ended(connection, sql, clock).await?;
-    let seen = Seen::read(connection, sql, node).await?;
-    if let Some(answer) = seen.answer(node) {
+    let found = takeover(connection, sql, node).await?;
+    if let Some(answer) = found.answer() {
         return Ok(answer);
     }
     query(AssertSqlSafe(Arc::clone(&sql.owner_take))).bind(node.as_str()).execute(connection).await?;
-    Ok(Acquired::Owner { epoch: seen.epoch + 1, unclean: seen.died })
+    Ok(found.taken())
 }
 
 /// Removes the nodes whose lease has ended, and frees their partitions.
@@ -159,40 +151,17 @@ pub(crate) async fn is_owner(connection: &mut SqliteConnection, sql: &Sql, node:
 }
 
 /// The owner of the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
-struct Seen {
-    owner: Option<String>,
-    epoch: i64,
-    expires_in: Option<i64>,
-    /// True if the last owner of any partition died.
-    died: bool,
-    any_expired: bool,
-    registered: bool,
-}
-
-impl Seen {
-    async fn read(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<Self, sqlx::Error> {
-        let probe = query_as(AssertSqlSafe(Arc::clone(&sql.owner_probe))).bind(node.as_str());
-        let (owner, epoch, expires_in, died, any_expired, registered) = probe.fetch_one(connection).await?;
-        Ok(Self { owner, epoch, expires_in, died, any_expired, registered })
-    }
-
-    /// True if something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
-    fn stale(&self) -> bool {
-        self.any_expired || self.owner.is_some() && self.expires_in.is_none()
-    }
-
-    /// The answer, unless the partitions are free for this node to take.
-    fn answer(&self, node: &NodeId) -> Option<Acquired> {
-        if !self.registered {
-            return Some(Acquired::Lost);
-        }
-        let owner = self.owner.as_deref()?;
-        if owner == node.as_str() {
-            return Some(Acquired::Owner { epoch: self.epoch, unclean: false });
-        }
-        let expires_in = micros(self.expires_in.unwrap_or(0));
-        Some(Acquired::Standby { owner: NodeId::from_stored(owner), expires_in })
-    }
+async fn takeover(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<Takeover, sqlx::Error> {
+    type Row = (Option<String>, i64, Option<i64>, bool, bool, bool);
+    let probe = query_as(AssertSqlSafe(Arc::clone(&sql.owner_probe))).bind(node.as_str());
+    let (owner, epoch, expires_in, unclean, any_expired, registered): Row = probe.fetch_one(connection).await?;
+    let stale = any_expired || owner.is_some() && expires_in.is_none();
+    let owner = match owner {
+        None => Owner::Nobody,
+        Some(owner) if owner == node.as_str() => Owner::Itself,
+        Some(owner) => Owner::Other(NodeId::from_stored(&owner), micros(expires_in.unwrap_or(0))),
+    };
+    Ok(Takeover { registered, stale, owner, epoch, unclean })
 }
 
 /// A span of time as the database counts it. Half the range of an integer, some 146,000 years, leaves room to add it to

@@ -15,14 +15,14 @@ pub(crate) async fn probe(
     node: &NodeId,
     thorough: bool,
 ) -> Result<Option<Reclaimed>, sqlx::Error> {
-    let seen = Seen::read(connection, sql, node).await?;
-    if seen.any_expired {
+    let (found, any_expired) = membership(connection, sql, node).await?;
+    if any_expired {
         return Ok(None);
     }
     if thorough && query_scalar(AssertSqlSafe(Arc::clone(&sql.reclaim_orphans))).fetch_one(connection).await? {
         return Ok(None);
     }
-    Ok(Some(seen.answer(0)))
+    Ok(Some(found))
 }
 
 /// Clears away the nodes that have expired, and frees what nodes hold that are not registered.
@@ -41,26 +41,17 @@ pub(crate) async fn reclaim(
         let free = query(AssertSqlSafe(Arc::clone(&sql.reclaim_free)));
         freed = free.execute(&mut *connection).await?.rows_affected();
     }
-    let reclaimed = Seen::read(connection, sql, node).await?.answer(freed);
-    let next_expiry = reclaimed.next_expiry.into_iter().chain(judged.spared_for).min();
-    Ok(Reclaimed { next_expiry, ..reclaimed })
+    let (found, _) = membership(connection, sql, node).await?;
+    Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes, as one statement sees them.
-struct Seen {
-    registered: bool,
-    any_expired: bool,
-    next_expiry: Option<i64>,
-}
-
-impl Seen {
-    async fn read(connection: &mut SqliteConnection, sql: &Sql, node: &NodeId) -> Result<Self, sqlx::Error> {
-        let probe = query_as(AssertSqlSafe(Arc::clone(&sql.reclaim_probe))).bind(node.as_str());
-        let (registered, any_expired, next_expiry) = probe.fetch_one(connection).await?;
-        Ok(Self { registered, any_expired, next_expiry })
-    }
-
-    fn answer(&self, freed: u64) -> Reclaimed {
-        Reclaimed { registered: self.registered, freed, next_expiry: self.next_expiry.map(micros) }
-    }
+/// The nodes, as one statement sees them, and whether the lease of any has ended.
+async fn membership(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    node: &NodeId,
+) -> Result<(Reclaimed, bool), sqlx::Error> {
+    let probe = query_as(AssertSqlSafe(Arc::clone(&sql.reclaim_probe))).bind(node.as_str());
+    let (registered, any_expired, next_expiry): (bool, bool, Option<i64>) = probe.fetch_one(connection).await?;
+    Ok((Reclaimed { registered, freed: 0, next_expiry: next_expiry.map(micros) }, any_expired))
 }

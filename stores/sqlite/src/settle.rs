@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, NodeId};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, RowId};
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
 
@@ -39,11 +39,12 @@ pub(crate) async fn begin_attempt(
         .bind(owner)
         .bind(node.as_str())
         .bind(attempt.row.seq)
-        .bind(attempt.expected_attempts)
+        .bind(attempt.expected.attempts)
         .bind(attempt.attempts)
         .bind(attempt.error.as_deref())
         .bind(attempt.row.event_id.as_str())
-        .bind(attempt.row.handler.as_deref());
+        .bind(attempt.row.handler.as_deref())
+        .bind(attempt.expected.replays);
     Ok(begin.execute(connection).await?.rows_affected() > 0)
 }
 
@@ -60,15 +61,15 @@ pub(crate) async fn settle(
     };
     let sql = sql.settle(by);
     let mut refused = HashSet::new();
-    let mut over: BTreeMap<(u32, bool, Option<&str>), Vec<&RowId>> = BTreeMap::new();
+    let mut over: BTreeMap<(Expected, bool, Option<&str>), Vec<&RowId>> = BTreeMap::new();
     for verdict in verdicts {
         let bound = |sql| {
-            query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.row.seq).bind(verdict.expected_attempts)
+            query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.row.seq).bind(verdict.expected.attempts)
         };
         let update = match &verdict.change {
             Change::Done | Change::Remove => {
                 let kept = verdict.change == Change::Done;
-                let batch = (verdict.expected_attempts, kept, verdict.row.handler.as_deref());
+                let batch = (verdict.expected, kept, verdict.row.handler.as_deref());
                 over.entry(batch).or_default().push(&verdict.row);
                 continue;
             }
@@ -80,22 +81,23 @@ pub(crate) async fn settle(
                 bound(&sql.ended).bind(*attempts).bind(error.as_str()).bind(verdict.change.status().code())
             }
         };
-        let update = update.bind(verdict.row.event_id.as_str()).bind(verdict.row.handler.as_deref());
+        let (event, handler) = (verdict.row.event_id.as_str(), verdict.row.handler.as_deref());
+        let update = update.bind(event).bind(handler).bind(verdict.expected.replays);
         if update.execute(&mut *connection).await?.rows_affected() == 0 {
             refused.insert(verdict.row.seq);
         }
     }
-    // Nearly all rows are delivered at the first attempt: one batch for them, and one for each number of failures. Of
+    // Nearly all rows are delivered at the first attempt: one batch for them, and one for each other state. Of
     // events with several handlers, each handler's rows are a batch.
-    for ((attempts, kept, handler), rows) in over {
-        refused.extend(delivered(connection, sql, owner, Delivered { attempts, kept, handler, rows }).await?);
+    for ((expected, kept, handler), rows) in over {
+        refused.extend(delivered(connection, sql, owner, Delivered { expected, kept, handler, rows }).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
 }
 
-/// Rows of one handler that are delivered, after as many failed attempts each.
+/// Rows of one handler that are delivered, each after as many failed attempts and replays.
 struct Delivered<'v> {
-    attempts: u32,
+    expected: Expected,
     kept: bool,
     handler: Option<&'v str>,
     rows: Vec<&'v RowId>,
@@ -106,12 +108,12 @@ async fn delivered(
     connection: &mut SqliteConnection,
     sql: &Settle,
     owner: Option<&str>,
-    Delivered { attempts, kept, handler, mut rows }: Delivered<'_>,
+    Delivered { expected, kept, handler, mut rows }: Delivered<'_>,
 ) -> Result<Vec<i64>, sqlx::Error> {
     let change = async |connection: &mut SqliteConnection, rows: &[&RowId]| {
         let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
-        let change = change.bind(json::array(rows.iter().map(|row| row.seq))).bind(attempts);
-        let change = change.bind(json::events(rows.iter().copied())).bind(handler);
+        let change = change.bind(json::array(rows.iter().map(|row| row.seq))).bind(expected.attempts);
+        let change = change.bind(json::events(rows.iter().copied())).bind(handler).bind(expected.replays);
         Ok::<_, sqlx::Error>(change.execute(connection).await?.rows_affected())
     };
     // Nearly always none is refused, and then their number says so. `RETURNING` would hand over every row that was changed.
@@ -120,7 +122,8 @@ async fn delivered(
     if change(&mut *connection, &rows).await? < rows.len() as u64 {
         query("ROLLBACK TO delivered").execute(&mut *connection).await?;
         let which = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
-        let which = which.bind(json::places(rows.iter().copied())).bind(attempts).bind(handler);
+        let which = which.bind(json::places(rows.iter().copied())).bind(expected.attempts).bind(handler);
+        let which = which.bind(expected.replays);
         refused = which.fetch_all(&mut *connection).await?;
         let left_out: HashSet<i64> = refused.iter().copied().collect();
         rows.retain(|row| !left_out.contains(&row.seq));

@@ -208,7 +208,7 @@ impl Store for SqliteStore {
         let failed = self.failed(operation::JOIN);
         let mut tx = self.begin(operation::JOIN).await?;
         if let Some(error) =
-            ownership::check_mode(&mut tx, self.sql(), self.lease_clock(), node, mode).await.map_err(&failed)?
+            ownership::check_mode(&mut tx, self.sql(), self.lease_clock(), mode).await.map_err(&failed)?
         {
             return Err(self.at(error));
         }

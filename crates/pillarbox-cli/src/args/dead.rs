@@ -17,42 +17,43 @@ pub(crate) struct DeadArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dead {
-    /// List events that were given up, oldest first; once for each handler that gave one up, if its handlers have names.
+    /// List events that were given up, oldest first. An event whose handlers have names is listed for each that gave it
+    /// up.
     List {
         #[command(flatten)]
         target: Target,
         #[command(flatten)]
         matching: Matching,
-        /// How many at most.
+        /// The most events to list.
         #[arg(long, value_name = "N", default_value_t = 20)]
         #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
         limit: u16,
-        /// Only those behind this `seq`: the last one of the page before.
+        /// Only events after this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
-        /// Show errors whole, not their beginning.
+        /// Show whole errors instead of their beginnings.
         #[arg(long)]
         wide: bool,
     },
-    /// Show all that the table holds about an event, DEAD or not.
+    /// Show everything that the table holds about an event, DEAD or not.
     Show {
         #[command(flatten)]
         target: Target,
-        /// The event.
+        /// The id of the event.
         #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
         event_id: Option<String>,
         /// The row with this number, as logs and `dead list` name it.
         #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
         seq: Option<i64>,
-        /// Only its row for the handler of this name.
+        /// Only the event's row for the handler of this name.
         #[arg(long, value_name = "NAME")]
         handler: Option<String>,
     },
-    /// Make events new again: without attempts and error, to be delivered now.
+    /// Make events NEW again, without attempts and error, to be delivered now.
     ///
-    /// An event whose handlers have names has a row for each of them, and each is given up by itself. Where that was done by
-    /// more than one, an id alone is refused before anything is changed: name one with `--handler`, or pass
-    /// `--every-handler`. Rows are counted.
+    /// An event whose handlers have names has a row for each of them, and each handler gives it up by itself. If
+    /// several have, the event's id alone is refused before anything is changed: name a handler with `--handler`, or
+    /// pass `--every-handler`. The result counts rows.
     Replay {
         #[command(flatten)]
         target: Target,
@@ -61,9 +62,9 @@ pub(crate) enum Dead {
     },
     /// Delete events for good.
     ///
-    /// An event whose handlers have names has a row for each of them, and each is given up by itself. Where that was done by
-    /// more than one, an id alone is refused before anything is changed: name one with `--handler`, or pass
-    /// `--every-handler`. Rows are counted.
+    /// An event whose handlers have names has a row for each of them, and each handler gives it up by itself. If
+    /// several have, the event's id alone is refused before anything is changed: name a handler with `--handler`, or
+    /// pass `--every-handler`. The result counts rows.
     Discard {
         #[command(flatten)]
         target: Target,
@@ -72,19 +73,19 @@ pub(crate) enum Dead {
     },
 }
 
-/// Which events that were given up: those that match all that is said.
+/// A filter for events that were given up. They have to match all options.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Matching {
     /// Only events of this type.
     #[arg(long, value_name = "TYPE")]
     pub(crate) event_type: Option<String>,
-    /// Only events of this kind of aggregate; `__GLOBAL__` for those that belong to none.
+    /// Only events of this aggregate type; `__GLOBAL__` for events without an aggregate.
     #[arg(long, value_name = "TYPE")]
     pub(crate) aggregate_type: Option<String>,
     /// Only events of this tenant.
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
-    /// Only for the handler of this name.
+    /// Only rows for the handler of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) handler: Option<String>,
     /// Only events of this key: the ordering key, or the aggregate id where an event has none.
@@ -103,15 +104,15 @@ impl From<Matching> for DeadFilter {
 #[derive(Debug, Clone, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub(crate) struct Chosen {
-    /// Which ones.
+    /// The ids of the events.
     #[arg(value_name = "EVENT_ID", group = "which")]
     #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key"])]
     pub(crate) event_ids: Vec<String>,
-    /// The rows with these numbers, as logs and `dead list` name them; more with a comma between them.
+    /// The rows with these numbers, as logs and `dead list` name them; separate several with commas.
     #[arg(long, value_name = "SEQ", group = "which", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "handler", "every_handler"])]
     pub(crate) seq: Vec<i64>,
-    /// All that were given up and match; asks before it begins.
+    /// All events that were given up and match; asks for confirmation first.
     #[arg(long, group = "which")]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -119,7 +120,7 @@ pub(crate) struct Chosen {
     /// Take the given events for every handler that gave them up.
     #[arg(long, conflicts_with_all = ["handler", "all"])]
     pub(crate) every_handler: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
 }

@@ -13,24 +13,24 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
-    /// List the keys of which later events wait behind one that failed: that one, why it failed, and how many wait.
+    /// List keys whose later events wait behind one that failed, with that event, its error, and the number that wait.
     ///
-    /// One that waits for another attempt goes on by itself. One that is DEAD is for you: make it new with
+    /// An event that waits for another attempt goes on by itself. A DEAD event waits for you: make it NEW with
     /// `pillarbox dead replay`, or throw it away with `pillarbox dead discard`; the others of its key follow.
     ///
-    /// This is about tables in mode `partitioned`. In the modes without order, and where nodes run with another
-    /// `--failing-key`, the same events are listed, but nobody waits behind them.
+    /// This is for tables in mode `partitioned`. In the modes without order, and where nodes run with another
+    /// `--failing-key`, the same events are listed, but others may not wait behind them.
     Blocked {
         #[command(flatten)]
         target: Target,
-        /// How many at most.
+        /// The most keys to list.
         #[arg(long, value_name = "N", default_value_t = 20)]
         #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
         limit: u16,
-        /// Only those whose first event is behind this `seq`: the last one of the page before.
+        /// Only keys whose first event comes after this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
-        /// Show errors whole, not their beginning.
+        /// Show whole errors instead of their beginnings.
         #[arg(long)]
         wide: bool,
     },

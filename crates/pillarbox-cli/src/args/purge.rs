@@ -20,19 +20,19 @@ pub(crate) struct PurgeArgs {
     /// Delete events given up longer ago than this.
     #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
     pub(crate) dead_after: Option<Duration>,
-    /// Delete events written longer ago than this, delivered or not: for tables read from outside, where no event ever
-    /// ends. Asks first, and is refused while a node that delivers is running.
+    /// Delete events written longer ago than this, delivered or not: for tables that other programs read, where no
+    /// event ever ends. Asks for confirmation first, and is refused while a node that delivers is running.
     #[arg(long, value_name = "AGE", value_parser = duration::parse, group = "ages")]
     #[arg(conflicts_with_all = ["done_after", "dead_after"])]
     pub(crate) all_after: Option<Duration>,
     /// Delete only events of this key: the ordering key, or the aggregate id where an event has none.
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// Rows looked at, and so deleted, in one transaction at most.
+    /// The most rows to look at, and so to delete, in one transaction.
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) batch: u16,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 
-use super::{FailingKeyArg, ModeArg, Target};
+use super::{FailingKeyArg, Target};
 use crate::{duration, exporter};
+use pillarbox_console::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("store", |store| {
@@ -24,57 +25,60 @@ use crate::{duration, exporter};
 pub(crate) struct RelayArgs {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Deliver to brokers, as this file says. Databases, modes and all else are in it. SIGHUP reads it again.
+    /// Deliver to brokers, as this file configures it. It names the databases, their modes and all else. SIGHUP reads
+    /// it again.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "mode", "failing_key", "delete_done", "to", "fsync", "limit", "workers", "node_name", "lease", "poll_interval",
         "wake_up", "metrics", "table",
     ])]
     pub(crate) config: Option<PathBuf>,
-    /// How the log on stderr is written; `RUST_LOG` says how much of it.
+    /// The format of the log on stderr; `RUST_LOG` sets its level.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) log: LogFormat,
-    /// Deliver nothing: check the file, ask the databases and the brokers whether they have what it names, and say what is wrong.
+    /// Deliver nothing: check the file, check that the databases and the brokers have everything it names, and report
+    /// problems.
     #[arg(long, requires = "config")]
     pub(crate) check: bool,
-    /// Deliver nothing: show where each pending event would go.
+    /// Deliver nothing: show where the events that are due would go.
     #[arg(long, requires = "config", conflicts_with = "check")]
     pub(crate) dry_run: bool,
-    /// Who may deliver an event. All nodes of an outbox have the same mode.
+    /// The delivery mode. All nodes of an outbox have the same one.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
     pub(crate) mode: ModeArg,
-    /// What becomes of the later events of a key when one of them fails; mode `partitioned` only. [default: wait]
+    /// The treatment of a key's later events when one of them fails; mode `partitioned` only. [default: wait]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) failing_key: Option<FailingKeyArg>,
     /// Delete events as soon as they are delivered, instead of keeping them as DONE until they are purged.
     #[arg(long)]
     pub(crate) delete_done: bool,
-    /// Where the lines go: `stdout`, or `file:PATH`, which is appended to.
+    /// The destination of the lines: `stdout`, or `file:PATH`, which is appended to.
     #[arg(long, value_name = "WHERE", default_value = "stdout")]
     pub(crate) to: Destination,
-    /// Force each line to the disk before its event counts as delivered, so that it survives the loss of power. Files only.
+    /// Force each line to the disk before its event counts as delivered, so that it survives a power failure. Files
+    /// only.
     #[arg(long)]
     pub(crate) fsync: bool,
-    /// Stop after so many lines.
+    /// Stop after this many lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Events under way at once, and so lines flushed together at most; one in mode `ordered`. [default: 32]
+    /// The most events to deliver concurrently, and so lines to flush together; one in mode `ordered`. [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) workers: Option<u16>,
     /// The node's name in the database and in the lines. [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) node_name: Option<String>,
-    /// How long ownership holds without renewal: how long the events of a killed relay wait for the next one.
+    /// The time that ownership holds without renewal. The events of a killed relay wait this long for the next one.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "15s")]
     pub(crate) lease: Duration,
-    /// How long to wait at most before looking at the table again: how long an event may wait on an idle system, since all
-    /// of them are written by other processes.
+    /// The longest wait before the relay looks at the table again. On an idle system an event may wait this long, since
+    /// other processes write all events.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "500ms")]
     pub(crate) poll_interval: Duration,
-    /// Be woken by other processes' commits. PostgreSQL only; the writing processes have to turn it on too.
+    /// Let commits of other processes wake the relay. PostgreSQL only; the writing processes have to turn it on too.
     #[arg(long)]
     pub(crate) wake_up: bool,
-    /// Serve health, status and metrics for Prometheus at this address: `IP:PORT`, or a port of this host only. The paths are
-    /// `/health/live`, `/health/ready`, `/status` and `/metrics`.
+    /// Serve health, status and metrics for Prometheus at this address: `IP:PORT`, or a port for this host only. The
+    /// paths are `/health/live`, `/health/ready`, `/status` and `/metrics`.
     #[arg(long, value_name = "ADDR", value_parser = exporter::address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// For tests: wait so long between writing a line and calling its event delivered.
@@ -82,16 +86,16 @@ pub(crate) struct RelayArgs {
     pub(crate) delay: Option<Duration>,
 }
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line for people.
+    /// A line of text for each entry.
     Text,
-    /// An object of JSON in a line.
+    /// A line with a JSON object for each entry.
     Json,
 }
 
-/// Where lines go.
+/// The destination of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Stdout,

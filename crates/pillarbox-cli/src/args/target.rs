@@ -1,12 +1,12 @@
 use clap::Args;
 
-use super::STORE_HELP;
+use pillarbox_console::arguments::STORE_HELP;
 
 /// The variable that `--store` may come from.
 const STORE_VARIABLE: &str = "PILLARBOX_STORE";
 const DEFAULT_TABLE: &str = "outbox_event";
 
-/// Which outbox a command works on, and how it answers.
+/// The outbox that a command works on, and the form of its answer.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     #[arg(long, value_name = "URL", help = STORE_HELP, env = STORE_VARIABLE, hide_env_values = true)]
@@ -44,7 +44,7 @@ fn holds_a_password(url: &str) -> bool {
     credentials.is_some_and(|(credentials, _)| credentials.contains(':')) || url.contains("password")
 }
 
-/// A word as a shell reads it back. What is in a table may be anything, also a command.
+/// A word, quoted for a shell. A text from a table may be anything, even a command.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -11,17 +11,18 @@ use super::show::status_name;
 use crate::args::{Chosen, Target};
 use crate::confirm::confirm;
 use crate::failure::{Failure, no_event, no_row};
-use crate::report::{self, counted, plain};
-use crate::{progress, store};
+use crate::store;
+use pillarbox_console::progress;
+use pillarbox_console::report::{self, counted, plain};
 
-/// What is to become of events that were given up.
+/// The fate of events that were given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Replay,
     Discard,
 }
 
-/// Replays or discards the chosen events. It fails if one of them was not given up, after the others were dealt with.
+/// Replays or discards the chosen events. It fails if one of them was not given up, after it has changed the others.
 pub(super) async fn run(target: &Target, chosen: Chosen, fate: Fate) -> Result<ExitCode, Failure> {
     let store = store::existing(target).await?;
     let changed = if chosen.all {
@@ -59,13 +60,13 @@ async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, fate: Fate) -> R
     Ok(Changed { fate, rows: changed?, refused: Vec::new() })
 }
 
-/// More may have died since they were counted.
+/// Shows progress. More events may have gone DEAD since they were counted.
 fn advance(bar: &ProgressBar, so_far: u64) {
     bar.set_length(bar.length().unwrap_or(0).max(so_far));
     bar.set_position(so_far);
 }
 
-/// Begins once it is clear of every event which of its rows are meant.
+/// Changes nothing before the rows of every event are determined.
 async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed, Failure> {
     let handler = chosen.matching.handler.as_deref();
     if !chosen.seq.is_empty() {
@@ -93,7 +94,7 @@ async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed,
     Ok(changed)
 }
 
-/// Changes the rows with these numbers, as far as they are DEAD.
+/// Changes the rows with these numbers that are DEAD.
 async fn rows(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Changed, Failure> {
     let done = change(store, seqs, fate).await?;
     let mut changed = Changed { fate, rows: done.len() as u64, refused: Vec::new() };
@@ -118,7 +119,7 @@ async fn records(store: &dyn Store, event_id: &str, handler: Option<&str>) -> Re
     Ok(records)
 }
 
-/// The handlers of these rows. A row of before they had names has none.
+/// The handlers of these rows. A row from before the handlers had names has none.
 fn names(records: &[Record]) -> String {
     let name = |record: &Record| {
         record.handler.as_deref().map_or_else(|| "one without a name".to_owned(), |name| format!("`{}`", plain(name)))
@@ -126,7 +127,7 @@ fn names(records: &[Record]) -> String {
     records.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// What a command has done.
+/// The result of a command.
 #[derive(Debug)]
 struct Changed {
     fate: Fate,
@@ -149,7 +150,7 @@ struct Refused {
     status: Option<String>,
 }
 
-/// The line of JSON. Its keys are a contract. What it counts are rows: an event has one, or one for each handler with a name.
+/// The line of JSON. Its keys are a contract. It counts rows: an event has one, or one for each handler with a name.
 #[derive(Debug, Serialize)]
 struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::args::{Matching, Target};
 use crate::failure::Failure;
-use crate::report::{self, grouped, or_dash, plain};
 use crate::store;
+use pillarbox_console::report::{self, grouped, or_dash, plain};
 
-/// Lists a page of them.
+/// Lists a page of the events that were given up.
 pub(crate) async fn run(
     target: &Target,
     matching: Matching,
@@ -35,11 +35,11 @@ pub(crate) async fn run(
 #[derive(Debug)]
 struct Page {
     events: Vec<DeadEvent>,
-    /// How many there are on all pages.
+    /// The number of events on all pages.
     matching: u64,
-    /// What to pass as `--after` to see more; `None` if this is the last page.
+    /// The `--after` of the next page; `None` if this is the last one.
     next: Option<i64>,
-    /// Whether errors are shown whole.
+    /// True if errors are shown whole.
     wide: bool,
 }
 
@@ -108,7 +108,7 @@ impl Page {
         format!("{table}\n\n{shown} of {}{more}", grouped(self.matching))
     }
 
-    /// Keys and handlers take room only where there are any.
+    /// The columns to show: keys and handlers only if there are any.
     fn columns(&self) -> Vec<Column> {
         let shown = |(name, _): &Column| match *name {
             "KEY" => self.events.iter().any(|event| event.key.is_some()),
@@ -119,7 +119,7 @@ impl Page {
     }
 }
 
-/// A heading, and what stands below it, whole or not.
+/// A heading, and the text of a cell below it, whole or not.
 type Column = (&'static str, fn(&DeadEvent, bool) -> String);
 
 const COLUMNS: [Column; 10] = [

@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::payload::{PayloadJson, base64, content_type};
-use crate::report::{self, or_dash, plain};
 use crate::store;
+use pillarbox_console::report::{self, or_dash, plain};
 
 /// Shows all that the table holds about one event, or about it and one handler, whatever its state.
 pub(crate) async fn run(
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A state as people and the documentation call it.
+/// The name of a state in the documentation.
 pub(super) fn status_name(code: i16) -> String {
     let status = Status::ALL.into_iter().find(|status| status.code() == code);
     status.map_or_else(|| code.to_string(), |status| format!("{status:?}").to_uppercase())
@@ -67,6 +67,7 @@ struct Json<'a> {
     headers: Option<&'a str>,
     status: String,
     attempts: i32,
+    replays: i32,
     available_at: Option<String>,
     occurred_at: Option<String>,
     created_at: String,
@@ -91,6 +92,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             headers: record.headers.as_deref(),
             status: status_name(record.status),
             attempts: record.attempts,
+            replays: record.replays,
             available_at: record.available_at.map(|time| time.to_string()),
             occurred_at: record.occurred_at.map(|time| time.to_string()),
             created_at: record.created_at.to_string(),
@@ -118,6 +120,7 @@ fn text(record: &Record) -> String {
         ("handler", or_dash(record.handler.as_deref())),
         ("status", status_name(record.status)),
         ("attempts", record.attempts.to_string()),
+        ("replays", record.replays.to_string()),
         ("created", record.created_at.to_string()),
         ("occurred", time(record.occurred_at)),
         ("due", time(record.available_at)),
@@ -128,6 +131,6 @@ fn text(record: &Record) -> String {
         ("payload", content),
         ("error", or_dash(record.last_error.as_deref())),
     ];
-    // Not a table: payloads and errors are long, and are to be copied without what a table would put around them.
+    // Not a table: payloads and errors are long, and are copied more easily without the spaces of a table.
     lines.map(|(name, value)| format!("{name:<15} {value}")).join("\n")
 }

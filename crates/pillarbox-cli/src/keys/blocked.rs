@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use crate::args::Target;
 use crate::failure::Failure;
-use crate::report::{self, counted, grouped, or_dash, plain, rounded};
 use crate::{duration, store};
+use pillarbox_console::report::{self, counted, grouped, or_dash, plain, rounded};
 
-/// Beyond this nobody counts how many events wait behind one.
+/// The highest count of events behind another: the stores count no further.
 const COUNTED_UP_TO: u64 = 1_000;
 
-/// Lists a page of them.
+/// Lists a page of blocked keys.
 pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>, wide: bool) -> Result<ExitCode, Failure> {
     let store = store::existing(target).await?;
     // One more than is shown tells whether there is another page.
@@ -28,11 +28,11 @@ pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>, wide:
 #[derive(Debug)]
 struct Page {
     keys: Vec<Blocked>,
-    /// What to pass as `--after` to see more; `None` if this is the last page.
+    /// The `--after` of the next page; `None` if this is the last one.
     next: Option<i64>,
-    /// Where it began.
+    /// The `--after` of this page.
     after: Option<i64>,
-    /// Whether errors are shown whole.
+    /// True if errors are shown whole.
     wide: bool,
 }
 
@@ -109,7 +109,7 @@ impl Page {
         format!("{table}\n\n{shown}{more}{}", self.hint(target))
     }
 
-    /// What there is to do about the first one that waits for somebody.
+    /// The commands for the first DEAD event, or a note that there is none.
     fn hint(&self, target: &Target) -> String {
         let Some(dead) = self.keys.iter().find(|blocked| blocked.dead) else {
             return "\nEach goes on by itself once its next attempt succeeds.".to_owned();

@@ -1,4 +1,4 @@
-//! The keys whose events are delivered in order, where that order holds some of them up.
+//! The keys that are blocked by a failing event.
 
 mod blocked;
 

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::args::RelayArgs;
 use crate::failure::Failure;
-use crate::report;
-use crate::signals::{Reloads, Signals};
+use pillarbox_console::report;
+use pillarbox_console::signals::{Reloads, Signals};
 
 /// Pending events that a dry run looks at in each database.
 const PREVIEWED: usize = 1_000_000;
-/// What a second signal ends with.
+/// The exit code after a second signal.
 const INTERRUPTED: u8 = 130;
 
 /// The line of JSON of `--check`. Its keys are a contract.
@@ -21,11 +21,11 @@ const INTERRUPTED: u8 = 130;
 struct Checked {
     ok: bool,
     problems: Vec<String>,
-    /// What depends on the event, and was not asked for.
+    /// The targets that were not checked, since they depend on the event.
     unchecked: Vec<String>,
 }
 
-/// Delivers to brokers as a file says; or checks it, or shows what it would do.
+/// Delivers to brokers as a file configures it, checks the file, or previews it.
 pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failure> {
     let store = &args.target.store;
     if !store.is_empty() && std::env::var("PILLARBOX_STORE").as_ref() != Ok(store) {
@@ -49,7 +49,7 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopping = async {
-        // Dropped or used, it is time to stop.
+        // It is time to stop, whether the sender was used or dropped.
         let _asked = stopped.await;
     };
     let running = relay.run_reloading(stopping, files);
@@ -94,7 +94,7 @@ async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
     })
 }
 
-/// A line for each kind of event and place to go.
+/// A line for each event type and destination.
 fn text(preview: &Preview) -> String {
     let rows = preview.lines.iter().map(|line| {
         [

@@ -13,14 +13,14 @@ use super::sink::{Closed, Sink};
 #[derive(Debug)]
 pub(super) struct Courier {
     sink: Sink,
-    /// How long a line is held before its event is called delivered.
+    /// The wait between writing a line and reporting its event as delivered.
     delay: Option<Duration>,
     closing: CancellationToken,
     /// The calls that have begun to write.
     writing: TaskTracker,
 }
 
-/// Nothing is known of the line, or none was written.
+/// The fate of the line is unknown, or there is no line.
 #[derive(Debug)]
 enum Undelivered {
     Closed,
@@ -38,7 +38,7 @@ impl Courier {
         Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
     }
 
-    /// Delivers one event. A call that can say nothing about its event never returns: any answer would change the row.
+    /// Delivers one event. A call without a verdict never returns: any answer would change the row.
     pub(super) async fn deliver(&self, delivery: Delivery) -> Result<(), HandlerError> {
         match self.write(&delivery).await {
             Ok(()) => Ok(()),
@@ -66,7 +66,7 @@ impl Courier {
         self.sink.written()
     }
 
-    /// Begins no further line, and waits for those that were begun, up to `patience`.
+    /// Begins no further line, and waits up to `patience` for those under way.
     pub(super) async fn close(&self, patience: Duration) {
         self.closing.cancel();
         self.writing.close();

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::args::Destination;
 use crate::failure::Failure;
 
-/// Where lines go, open.
+/// The destination of lines, open.
 #[derive(Debug)]
 pub(super) enum Output {
     Stdout,
@@ -15,8 +15,8 @@ pub(super) enum Output {
 impl Output {
     /// Opens a file to append to it, and creates it where it is missing.
     ///
-    /// A new file is its owner's alone, since events hold what not everybody on the machine may read. With `fsync` its directory
-    /// is synced: lines on the disk are lost all the same if nothing there names their file.
+    /// Only its owner may read a new file, since events may be confidential. With `fsync` its directory is synced too:
+    /// without an entry there, a file is lost with all its lines.
     pub(super) fn open(destination: &Destination, fsync: bool) -> Result<Self, Failure> {
         Self::open_with(destination, fsync, |directory| File::open(directory)?.sync_all())
     }
@@ -34,7 +34,7 @@ impl Output {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = match options.clone().create_new(true).open(path) {
-                // It is there, or a link says where it should be.
+                // The file exists, or a link names its place.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.create(true).open(path)?,
                 created => {
                     let file = created?;
@@ -71,8 +71,8 @@ impl Output {
     }
 }
 
-/// Whether a file ends in the middle of a line, which a relay that was cut off, or a disk that was full, has left. Its
-/// event was not settled and is written anew; ending the line keeps the others readable.
+/// True if a file ends in the middle of a line, which a killed relay or a full disk has left. The line's event was not
+/// settled and is written anew; ending the line keeps the others readable.
 fn is_torn(path: &Path) -> io::Result<bool> {
     // Pipes and devices have no end to look at.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {

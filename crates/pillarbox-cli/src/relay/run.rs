@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError};
-use pillarbox::handle::on_any;
+use pillarbox::handle::{Events, on_type};
 use pillarbox::ownership::NodeName;
-use pillarbox::run::{Config, OutboxBuilder, kind};
+use pillarbox::run::{Config, OutboxBuilder, applies, kind};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;
@@ -15,24 +15,26 @@ use tokio::sync::oneshot;
 use super::courier::Courier;
 use super::output::Output;
 use super::sink::{End, Sink};
-use crate::args::{Destination, ModeArg, RelayArgs};
-use crate::failure::{Failure, about_option};
-use crate::report::{self, counted};
-use crate::signals::Signals;
+use crate::args::{Destination, RelayArgs};
+use crate::failure::Failure;
 use crate::store;
+use pillarbox_console::arguments::ModeArg;
+use pillarbox_console::failure::about_option;
+use pillarbox_console::report::{self, counted};
+use pillarbox_console::signals::Signals;
 
-/// Events under way at once, unless asked for otherwise: enough for a flush to be worth its while.
+/// The default number of events under way at once: enough to make a flush worthwhile.
 const WORKERS: usize = 32;
-/// How long lines that were begun may take to be written when the relay stops.
+/// The time that lines under way may take to be written when the relay stops.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long calls may take to end after that, when the relay stops. Those that have an answer give it at once; the others have none.
+/// The time that calls may take to end after that. Those that have an answer give it at once; the others have none.
 const DRAIN: Duration = Duration::from_millis(100);
-/// How often a standby looks whether it can take over: often enough to go on within a second of a clean stop.
+/// The interval at which a standby tries to take over: short enough to go on within a second of a clean stop.
 const STANDBY: Duration = Duration::from_millis(500);
-/// What a second signal ends with.
+/// The exit code after a second signal.
 const INTERRUPTED: u8 = 130;
 
-/// Delivers until it is told to stop, has written as many lines as it should, or cannot write any more.
+/// Delivers until a signal stops it, the limit of lines is reached, or a write fails.
 pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let config = config(&args)?;
     // Opening a pipe waits for its reader, and a signal may end that.
@@ -53,7 +55,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
         courier.close(PATIENCE).await;
         outbox.shutdown_within(DRAIN).await;
         store.close().await;
-        // To the last, so that a probe sees the relay stop.
+        // Last, so that a probe sees the relay stop.
         serving.close().await;
     };
     tokio::select! {
@@ -114,13 +116,15 @@ async fn launch<K: kind::Deliverer>(
         let courier = Arc::clone(&courier);
         async move { courier.deliver(delivery).await }
     };
-    builder.config(config).handler(on_any(handler)).start().await.map_err(|error| match error {
-        StartError::Config(error) => by_option(error).into(),
-        error => error.into(),
+    builder.config(config).handler(on_type(Events::Others, handler).for_any_name()).start().await.map_err(|error| {
+        match error {
+            StartError::Config(error) => by_option(error).into(),
+            error => error.into(),
+        }
     })
 }
 
-/// The error by the option that the setting came from, if there is one.
+/// The error under the name of the option that the setting came from, if there is one.
 fn by_option(error: ConfigError) -> ConfigError {
     let option = match error.field() {
         "claim.max_interval" | "claim.min_interval" => "--poll-interval",
@@ -139,34 +143,32 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
         let remedy = "leave it out, or write to a file with `--to file:PATH`";
         return Err(ConfigError::new("--fsync", "does not apply to stdout, which is no disk", remedy).into());
     }
-    match (args.mode, args.workers) {
-        (ModeArg::Ordered, None | Some(1)) => {}
-        (ModeArg::Ordered, Some(_)) => {
-            let remedy = "leave it out, or choose another mode";
-            return Err(ConfigError::new("--workers", "does not apply to mode ordered, which has one", remedy).into());
+    let applies = |key: &str| applies(key, Some(args.mode.into()));
+    let check = |option: &'static str, given: bool, key: &str| {
+        if !given || applies(key) {
+            return Ok(());
         }
-        (_, workers) => config.dispatch.workers = workers.map_or(WORKERS, usize::from),
+        let problem = format!("does not apply to mode {}", args.mode.name());
+        Err(ConfigError::new(option, problem, "leave it out, or choose another mode"))
+    };
+    check("--workers", args.workers.is_some_and(|workers| workers > 1), "dispatch.workers")?;
+    check("--failing-key", args.failing_key.is_some(), "retry.failing_key")?;
+    if applies("dispatch.workers") {
+        config.dispatch.workers = args.workers.map_or(WORKERS, usize::from);
     }
-    match (args.mode, args.failing_key) {
-        (_, None) => {}
-        (ModeArg::Partitioned, Some(failing)) => config.retry.failing_key = failing.into(),
-        (_, Some(_)) => {
-            let remedy = "leave it out, or choose mode partitioned";
-            return Err(
-                ConfigError::new("--failing-key", "does not apply to this mode, which has no keys", remedy).into()
-            );
-        }
+    if let Some(failing) = args.failing_key {
+        config.retry.failing_key = failing.into();
     }
     if let Some(name) = &args.node_name {
         config.ownership.node_name = NodeName::new(name).map_err(by_option)?;
     }
     config.ownership.lease = args.lease;
-    if matches!(args.mode, ModeArg::SingleNode | ModeArg::Ordered) {
+    if applies("ownership.standby_interval") {
         config.ownership.standby_interval = STANDBY;
     }
     config.claim.max_interval = args.poll_interval;
     config.claim.min_interval = config.claim.min_interval.min(args.poll_interval);
-    // As long may lines take to be written whose partitions go to another relay.
+    // Lines may take as long to be written when their partitions go to another relay.
     config.shutdown.drain_timeout = PATIENCE;
     config.settle.delete_done = args.delete_done;
     config.wake_up.enabled = args.wake_up;
@@ -181,7 +183,7 @@ struct Summary {
     lines: u64,
 }
 
-/// Says how it ended. Where the lines went to stdout, they are all that stdout is for.
+/// Reports the end of the relay. If the lines went to stdout, nothing else is printed there.
 fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64) -> Result<ExitCode, Failure> {
     match ended {
         Some(End::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -10,7 +10,7 @@ use super::output::Output;
 /// Lines written with one call, and flushed together, at most.
 const BATCH: usize = 1024;
 
-/// Takes lines from any task, and says when they are written. Cheap to clone.
+/// Takes lines from any task, and reports when they are written. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Sink {
     lines: mpsc::Sender<Line>,
@@ -23,11 +23,11 @@ struct Line {
     written: oneshot::Sender<()>,
 }
 
-/// Nothing is written any more; whether the line was is not known.
+/// Nothing is written any more, and it is unknown if the line was.
 #[derive(Debug)]
 pub(super) struct Closed;
 
-/// Why nothing is written any more.
+/// The reason why nothing is written any more.
 #[derive(Debug)]
 pub(super) enum End {
     Limit,
@@ -37,8 +37,8 @@ pub(super) enum End {
 impl Sink {
     /// Starts the thread that writes: until `limit` lines are written, or one could not be.
     ///
-    /// It is a thread and not a task because a reader that does not read blocks it for as long as it likes; the process
-    /// does not wait for it at its end.
+    /// It is a thread and not a task, since a reader that does not read can block it forever; the process does not wait
+    /// for it at its end.
     pub(super) fn start(output: Output, limit: Option<u64>) -> io::Result<(Self, oneshot::Receiver<End>)> {
         let (lines, receiver) = mpsc::channel(BATCH);
         let (ended, end) = oneshot::channel();
@@ -76,7 +76,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Runs until nothing more is to be written; `None` if nobody is left to hand over lines.
+    /// Runs until nothing more is to be written; `None` if all senders of lines are gone.
     fn run(mut self, mut lines: mpsc::Receiver<Line>) -> Option<End> {
         let (mut batch, mut text) = (Vec::with_capacity(BATCH), Vec::new());
         while self.left > 0 {

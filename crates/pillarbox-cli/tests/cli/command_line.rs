@@ -1,20 +1,14 @@
-//! What is wrong is said in one sentence, with the right exit code, and never with a password.
+//! A wrong command line ends in one sentence, with the right exit code, and never with a password.
 
-use crate::support::run;
+use crate::support::{Ended, run};
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    let table: [&[&str]; 24] = [
+    let table: [&[&str]; 18] = [
         &[],
         &["deliver"],
         &["demo", "--orders", "many"],
         &["demo", "--color"],
-        &["bench", "drain"],
-        &["bench", "drain", "--store", "x.db", "--payload", "3"],
-        &["bench", "hot", "--store", "x.db", "--writers", "0"],
-        &["bench", "drain", "--store", "x.db", "--mode", "writer_only"],
-        &["bench", "drain", "--store", "x.db", "--mode", "multi_node", "--keys", "10"],
-        &["bench", "drain", "--store", "x.db", "--blocked", "10"],
         &["keys"],
         &["keys", "blocked"],
         &["keys", "blocked", "--store", "x.db", "--limit", "0"],
@@ -39,7 +33,7 @@ fn a_wrong_command_line_is_a_usage_error() {
 
 #[test]
 fn an_option_that_is_wrong_is_named_as_it_was_typed() {
-    let table: [(&str, &[&str]); 10] = [
+    let table: [(&str, &[&str]); 8] = [
         ("--poll-interval", &["relay", "--poll-interval", "2h"]),
         ("--lease", &["relay", "--lease", "1ms"]),
         ("--node-name", &["relay", "--node-name", "a b"]),
@@ -48,8 +42,6 @@ fn an_option_that_is_wrong_is_named_as_it_was_typed() {
         ("--fsync", &["relay", "--fsync"]),
         ("--table", &["status", "--table", "a b"]),
         ("--table", &["migrate", "--table", "a b"]),
-        ("--keys", &["bench", "drain", "--keys", "10"]),
-        ("--blocked", &["bench", "drain", "--blocked", "10"]),
     ];
     for (option, args) in table {
         let ended = run(&[args, &["--store", "x.db"]].concat());
@@ -72,9 +64,8 @@ fn what_becomes_of_a_failing_key_is_spelled_as_in_the_file() {
 #[test]
 fn a_store_that_is_none_is_a_usage_error_that_lists_the_forms() {
     for url in ["oracle://me:s3cret@host/db", "me:s3cret@host", "shop", "sqlite://", ""] {
-        for args in
-            [["demo", "--store", url].as_slice(), &["bench", "write", "--store", url], &["migrate", "--store", url]]
-        {
+        for args in [["demo", "--store", url], ["status", "--store", url], ["migrate", "--store", url]] {
+            let args = args.as_slice();
             let ended = run(args);
             assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
             assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
@@ -88,9 +79,8 @@ fn a_store_that_is_none_is_a_usage_error_that_lists_the_forms() {
 fn a_server_that_cannot_be_reached_is_named_without_its_password() {
     // Nobody listens on port 1, so the connection is refused at once.
     let url = "postgres://me:s3cret@127.0.0.1:1/shop";
-    for args in [["demo", "--store", url].as_slice(), &["bench", "drain", "--store", url], &["migrate", "--store", url]]
-    {
-        let ended = run(args);
+    for args in [["demo", "--store", url], ["status", "--store", url], ["migrate", "--store", url]] {
+        let ended = run(&args);
         assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
         assert!(ended.stdout.is_empty(), "{ended:?}");
         assert!(ended.stderr.contains("127.0.0.1"), "it says where: {ended:?}");
@@ -105,9 +95,11 @@ fn a_malformed_url_does_not_show_its_password() {
         assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
         assert!(!ended.stderr.is_empty() && !ended.stderr.contains("s3cret"), "{ended:?}");
     }
-    let ended = run(&["migrate", "postgres://me:s3cret@host/db"]);
-    assert_eq!(ended.code, Some(2));
-    assert!(!ended.stderr.contains("s3cret"), "{ended:?}");
+    for argument in ["postgres://me:s3cret@host/db", "me:s3cret@host/db"] {
+        let ended = run(&["migrate", argument]);
+        assert_eq!(ended.code, Some(2));
+        assert!(!ended.stderr.contains("s3cret"), "{ended:?}");
+    }
 }
 
 #[test]
@@ -152,4 +144,46 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
     assert!(ended.stderr.contains(&format!("`pillarbox migrate --store {store} --table events`")), "{ended:?}");
     let problem = &run(&["migrate", "--check", "--store", store, "--table", "events", "--json"]).json()["problem"];
     assert!(problem.as_str().unwrap().contains("--table events`"), "{problem}");
+}
+
+/// The benches are a program of their own. A script stands for it.
+#[cfg(unix)]
+#[test]
+fn benches_are_run_by_the_program_beside_this_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("pillarbox");
+    std::fs::copy(env!("CARGO_BIN_EXE_pillarbox"), &program).unwrap();
+    let bench = |args: &[&str]| -> Ended {
+        std::process::Command::new(&program).arg("bench").args(args).output().unwrap().into()
+    };
+    let missing = bench(&["drain", "--store", "x.db"]);
+    assert_eq!((missing.code, &*missing.stdout), (Some(1), ""), "{missing:?}");
+    assert!(missing.stderr.contains("pillarbox-bench` does not exist"), "{missing:?}");
+    assert!(missing.stderr.contains("cargo run --release -p pillarbox-bench"), "it says what to do: {missing:?}");
+
+    let beside = folder.path().join("pillarbox-bench");
+    std::fs::create_dir(&beside).unwrap();
+    let folder_in_its_place = bench(&["drain"]);
+    assert_eq!(folder_in_its_place.code, Some(1), "{folder_in_its_place:?}");
+    assert!(folder_in_its_place.stderr.contains("pillarbox-bench`: "), "it is named: {folder_in_its_place:?}");
+    std::fs::remove_dir(&beside).unwrap();
+
+    std::fs::write(&beside, "#!/bin/sh\necho \"$@\"\nexit 3\n").unwrap();
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ended = bench(&["drain", "--help", "--store", "x.db"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(3), "drain --help --store x.db\n"), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_argument_that_is_no_text_is_a_usage_error() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let mut command = crate::support::pillarbox(&["migrate", "--store"]);
+    let ended: Ended = command.arg(OsStr::from_bytes(b"me:s3cret@\xff")).output().unwrap().into();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(!ended.stderr.is_empty() && !ended.stderr.contains("s3cret"), "{ended:?}");
 }

@@ -6,15 +6,12 @@
     reason = "a test fails by panicking, and so do the functions that tests have in common"
 )]
 
-mod bench;
 mod command_line;
 mod dead;
-mod demo;
 mod keys;
 mod migrate;
 mod purge;
 mod relay;
 mod relay_ends;
-mod report;
 mod status;
 mod support;

@@ -140,8 +140,8 @@ impl<E: Into<BoxError>> IntoObserved for Result<(), E> {
     }
 }
 
-/// Why an event is about to be given up. What it is and which handler it was for says the
-/// [`Delivery`](super::Delivery) beside it, which is that of the last attempt.
+/// The failure for which an event is about to be given up. The [`Delivery`](super::Delivery) beside it, which is that
+/// of the last attempt, names the event and its handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     failures: u32,
@@ -181,7 +181,7 @@ impl Failure {
         &self.error
     }
 
-    /// Why there will be no further call.
+    /// The reason why there is no further call.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         self.reason

@@ -6,13 +6,17 @@ mod hold;
 mod mode;
 mod node;
 mod partitions;
+mod sharing;
 pub mod spread;
+mod takeover;
 
 pub use epochs::Epochs;
 pub use hold::{CRASHED, DIED, Fence, Past, begun_by};
 pub use mode::{Mode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;
+pub use sharing::Sharing;
+pub use takeover::{Owner, Takeover};
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -51,6 +55,17 @@ pub enum Renewal {
     Lost,
     /// The node's row is in an older state than the last confirmed renewal left it in: the database has gone back.
     WentBack,
+}
+
+impl Renewal {
+    /// The answer where no row was renewed: the node's row is as it was `found`, and `last` is what the last confirmed renewal left.
+    #[must_use]
+    pub fn refused(found: Option<LeaseMark>, last: Option<LeaseMark>) -> Self {
+        match found.zip(last) {
+            Some((found, last)) if found < last => Self::WentBack,
+            _ => Self::Lost,
+        }
+    }
 }
 
 /// The state of a node's row: another after each renewal. It is the end of the lease as the row holds it, in microseconds of
@@ -94,4 +109,24 @@ pub struct Holding {
     pub target: Option<RangeInclusive<u8>>,
     /// The time until the next lease of another node ends, if that node does not renew it.
     pub next_expiry: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewal_is_refused_to_a_node_that_is_gone_or_a_database_that_went_back() {
+        let mark = |micros: i64| Some(LeaseMark(micros));
+        for (found, last, answer) in [
+            (None, None, Renewal::Lost),
+            (None, mark(7), Renewal::Lost),
+            (mark(7), None, Renewal::Lost),
+            (mark(6), mark(7), Renewal::WentBack),
+            (mark(7), mark(7), Renewal::Lost),
+            (mark(8), mark(7), Renewal::Lost),
+        ] {
+            assert_eq!(Renewal::refused(found, last), answer, "{found:?} after {last:?}");
+        }
+    }
 }

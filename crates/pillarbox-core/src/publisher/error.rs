@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Why a message was not confirmed.
+/// The error of a message that was not confirmed.
 ///
 /// The text names the broker's or the network's complaint and holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -47,13 +47,28 @@ impl Status {
     }
 }
 
+/// The state of a row that a verdict was decided on. A row that is in another by now refuses the verdict: recorded twice it
+/// counts once, and one that was sent before an operator replayed the row changes nothing afterwards.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Expected {
+    /// Failed handler calls so far.
+    pub attempts: u32,
+    /// The number of times that the row was replayed, from DEAD to NEW.
+    pub replays: u32,
+}
+
+impl Expected {
+    /// The state of a row that was never tried in vain and never replayed: nearly every one.
+    pub const FIRST: Self = Self { attempts: 0, replays: 0 };
+}
+
 /// A change that is to be recorded in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The row.
     pub row: RowId,
-    /// The attempts the row must hold for the verdict to apply, so that recording it twice counts once.
-    pub expected_attempts: u32,
+    /// The state of the row that it was decided on.
+    pub expected: Expected,
     /// The change.
     pub change: Change,
 }
@@ -67,7 +82,7 @@ pub enum Change {
     Rescued {
         /// Failed handler calls, the last one included if it counted.
         attempts: u32,
-        /// Why the handler failed, cleaned.
+        /// The error of the handler, cleaned.
         error: String,
     },
     /// As DONE, and the row is deleted: nothing is kept of it.
@@ -78,21 +93,21 @@ pub enum Change {
         attempts: u32,
         /// The time to wait.
         delay: Duration,
-        /// Why it failed, cleaned; `None` leaves what the row holds.
+        /// The error, cleaned; `None` leaves that of the row.
         error: Option<String>,
     },
     /// RETRY in its place: due time and holder stay as they are, the node keeps it in memory and tries again by itself.
     Hold {
         /// Failed handler calls so far, this one included.
         attempts: u32,
-        /// Why it failed, cleaned.
+        /// The error, cleaned.
         error: String,
     },
     /// DEAD.
     Dead {
         /// Failed handler calls so far, this one included if it failed.
         attempts: u32,
-        /// Why, cleaned.
+        /// The error, cleaned.
         error: String,
     },
 }

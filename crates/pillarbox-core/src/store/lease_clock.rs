@@ -48,6 +48,14 @@ pub struct Judged {
     pub spared_for: Option<Duration>,
 }
 
+impl Judged {
+    /// The time until the next lease ends, if it does in `found` by the database's clock alone.
+    #[must_use]
+    pub fn next_expiry(&self, found: Option<Duration>) -> Option<Duration> {
+        found.into_iter().chain(self.spared_for).min()
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     anchor: Option<Anchor>,

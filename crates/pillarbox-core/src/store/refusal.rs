@@ -1,9 +1,35 @@
 //! The reasons for which every store refuses an operation in the same words.
 
+use super::TableName;
 use crate::ownership::Mode;
 
 /// The remedy for tables that are missing or of an older version. The program `pillarbox` puts its own command in its place.
 pub const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
+
+/// Tables are not there, or not as this release needs them.
+#[must_use]
+pub fn unmigrated(problem: &str) -> String {
+    format!("{problem}; {MIGRATE}")
+}
+
+/// Tables are missing, which have these names.
+#[must_use]
+pub fn missing_tables(names: &[String]) -> String {
+    unmigrated(&format!("missing tables: {}", names.join(", ")))
+}
+
+/// The table of partitions has no rows.
+#[must_use]
+pub fn no_partitions() -> String {
+    let problem = "the table of partitions is empty, without its rows no node can own any";
+    unmigrated(&format!("{problem}; restore it, or drop the tables"))
+}
+
+/// A migration does not get the locks that it needs; `others` says who may have them.
+#[must_use]
+pub fn in_use(table: &TableName, others: &str) -> String {
+    format!("the tables of {table} are in use{others}; end what keeps them, and migrate again")
+}
 
 /// A living node runs in a mode beside which `mode` cannot run.
 #[must_use]

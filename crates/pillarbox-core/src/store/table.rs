@@ -81,6 +81,12 @@ impl TableName {
     pub fn beside(&self, role: &str) -> String {
         format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
     }
+
+    /// All tables of the outbox, without the schema.
+    #[must_use]
+    pub fn all(&self) -> [String; 4] {
+        [self.event.clone(), self.beside("node"), self.beside("partition"), self.beside("migration")]
+    }
 }
 
 impl Default for TableName {

@@ -80,6 +80,7 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `replay_makes_a_dead_event_new_and_due`
     /// - `replay_leaves_other_states_alone`
+    /// - `replay_goes_on_where_a_row_was_replayed_too_often_to_count`
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
 
     /// Deletes DEAD rows. Returns the `seq` of those that were DEAD, in no order; the others are left alone.
@@ -165,7 +166,7 @@ pub struct Blocked {
     pub attempts: i32,
     /// The time until its next attempt; `None` if it is DEAD or due.
     pub due_in: Option<Duration>,
-    /// Why it failed.
+    /// The error of its last failed call.
     pub last_error: Option<String>,
     /// The number of pending rows that wait behind it; counted up to 1,000.
     pub waiting: u64,
@@ -189,6 +190,8 @@ pub struct Record {
     pub headers: Option<String>,
     pub status: i16,
     pub attempts: i32,
+    /// The number of times that it was replayed, from DEAD to NEW.
+    pub replays: i32,
     pub available_at: Option<Timestamp>,
     pub occurred_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -198,6 +201,13 @@ pub struct Record {
 }
 
 /// Selects the DEAD events that match every field that is set.
+///
+/// ```
+/// use pillarbox_core::store::DeadFilter;
+///
+/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme");
+/// assert_eq!(filter.tenant_id.as_deref(), Some("acme"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadFilter {
     /// Of this event type.
@@ -210,6 +220,44 @@ pub struct DeadFilter {
     pub handler: Option<String>,
     /// Of this key: the ordering key, or the aggregate id where a row has none.
     pub key: Option<String>,
+}
+
+impl DeadFilter {
+    /// All DEAD events.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only those of this event type.
+    #[must_use]
+    pub fn event_type(self, event_type: impl Into<String>) -> Self {
+        Self { event_type: Some(event_type.into()), ..self }
+    }
+
+    /// Only those of this aggregate type. `__GLOBAL__` also matches rows that name none.
+    #[must_use]
+    pub fn aggregate_type(self, aggregate_type: impl Into<String>) -> Self {
+        Self { aggregate_type: Some(aggregate_type.into()), ..self }
+    }
+
+    /// Only those of this tenant.
+    #[must_use]
+    pub fn tenant(self, tenant_id: impl Into<String>) -> Self {
+        Self { tenant_id: Some(tenant_id.into()), ..self }
+    }
+
+    /// Only those that the handler of this name gave up.
+    #[must_use]
+    pub fn handler(self, handler: impl Into<String>) -> Self {
+        Self { handler: Some(handler.into()), ..self }
+    }
+
+    /// Only those of this key: the ordering key, or the aggregate id where a row has none.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
 }
 
 /// An event that was given up.
@@ -233,7 +281,7 @@ pub struct DeadEvent {
     pub handler: Option<String>,
     /// Failed handler calls.
     pub attempts: i32,
-    /// Why it was given up.
+    /// The error for which it was given up.
     pub last_error: Option<String>,
     /// The time at which it was written.
     pub created_at: Timestamp,

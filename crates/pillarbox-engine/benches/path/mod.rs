@@ -38,7 +38,7 @@ impl Random for Counted {
     }
 }
 
-/// Where events have their ids and times from.
+/// The source of the events' ids and times.
 pub(crate) fn stamp() -> Stamp {
     Stamp::new(Arc::new(Standstill), Arc::new(Counted::default()))
 }

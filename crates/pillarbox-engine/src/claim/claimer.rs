@@ -372,5 +372,5 @@ impl Claimer {
 pub(super) fn dead_letter(row: &BrokenRow, failures: &FailureLog) -> Verdict {
     let error = clean_error(&format!("the row is not an event: {}", row.reason));
     failures.report(Consequence::Dead, Failed::broken(row, error.clone()));
-    Verdict { row: row.id(), expected_attempts: row.attempts, change: Change::Dead { attempts: row.attempts, error } }
+    Verdict { row: row.id(), expected: row.expected(), change: Change::Dead { attempts: row.attempts, error } }
 }

@@ -190,7 +190,7 @@ impl Worker {
             let failed = Failed::new(&item.row, Some(attempts), None, error.clone());
             self.intake.failures.report(Consequence::Dead, failed);
             let change = Change::Dead { attempts, error };
-            let verdict = Verdict { row: item.row.id(), expected_attempts: item.row.attempts, change };
+            let verdict = Verdict { row: item.row.id(), expected: item.row.expected(), change };
             return Some(verdict);
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
@@ -199,7 +199,7 @@ impl Worker {
             let failed = Failed::new(&item.row, Some(attempts), Some(Duration::ZERO), error.clone());
             self.intake.failures.report(Consequence::Retried, failed);
         }
-        let announced = BegunAttempt { row: item.row.id(), expected_attempts: item.row.attempts, attempts, error };
+        let announced = BegunAttempt { row: item.row.id(), expected: item.row.expected(), attempts, error };
         if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
             self.ended(item.row.seq, None).await;
             return None;
@@ -210,7 +210,7 @@ impl Worker {
             // The right to deliver ended during the announcement, and another node may have the event by now. As if the handler had
             // stopped when it was told to: nothing is recorded.
             let change = Change::Retry { attempts, delay: Duration::ZERO, error: None };
-            return Some(Verdict { row: item.row.id(), expected_attempts: attempts, change });
+            return Some(Verdict { row: item.row.id(), expected: item.row.expected(), change });
         }
         let attempt = self.attempt(&item, found, slot).await;
         self.verdict(&item, found.ok(), attempt, slot).await
@@ -226,7 +226,7 @@ impl Worker {
             let Change::Retry { attempts, delay, error } = verdict.change else {
                 return Some(Some(verdict).into());
             };
-            if let Some(error) = error.filter(|_| attempts > verdict.expected_attempts) {
+            if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
                 if self.stands(&hold) {
                     self.verdicts.send(hold).await.ok()?;
@@ -437,7 +437,7 @@ impl Worker {
             Change::Rescued { error, .. } => (Consequence::Rescued, None, error),
             Change::Dead { error, .. } => (Consequence::Dead, None, error),
             Change::Retry { delay, error: Some(error), .. } if !called => (Consequence::Parked, Some(*delay), error),
-            Change::Retry { attempts, delay, error: Some(error) } if *attempts > verdict.expected_attempts => {
+            Change::Retry { attempts, delay, error: Some(error) } if *attempts > verdict.expected.attempts => {
                 (Consequence::Retried, Some(*delay), error)
             }
             _ => return,
@@ -481,7 +481,7 @@ impl Worker {
 
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
         let row = &item.row;
-        let verdict = |change| Verdict { row: row.id(), expected_attempts: row.attempts, change };
+        let verdict = |change| Verdict { row: row.id(), expected: row.expected(), change };
         let waited = is_unroutable(&attempt) && self.unknown.is_over(row).await;
         let Decision { change, given_up } = self.decide(row, registered, attempt, waited);
         let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else {
@@ -581,7 +581,7 @@ struct Undecided<'a> {
 }
 
 fn is_done(item: &Item) -> Verdict {
-    Verdict { row: item.row.id(), expected_attempts: item.row.attempts, change: Change::Done }
+    Verdict { row: item.row.id(), expected: item.row.expected(), change: Change::Done }
 }
 
 /// The verdicts of one turn; of a single event without an allocation.
@@ -638,7 +638,7 @@ async fn observe(observer: &dyn OnDead, delivery: Delivery, failure: Failure) ->
     guarded(observing).await.unwrap_or_else(|panic| Err(format!("it panicked: {panic}")))
 }
 
-/// Why a call gave no answer.
+/// The reason why a call gave no answer.
 #[derive(Debug, Clone)]
 enum Broken {
     /// It panicked, with this message.

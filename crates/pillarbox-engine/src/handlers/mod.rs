@@ -11,6 +11,6 @@ pub(crate) use contexts::Contexts;
 pub(crate) use fan_out::{Accepts, FanOut, Recipient};
 pub(crate) use interceptors::Interceptors;
 pub(crate) use registration::check_id;
-pub use registration::{Register, Registration, on, on_all, on_any, on_any_batch, on_batch, on_type};
+pub use registration::{Events, Register, Registration, on, on_batch, on_type};
 pub use router::DuplicateHandler;
 pub(crate) use router::{Registered, Router, Target, UnroutableReason};

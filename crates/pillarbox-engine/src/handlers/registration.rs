@@ -13,8 +13,8 @@ use crate::handlers::Accepts;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
 ///
-/// Made by [`on`], [`on_type`], [`on_batch`], [`on_all`], [`on_any`] and [`on_any_batch`], and given to
-/// [`OutboxBuilder::handler`](crate::run::OutboxBuilder::handler).
+/// Made by [`on`], [`on_type`] and [`on_batch`], and given to [`OutboxBuilder::handler`](crate::run::OutboxBuilder::handler), or to
+/// [`handlers`](crate::run::OutboxBuilder::handlers) in a list that production and tests share.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::handlers::Accepts;
 ///     .named("mailer")
 ///     .retry(Retry::fixed(Duration::from_secs(5)).max_retries(3))
 ///     .on_dead(tell_support);
-/// let outbox = Outbox::single_node(MemoryStore::new()).handler(mailer).handler(on_type(placed, book).named("ledger"));
+/// let outbox = Outbox::single_node(MemoryStore::new()).handlers([mailer, on_type(placed, book).named("ledger")]);
 /// ```
 #[must_use = "it handles nothing until an outbox is given it"]
 pub struct Registration {
@@ -57,42 +57,59 @@ pub fn on<S, H: EventHandler<S>>(handler: H) -> Registration {
 }
 
 /// The handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`, or an event
-/// type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or a [`Handler`](pillarbox_core::handle::Handler).
-pub fn on_type<S>(route: impl Into<Route>, handler: impl IntoHandler<S>) -> Registration {
-    Registration::new(Some(route.into()), Target::One(handler.into_handler()))
+/// type alone for events that belong to no aggregate; or [`Events::Others`]. It is an `async fn(Delivery)` or a
+/// [`Handler`](pillarbox_core::handle::Handler).
+pub fn on_type<S>(events: impl Into<Events>, handler: impl IntoHandler<S>) -> Registration {
+    Registration::new(events.into().route(), Target::One(handler.into_handler()))
 }
 
-/// A handler that takes the events that are waiting for it, 1 to `max` (at most 10,000) at once:
-/// `async fn(Vec<Delivery>) -> Vec<R>`, with an answer for each, in order.
-pub fn on_batch<R>(route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
-    batch(Some(route.into()), max, handler)
-}
-
-/// The batch handler of every event that has no handler of its own, rows for named handlers included: [`on_any`], 1 to `max`
-/// (at most 10,000) at once. A batch mixes events of all types, unless the handler [says otherwise](pillarbox_core::handle::BatchHandler::lane).
-pub fn on_any_batch<R>(max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
-    Registration { any: true, ..batch(None, max, handler) }
-}
-
-fn batch<R>(route: Option<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
+/// A handler that takes many events at once: those that are waiting for it, 1 to `max` (at most 10,000), and never waits for more. It
+/// is an `async fn(Vec<Delivery>) -> Vec<R>` that answers for each, in order. A batch of [`Events::Others`] mixes all types, unless
+/// the handler [says otherwise](pillarbox_core::handle::BatchHandler::lane).
+///
+/// ```
+/// # use pillarbox_core::handle::Delivery;
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore;
+/// use pillarbox_engine::handlers::on_batch;
+///
+/// async fn index(deliveries: Vec<Delivery>) -> Vec<Result<(), std::io::Error>> {
+///     deliveries.iter().map(|_delivery| Ok(())).collect()
+/// }
+/// let outbox = Outbox::single_node(MemoryStore::new()).handler(on_batch(("order", "order.placed"), 100, index));
+/// ```
+pub fn on_batch<R>(events: impl Into<Events>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
     let target = Target::Batch { handler: handler.into_batch_handler(), max };
-    let mut registration = Registration::new(route, target);
+    let mut registration = Registration::new(events.into().route(), target);
     if !(1..=10_000).contains(&max) {
         registration.failure =
-            Some(ConfigError::new("handle_batch.max", format!("is {max}"), "set a number from 1 to 10000"));
+            Some(ConfigError::new("on_batch.max", format!("is {max}"), "set a number from 1 to 10000"));
     }
     registration
 }
 
-/// The handler of every event that has no handler of its own.
-pub fn on_all<S>(handler: impl IntoHandler<S>) -> Registration {
-    Registration::new(None, Target::One(handler.into_handler()))
+/// The events that a handler takes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Events {
+    /// Events of one aggregate type and event type.
+    Of(Route),
+    /// Every event that has no handler of its own.
+    Others,
 }
 
-/// The handler of every event that has no handler of its own, rows for named handlers included: for programs that pass events
-/// on, such as a relay. In a service, a row for a handler that is not there is a mistake, and [`on_all`] does not take it.
-pub fn on_any<S>(handler: impl IntoHandler<S>) -> Registration {
-    Registration { any: true, ..on_all(handler) }
+impl Events {
+    fn route(self) -> Option<Route> {
+        match self {
+            Self::Of(route) => Some(route),
+            Self::Others => None,
+        }
+    }
+}
+
+impl<R: Into<Route>> From<R> for Events {
+    fn from(route: R) -> Self {
+        Self::Of(route.into())
+    }
 }
 
 impl Registration {
@@ -131,6 +148,22 @@ impl Registration {
                 self.failure.get_or_insert(error);
             }
         }
+        self
+    }
+
+    /// Takes rows for named handlers, too: for programs that pass events on, such as a relay. In a service, a row for a handler that is
+    /// not there is a mistake, and the handler of [`Events::Others`] does not take it.
+    ///
+    /// ```
+    /// use pillarbox_core::handle::Delivery;
+    /// use pillarbox_engine::handlers::{Events, on_type};
+    ///
+    /// async fn pass_on(_: Delivery) {}
+    ///
+    /// let everything = on_type(Events::Others, pass_on).for_any_name();
+    /// ```
+    pub fn for_any_name(mut self) -> Self {
+        self.any = true;
         self
     }
 
@@ -203,6 +236,14 @@ impl Registration {
 
     /// Checks that its settings are valid together.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.any && self.route.is_some() {
+            let problem = "takes the events of one type, so it cannot take rows for any name";
+            return Err(ConfigError::new(
+                "handler",
+                problem,
+                "leave out `for_any_name`, or register it for `Events::Others`",
+            ));
+        }
         if self.accepts.is_some() && self.id.is_none() {
             let remedy = "name the handler, or drop its events by a writer hook";
             return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));

@@ -91,7 +91,7 @@ impl HandlerSet {
     }
 }
 
-/// Why an event has no handler.
+/// The reason why an event has no handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnroutableReason {
     /// No handler takes its type.

@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 ///
 /// let store = MemoryStore::new();
 /// let dead = DeadEvents::of(&store);
-/// let placed = DeadFilter { event_type: Some("order.placed".into()), ..DeadFilter::default() };
+/// let placed = DeadFilter::new().event_type("order.placed");
 /// for event in dead.list(&placed, None, 20).await? {
 ///     println!("{}: {}", event.event_id, event.last_error.unwrap_or_default());
 /// }
@@ -82,28 +82,23 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.store.records(event_id).await
     }
 
-    /// Makes a DEAD event NEW: without attempts and error, due now. False if it is not DEAD or does not exist.
+    /// Makes a DEAD event NEW: without attempts and error, due now.
     ///
     /// If it was written for several handlers, it is replayed to all of those that gave it up, and the others are left alone.
     /// For one of them there is [`replay_for`](Self::replay_for).
     ///
     /// # Errors
     /// The database's.
-    pub async fn replay(&self, event_id: &str) -> Result<bool, StoreError> {
-        self.replay_rows(event_id, None).await
+    pub async fn replay(&self, event_id: &str) -> Result<Changed, StoreError> {
+        self.change(event_id, None, Fate::Replay).await
     }
 
-    /// As [`replay`](Self::replay), for the handler of this name alone. False if that did not give the event up.
+    /// As [`replay`](Self::replay), for the handler of this name alone.
     ///
     /// # Errors
     /// The database's.
-    pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
-        self.replay_rows(event_id, Some(handler)).await
-    }
-
-    async fn replay_rows(&self, event_id: &str, handler: Option<&str>) -> Result<bool, StoreError> {
-        let replayed = self.store.replay(&self.dead_rows(event_id, handler).await?).await?;
-        Ok(self.wake_for(&replayed))
+    pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
+        self.change(event_id, Some(handler), Fate::Replay).await
     }
 
     /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
@@ -116,35 +111,35 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.each_page(filter, progress, Fate::Replay).await
     }
 
-    /// Deletes a DEAD event. False if it is not DEAD or does not exist.
+    /// Deletes a DEAD event.
     ///
     /// If it was written for several handlers, the rows of all of those that gave it up are deleted, and the others are left
     /// alone. For one of them there is [`discard_for`](Self::discard_for).
     ///
     /// # Errors
     /// The database's.
-    pub async fn discard(&self, event_id: &str) -> Result<bool, StoreError> {
-        let discarded = self.store.discard(&self.dead_rows(event_id, None).await?).await?;
-        Ok(self.wake_for(&discarded))
+    pub async fn discard(&self, event_id: &str) -> Result<Changed, StoreError> {
+        self.change(event_id, None, Fate::Discard).await
     }
 
-    /// As [`discard`](Self::discard), for the handler of this name alone. False if that did not give the event up.
+    /// As [`discard`](Self::discard), for the handler of this name alone.
     ///
     /// # Errors
     /// The database's.
-    pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<bool, StoreError> {
-        let discarded = self.store.discard(&self.dead_rows(event_id, Some(handler)).await?).await?;
-        Ok(self.wake_for(&discarded))
+    pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
+        self.change(event_id, Some(handler), Fate::Discard).await
     }
 
-    /// Those rows of an event, or the one for a handler, that are DEAD; whoever changes them asks again.
-    async fn dead_rows(&self, event_id: &str, handler: Option<&str>) -> Result<Vec<i64>, StoreError> {
+    async fn change(&self, event_id: &str, handler: Option<&str>, fate: Fate) -> Result<Changed, StoreError> {
         let mut records = self.store.records(event_id).await?;
-        records.retain(|record| {
-            let wanted = handler.is_none_or(|handler| record.handler.as_deref() == Some(handler));
-            wanted && record.status == Status::Dead.code()
-        });
-        Ok(records.iter().map(|record| record.seq).collect())
+        records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
+        if records.is_empty() {
+            return Ok(Changed::Unknown);
+        }
+        let dead = records.iter().filter(|record| record.status == Status::Dead.code());
+        // The statement asks again whether they are.
+        let changed = self.apply(fate, &dead.map(|record| record.seq).collect::<Vec<_>>()).await?;
+        Ok(if changed == 0 { Changed::NotDead } else { Changed::Rows(changed) })
     }
 
     /// Deletes all that match, and returns how many, as [`count`](Self::count) counts them. Calls `progress` with the number so
@@ -168,26 +163,41 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
             let Some(last) = page.last() else { return Ok(total) };
             above = last.seq;
             let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
-            let changed = match fate {
-                Fate::Replay => self.store.replay(&seqs).await?,
-                Fate::Discard => self.store.discard(&seqs).await?,
-            };
-            total += changed.len() as u64;
+            total += self.apply(fate, &seqs).await?;
             progress(total);
-            self.wake_for(&changed);
         }
     }
 
+    /// Changes those of the rows that are DEAD, and returns how many were.
+    async fn apply(&self, fate: Fate, seqs: &[i64]) -> Result<u64, StoreError> {
+        let changed = match fate {
+            Fate::Replay => self.store.replay(seqs).await?,
+            Fate::Discard => self.store.discard(seqs).await?,
+        };
+        self.wake_for(&changed);
+        Ok(changed.len() as u64)
+    }
+
     /// Has the outbox look at what an operator has changed, which may stand far below what is read now: the row itself, or those of
-    /// its key that waited for it. Says whether anything was changed.
-    fn wake_for(&self, changed: &[i64]) -> bool {
-        let lowest = changed.iter().min();
-        if let (Some(intake), Some(lowest)) = (self.intake, lowest) {
+    /// its key that waited for it.
+    fn wake_for(&self, changed: &[i64]) {
+        if let (Some(intake), Some(lowest)) = (self.intake, changed.iter().min()) {
             intake.poll_schedule.wake_for(*lowest);
             intake.notifier.committed();
         }
-        lowest.is_some()
     }
+}
+
+/// The answer to the replay or the discard of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use = "an event that is not DEAD, or not there, is left alone without an error"]
+pub enum Changed {
+    /// So many of its rows were DEAD and are changed: one, or one for each handler that gave it up.
+    Rows(u64),
+    /// It is there, for this handler if one was named, and not DEAD: nothing was changed.
+    NotDead,
+    /// There is no such event, or no row of it for this handler.
+    Unknown,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ mod dead;
 mod gauge_reporter;
 mod purger;
 
-pub use dead::DeadEvents;
+pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};

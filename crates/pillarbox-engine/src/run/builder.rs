@@ -6,7 +6,7 @@ use pillarbox_core::clock::{Clock, Random, SystemClock, SystemRandom};
 use pillarbox_core::context::ContextProvider;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoBatchHandler, IntoHandler, OnDead, Route};
+use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, OnDead, Route};
 use pillarbox_core::ownership::NodeName;
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::{Purgeable, Store};
@@ -17,7 +17,7 @@ use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, Writer
 use super::outbox::Writing;
 use super::supervisor::{Handling, Supervisor};
 use super::{Config, FailingHead, FailingKey, Gate, Outbox, Shared};
-use crate::handlers::{DuplicateHandler, Register, Registration, Unroutable, check_id, on, on_all, on_batch, on_type};
+use crate::handlers::{DuplicateHandler, Events, Register, Registration, Unroutable, check_id, on, on_type};
 use crate::handlers::{FanOut, Recipient};
 use crate::maintain::{Purger, Task};
 use crate::queue::HotPath;
@@ -160,31 +160,15 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.add(on(handler))
     }
 
-    /// Registers one of several handlers of a typed event. It has the events of that type to itself, in rows of its own;
-    /// see [`Registration::named`].
-    ///
-    /// ```
-    /// # use pillarbox_core::{event::Event, handle::Delivery};
-    /// # use pillarbox_engine::run::Outbox;
-    /// # use pillarbox_memory::MemoryStore;
-    /// # #[derive(serde::Serialize, serde::Deserialize)]
-    /// # struct OrderPlaced;
-    /// # impl Event for OrderPlaced {
-    /// #     const TYPE: &'static str = "order.placed";
-    /// #     type Codec = pillarbox_core::event::codecs::Json;
-    /// # }
-    /// async fn send_receipt(_: OrderPlaced) {}
-    /// async fn book(_: OrderPlaced, _: Delivery) {}
-    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_named("mailer", send_receipt).handle_named("ledger", book);
-    /// ```
-    pub fn handle_named<S, H: EventHandler<S>>(self, id: &str, handler: H) -> Self {
-        self.add(on(handler).named(id))
-    }
-
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
     /// name, a retry policy, a fallback or an observer of its own.
     pub fn handler(self, handler: impl Register) -> Self {
         self.add(handler.register())
+    }
+
+    /// Registers all handlers of a list, such as one that production and tests share.
+    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
+        handlers.into_iter().fold(self, Self::add)
     }
 
     fn add(mut self, registration: Registration) -> Self {
@@ -201,30 +185,9 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.add(on_type(route, handler))
     }
 
-    /// Registers one of several handlers of events known by name, as [`handle_named`](Self::handle_named) does of typed ones.
-    pub fn handle_type_named<S>(self, route: impl Into<Route>, id: &str, handler: impl IntoHandler<S>) -> Self {
-        self.add(on_type(route, handler).named(id))
-    }
-
-    /// Registers a handler that takes many events at once: those that are waiting, 1 to `max` (at most 10,000), and never
-    /// waits for more. It is an `async fn(Vec<Delivery>) -> Vec<R>` that answers for each, in order.
-    ///
-    /// ```
-    /// # use pillarbox_core::handle::Delivery;
-    /// # use pillarbox_engine::run::Outbox;
-    /// # use pillarbox_memory::MemoryStore;
-    /// async fn index(deliveries: Vec<Delivery>) -> Vec<Result<(), std::io::Error>> {
-    ///     deliveries.iter().map(|_delivery| Ok(())).collect()
-    /// }
-    /// let outbox = Outbox::single_node(MemoryStore::new()).handle_batch(("order", "order.placed"), 100, index);
-    /// ```
-    pub fn handle_batch<R>(self, route: impl Into<Route>, max: usize, handler: impl IntoBatchHandler<R>) -> Self {
-        self.add(on_batch(route, max, handler))
-    }
-
     /// Registers the handler of every event that has no handler of its own.
     pub fn handle_all<S>(self, handler: impl IntoHandler<S>) -> Self {
-        self.add(on_all(handler))
+        self.add(on_type(Events::Others, handler))
     }
 
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
@@ -494,7 +457,7 @@ impl OutboxBuilder<WriterOnly> {
     }
 
     /// Says which named handlers take the events of a type where they are delivered: each event is written once for each of
-    /// them. The names are those given there with [`handle_named`](Self::handle_named) or [`Registration::named`].
+    /// them. The names are those given there with [`Registration::named`].
     ///
     /// ```
     /// # use pillarbox_engine::run::Outbox;
@@ -525,6 +488,11 @@ impl OutboxBuilder<WriterOnly> {
             self.check(added.map_err(BuildError::Handlers));
         }
         self
+    }
+
+    /// The same for all handlers of a list, such as one that all programs of a service share.
+    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
+        handlers.into_iter().fold(self, Self::handler)
     }
 
     /// Checks the settings and the schema. Nothing delivers here.

@@ -11,7 +11,7 @@ mod term;
 
 pub use crate::config::{
     ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
-    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig,
+    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig, applies,
 };
 pub use crate::gate::Gate;
 pub use crate::observe::Role;

@@ -24,7 +24,7 @@ const LOST_GRACE: Duration = Duration::from_secs(1);
 /// The time that tasks may take to notice that they were abandoned.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
-/// Why a term ended.
+/// The reason why a term ended.
 #[derive(Debug)]
 pub(super) enum Ended {
     Stopped,

@@ -41,7 +41,7 @@ pub(crate) struct Rules<'a> {
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) change: Change,
-    /// Why it is given up, if it is: what a fallback of its handler may still change.
+    /// The reason why it is given up, if it is; a fallback of its handler may still change that.
     pub(crate) given_up: Option<FailureReason>,
 }
 
@@ -160,6 +160,7 @@ mod tests {
             headers: Headers::new(),
             payload: Payload::Json("{}".into()),
             attempts,
+            replays: 0,
             timed: false,
             status: Status::New,
             partition: None,

@@ -229,7 +229,7 @@ impl Settler {
                 }
                 Change::Retry { attempts, delay, .. } => {
                     soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
-                    if *attempts > verdict.expected_attempts { 1 } else { 2 }
+                    if *attempts > verdict.expected.attempts { 1 } else { 2 }
                 }
                 Change::Hold { .. } => 1,
                 Change::Dead { .. } => {
@@ -388,6 +388,7 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
 mod tests {
     use super::*;
     use pillarbox_core::event::EventId;
+    use pillarbox_core::row::Expected;
 
     fn row(seq: i64) -> RowId {
         RowId { seq, event_id: EventId::from_stored("event"), handler: None }
@@ -395,7 +396,10 @@ mod tests {
 
     #[test]
     fn a_row_is_changed_once_per_statement() {
-        let verdict = |seq, expected_attempts, change| Verdict { row: row(seq), expected_attempts, change };
+        let verdict = |seq, attempts, change| {
+            let expected = Expected { attempts, ..Expected::FIRST };
+            Verdict { row: row(seq), expected, change }
+        };
         let hold = |attempts| Change::Hold { attempts, error: "late".to_owned() };
         let batch =
             [verdict(1, 0, hold(1)), verdict(2, 5, Change::Done), verdict(1, 1, hold(2)), verdict(1, 2, Change::Done)];
@@ -408,7 +412,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_batch_share_no_key() {
         let batch = |len: i64| -> Vec<Verdict> {
-            let done = |seq| Verdict { row: row(seq), expected_attempts: 0, change: Change::Done };
+            let done = |seq| Verdict { row: row(seq), expected: Expected::FIRST, change: Change::Done };
             (0..len).map(|n| done(n * 7919 % 10_007)).collect()
         };
         let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
@@ -438,7 +442,7 @@ mod tests {
         assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
         let held = Change::Hold { attempts: 1, error: "late".to_owned() };
         parts.extend([
-            Verdict { row: row(-1), expected_attempts: 0, change: held },
+            Verdict { row: row(-1), expected: Expected::FIRST, change: held },
             Verdict { row: row(-1), ..whole[0].clone() },
         ]);
         assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
@@ -448,7 +452,7 @@ mod tests {
     fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {
         let verdict = |error: &str| Verdict {
             row: row(1),
-            expected_attempts: 0,
+            expected: Expected::FIRST,
             change: Change::Dead { attempts: 1, error: error.to_owned() },
         };
         assert_eq!(plainer(&verdict("a → b")), Some(verdict("a \\u{2192} b")));

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::store::Store;
-use pillarbox_engine::handlers::on_any_batch;
+use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_routes::Forwarder;
 use tokio::time::sleep;
@@ -122,7 +122,7 @@ impl Deliverer {
 
     async fn open(&self, batch: usize) -> Result<(Arc<dyn Store>, Outbox), pillarbox_config::Error> {
         let store = self.source.open().await?;
-        let handler = on_any_batch(batch, self.forwarder.clone());
+        let handler = on_batch(Events::Others, batch, self.forwarder.clone()).for_any_name();
         let setup = self.source.settings.clone().outbox().store(Arc::clone(&store));
         let setup = setup.gate(self.forwarder.gate()).handler(handler).span(self.span());
         match setup.start().await {

@@ -26,7 +26,7 @@ const A_MOMENT: Duration = Duration::from_millis(50);
 const MAX_TYPES: usize = 1000;
 
 /// Passes the events of an outbox on, by [`Routes`](crate::Routes): what to give
-/// [`on_any_batch`](pillarbox_engine::handlers::on_any_batch). Cheap to clone.
+/// [`on_batch`](pillarbox_engine::handlers::on_batch). Cheap to clone.
 ///
 /// A batch holds events of one route only. It is answered when the destination has confirmed, or declined, each of them. While
 /// a route is paused its events are put off, without an attempt being counted, and types of which all events take that route are

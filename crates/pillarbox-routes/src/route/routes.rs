@@ -33,7 +33,7 @@ impl Default for Unrouted {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use pillarbox_engine::handlers::on_any_batch;
+/// use pillarbox_engine::handlers::{Events, on_batch};
 /// use pillarbox_core::publisher::Publisher;
 /// use pillarbox_engine::run::Outbox;
 /// use pillarbox_memory::MemoryStore;
@@ -45,7 +45,7 @@ impl Default for Unrouted {
 ///     .route(Route::drop().types(["debug.*"]))
 ///     .otherwise(Route::to(broker, "events"))
 ///     .build()?;
-/// let outbox = Outbox::partitioned(MemoryStore::new()).gate(forwarder.gate()).handler(on_any_batch(256, forwarder));
+/// let outbox = Outbox::partitioned(MemoryStore::new()).gate(forwarder.gate()).handler(on_batch(Events::Others, 256, forwarder).for_any_name());
 /// # drop(outbox);
 /// # Ok(())
 /// # }

@@ -27,6 +27,8 @@ pub struct Line {
     pub status: Status,
     /// Its failed calls.
     pub attempts: u32,
+    /// The number of times that it was replayed, from DEAD to NEW.
+    pub replays: u32,
     /// Its partition.
     pub partition: Option<u8>,
     /// The due time, in microseconds.
@@ -100,6 +102,7 @@ fn line(row: &RowView<'_>, holder: u32, step: u64) -> Line {
         handler: handler_number(row.handler),
         status: row.status,
         attempts: row.attempts,
+        replays: row.replays,
         partition: row.partition,
         due: row.available_at.map(pillarbox_core::clock::Timestamp::as_micros),
         holder,

@@ -60,14 +60,8 @@ impl Op {
 
     /// True if it puts off rows that a claim holds, without counting an attempt.
     pub(crate) fn puts_off_claimed_rows(&self) -> bool {
-        let puts_off = |verdict: &Verdict| matches!(verdict.change, Change::Retry { attempts, .. } if attempts == verdict.expected_attempts);
+        let puts_off = |verdict: &Verdict| matches!(verdict.change, Change::Retry { attempts, .. } if attempts == verdict.expected.attempts);
         matches!(self, Self::Settle(_, Fence::Row, verdicts) if verdicts.iter().any(puts_off))
-    }
-
-    /// True if it makes a row DEAD.
-    pub(crate) fn gives_up(&self) -> bool {
-        let gives_up = |verdict: &Verdict| matches!(verdict.change, Change::Dead { .. });
-        matches!(self, Self::Settle(_, _, verdicts) if verdicts.iter().any(gives_up))
     }
 
     /// True if it may change rows of events.

@@ -123,8 +123,11 @@ impl Checker {
         if !before.status.is_pending() {
             return Err(("I4", "a settle changed a terminal row".to_owned()));
         }
-        if before.attempts != verdict.expected_attempts {
+        if before.attempts != verdict.expected.attempts {
             return Err(("I5", "a verdict was recorded on other attempts than it expects".to_owned()));
+        }
+        if before.replays != verdict.expected.replays {
+            return Err(("I5", "a verdict was recorded that was decided before a replay".to_owned()));
         }
         let max_attempts = self.rules(node).max_attempts;
         let calls = self.calls.of(before.event, before.handler);

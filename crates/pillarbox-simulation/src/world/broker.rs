@@ -49,7 +49,7 @@ impl Broker {
         self.state.load(Relaxed) == state as u8
     }
 
-    /// Why nothing is taken at the moment, if nothing is.
+    /// The error with which messages are refused at the moment, if they are.
     fn refusal(&self) -> Option<PublishError> {
         if self.is(State::Away) {
             return Some(PublishError::unavailable("the broker is away"));

@@ -162,10 +162,8 @@ impl Link {
             return Err(StoreError::new(StoreErrorKind::Contention, name, "the lock is taken"));
         }
         let connections = self.connect();
-        // What gives a row back and arrives late frees one that its node has claimed anew: nothing in the row tells the two claims apart. Nor
-        // does anything tell a row that was replayed from what it was before it was given up.
-        let frees =
-            name == operation::RELEASE || op.as_ref().is_some_and(|op| op.puts_off_claimed_rows() || op.gives_up());
+        // What gives a row back and arrives late frees one that its node has claimed anew: nothing in the row tells the two claims apart.
+        let frees = name == operation::RELEASE || op.as_ref().is_some_and(Op::puts_off_claimed_rows);
         let gives = matches!(&op, Some(Op::Share(_, give)) if !give.is_empty());
         if !frees && chance.permille(weather.detaches * if gives { 10 } else { 1 }) {
             return self.send_off(name, op, effect, connections).await;

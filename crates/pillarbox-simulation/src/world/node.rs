@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_engine::handlers::{on_any_batch, on_batch, on_type};
+use pillarbox_engine::handlers::{Events, on_batch, on_type};
 use pillarbox_engine::run::kind::Deliverer;
 use pillarbox_engine::run::{Outbox, OutboxBuilder};
 use pillarbox_routes::Forwarder;
@@ -162,7 +162,8 @@ impl World {
         builder = builder.clock(clock).random(self.chance.clone());
         if let (Some(routing), Some(forwarder)) = (&plan.routing, routes) {
             host.state().forwarder = Some(forwarder.clone());
-            builder = builder.handler(on_any_batch(routing.batch, Passing { hands: hands(), forwarder }));
+            builder = builder
+                .handler(on_batch(Events::Others, routing.batch, Passing { hands: hands(), forwarder }).for_any_name());
         } else {
             builder = builder.handle_all(hands());
         }

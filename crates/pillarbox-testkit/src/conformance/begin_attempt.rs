@@ -1,12 +1,12 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, Partitions, begun_by};
-use pillarbox_core::row::Change;
+use pillarbox_core::row::{Change, Expected};
 use pillarbox_core::store::BegunAttempt;
 
 use crate::Harness;
 use crate::events::{
-    all, claimed, columns, entitled, events, first_attempt, others_in_the_place_of, row_at, rows, settle, settle_all,
-    settle_held, verdict,
+    all, claimed, columns, entitled, event, events, first_attempt, others_in_the_place_of, row_at, rows, settle,
+    settle_all, settle_held, verdict,
 };
 use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::rows::rows_at;
@@ -31,9 +31,9 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
         if fence == Fence::Row {
             assert_eq!(claimed(&*store, &node, &all()).await?, [seq]);
         }
-        let begin = |expected_attempts, attempts, error: Option<&str>| BegunAttempt {
+        let begin = |expected, attempts, error: Option<&str>| BegunAttempt {
             row: row.clone(),
-            expected_attempts,
+            expected: Expected { attempts: expected, ..Expected::FIRST },
             attempts,
             error: error.map(str::to_owned),
         };
@@ -59,14 +59,30 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
     Ok(())
 }
 
+/// An attempt that was decided before the row went DEAD and was replayed is refused.
+pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+    let (store, written) = (db.store(), event()?);
+    let seqs = db.write(vec![written.clone()]).await?;
+    let node = owner(&*store).await?;
+    let late = first_attempt(&*store, seqs[0]).await?;
+    settle_all(&*store, &node, &seqs, &Change::Dead { attempts: 1, error: "never".to_owned() }).await?;
+    assert_eq!(store.replay(&seqs).await?, seqs);
+    let replayed = columns(db, &written).await?;
+    assert!(!store.begin_attempt(&node, Fence::Table, &late).await?);
+    assert_eq!(columns(db, &written).await?, replayed);
+    let expected = Expected { attempts: 0, replays: 1 };
+    assert!(store.begin_attempt(&node, Fence::Table, &BegunAttempt { expected, ..late }).await?);
+    Ok(())
+}
+
 /// A node that may not settle a row may not begin it: the answer is false, and the row stays as it was.
 pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let seqs = db.write(written.clone()).await?;
     let rows_there = rows_at(&*store, &[seqs.clone(), vec![seqs[3] + 1]].concat()).await?;
-    let begin = |index: usize, expected_attempts| BegunAttempt {
+    let begin = |index: usize, expected| BegunAttempt {
         row: rows_there[index].clone(),
-        expected_attempts,
+        expected: Expected { attempts: expected, ..Expected::FIRST },
         attempts: 7,
         error: Some("no".to_owned()),
     };
@@ -123,7 +139,7 @@ pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Har
         let node = entitled(&*store, fence).await?;
         let before = rows(db, &written).await?;
         for row in others_in_the_place_of(&there) {
-            let attempt = BegunAttempt { row, expected_attempts: 0, attempts: 1, error: Some("no".to_owned()) };
+            let attempt = BegunAttempt { row, expected: Expected::FIRST, attempts: 1, error: Some("no".to_owned()) };
             assert!(!store.begin_attempt(&node, fence, &attempt).await?, "{fence:?}: {attempt:?}");
             assert_eq!(rows(db, &written).await?, before, "{fence:?}");
         }

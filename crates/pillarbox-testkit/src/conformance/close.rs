@@ -4,7 +4,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Epochs, Fence, Mode};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, Purge, Purgeable, operation};
 
 use crate::Harness;
@@ -24,9 +24,9 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
     store.close().await;
     store.close().await;
     let id = EventId::new("e")?;
-    let attempt = BegunAttempt { row: row.clone(), expected_attempts: 0, attempts: 0, error: None };
+    let attempt = BegunAttempt { row: row.clone(), expected: Expected::FIRST, attempts: 0, error: None };
     let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1, key: None };
-    let done = Verdict { row: row.clone(), expected_attempts: 0, change: Change::Done };
+    let done = Verdict { row: row.clone(), expected: Expected::FIRST, change: Change::Done };
     let (filter, fence) = (DeadFilter::default(), Fence::Table);
     let seen = NodeStatus {
         node: node.clone(),

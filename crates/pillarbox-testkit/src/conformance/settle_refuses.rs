@@ -1,7 +1,7 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, begun_by};
-use pillarbox_core::row::{Change, Verdict};
-use pillarbox_core::store::RowId;
+use pillarbox_core::row::{Change, Expected, Verdict};
+use pillarbox_core::store::{FetchedRow, RowId};
 
 use crate::Harness;
 use crate::events::{
@@ -109,6 +109,53 @@ pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &H) -> Ou
     Ok(())
 }
 
+/// A verdict whose first try took long arrives after its second made the row DEAD and an operator replayed it: it changes nothing of
+/// the row, which is to be delivered once more. Of every kind, by every right to a row, and beside verdicts that count.
+pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+    let store = db.store();
+    let changes = each_kind();
+    for fence in [Fence::Table, Fence::Partition, Fence::Row] {
+        let written = events(2)?;
+        let seqs = db.write(written.clone()).await?;
+        let node = entitled(&*store, fence).await?;
+        let there = rows_at(&*store, &seqs).await?;
+        let verdict = |index: usize, replays, change: &Change| Verdict {
+            row: there[index].clone(),
+            expected: Expected { attempts: 0, replays },
+            change: change.clone(),
+        };
+        assert!(store.settle(&node, fence, &[verdict(0, 0, &changes[4])]).await?.is_empty(), "{fence:?}");
+        assert_eq!(store.replay(&seqs[..1]).await?, seqs[..1], "{fence:?}");
+        if fence == Fence::Row {
+            assert_eq!(claimed(&*store, &node, &all()).await?, seqs, "{fence:?}");
+        }
+        let replayed = columns(db, &written[0]).await?;
+        for change in &changes {
+            for replays in [0, 2] {
+                let late = verdict(0, replays, change);
+                assert_eq!(store.settle(&node, fence, &[late]).await?, seqs[..1], "{fence:?}: {change:?}");
+                assert_eq!(columns(db, &written[0]).await?, replayed, "{fence:?}: {change:?}");
+            }
+        }
+        let both = [verdict(0, 0, &Change::Done), verdict(1, 0, &Change::Done)];
+        assert_eq!(store.settle(&node, fence, &both).await?, seqs[..1], "{fence:?}");
+        assert_eq!(columns(db, &written[0]).await?, replayed, "{fence:?}");
+        assert_eq!(columns(db, &written[1]).await?.status, 1, "{fence:?}");
+
+        let fetched = if fence == Fence::Row { store.claim(&node, &all()).await? } else { store.fetch(&all()).await? };
+        let [FetchedRow::Row(read)] = &fetched.rows[..] else { return Err(format!("{fence:?}: {fetched:?}").into()) };
+        let last = match fence {
+            Fence::Table => &changes[0],
+            Fence::Partition => &changes[2],
+            Fence::Row => &changes[4],
+        };
+        let verdict = Verdict { row: read.id(), expected: read.expected(), change: last.clone() };
+        assert!(store.settle(&node, fence, &[verdict]).await?.is_empty(), "{fence:?}");
+        store.leave(&node).await?;
+    }
+    Ok(())
+}
+
 /// An answer that was lost makes the engine settle again: the second time is refused and changes nothing.
 pub(super) async fn settle_twice_counts_once<H: Harness>(db: &H) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
@@ -149,14 +196,7 @@ pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>
 
 async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcome {
     let store = db.store();
-    let changes = [
-        Change::Done,
-        Change::Remove,
-        Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) },
-        Change::Hold { attempts: 1, error: "late".to_owned() },
-        Change::Dead { attempts: 1, error: "never".to_owned() },
-        Change::Rescued { attempts: 1, error: "another way".to_owned() },
-    ];
+    let changes = each_kind();
     for fence in [Fence::Table, Fence::Partition, Fence::Row] {
         let written = events(3)?;
         let seqs = db.write(written.clone()).await?;
@@ -164,8 +204,11 @@ async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcom
         let there = rows_at(&*store, &seqs).await?;
         let before = rows(db, &written).await?;
         let others: Vec<RowId> = there.iter().map(|row| others_in_the_place_of(row)[which].clone()).collect();
-        let verdict =
-            |row: &RowId, change: &Change| Verdict { row: row.clone(), expected_attempts: 0, change: change.clone() };
+        let verdict = |row: &RowId, change: &Change| Verdict {
+            row: row.clone(),
+            expected: Expected::FIRST,
+            change: change.clone(),
+        };
         for change in &changes {
             let verdicts: Vec<Verdict> = others.iter().map(|row| verdict(row, change)).collect();
             let mut refused = store.settle(&node, fence, &verdicts).await?;
@@ -194,6 +237,18 @@ async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcom
         store.leave(&node).await?;
     }
     Ok(())
+}
+
+/// A change of each kind, after a first attempt.
+fn each_kind() -> [Change; 6] {
+    [
+        Change::Done,
+        Change::Remove,
+        Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) },
+        Change::Hold { attempts: 1, error: "late".to_owned() },
+        Change::Dead { attempts: 1, error: "never".to_owned() },
+        Change::Rescued { attempts: 1, error: "another way".to_owned() },
+    ]
 }
 
 /// For three rows: DONE, RETRY and DEAD, in this order.

@@ -5,7 +5,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Store;
-use pillarbox_engine::handlers::on_all;
+use pillarbox_engine::handlers::{Events, on_type};
 use pillarbox_engine::run::{FailingKey, Outbox, Role};
 
 use super::setting::settled;
@@ -100,7 +100,7 @@ pub(super) async fn an_event_that_kills_its_process_goes_dead<H: Harness>(db: &H
 /// In a mode where rows are claimed. The limit is the handler's own, and no fallback runs that could be the cause.
 pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: Harness>(db: &H) -> Outcome {
     poison_among_innocents(db, async |store, recorder| {
-        let handler = on_all(recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
+        let handler = on_type(Events::Others, recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
         let outbox = Outbox::multi_node(store).drain_timeout(Duration::ZERO).handler(handler);
         outbox.fallback(async |_: Delivery, _: Failure| Decision::Done).start().await
     })

@@ -7,7 +7,7 @@ use pillarbox_core::handle::{Delivery, Failure, FailureReason, HandlerError, Out
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::{Record, Store};
 use pillarbox_engine::handlers::{Registration, Unroutable, on_batch, on_type};
-use pillarbox_engine::maintain::DeadEvents;
+use pillarbox_engine::maintain::{Changed, DeadEvents};
 use pillarbox_engine::run::{Outbox, SingleNode};
 
 use super::setting::{SOON, settled, write};
@@ -74,7 +74,7 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
     let (mailer, ledger, plain, hook) = (Recorder::new(), Recorder::new(), Recorder::new(), RecordingHook::new());
     let outbox = outbox(db.store())
         .handler(named("mailer", &mailer))
-        .handle_type_named(PLACED, "ledger", ledger.clone())
+        .handler(on_type(PLACED, ledger.clone()).named("ledger"))
         .handle_type("test.other", plain.clone())
         .writer_hook(hook.clone())
         .start()
@@ -135,16 +135,17 @@ pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> 
     let dead = DeadEvents::of(&*db.store()).list(&Default::default(), None, 10).await?;
     assert_eq!(dead.iter().map(|dead| dead.handler.as_deref()).collect::<Vec<_>>(), [Some("mailer")]);
     let (dead, id) = (outbox.dead_events(), event.id().as_str());
-    assert!(dead.replay(id).await?);
+    assert_eq!(dead.replay(id).await?, Changed::Rows(1));
     settled(&*db.store()).await?;
     assert_eq!((mailer.calls().len(), ledger.calls().len()), (6, 2), "only who gave it up gets it again");
-    assert!(!dead.replay_for(id, "ledger").await?, "that one has not given it up");
-    assert!(dead.replay_for(id, "mailer").await?);
+    assert_eq!(dead.replay_for(id, "ledger").await?, Changed::NotDead, "that one has not given it up");
+    assert_eq!(dead.replay_for(id, "nobody").await?, Changed::Unknown);
+    assert_eq!(dead.replay_for(id, "mailer").await?, Changed::Rows(1));
     settled(&*db.store()).await?;
     assert_eq!((mailer.calls().len(), ledger.calls().len()), (9, 2));
-    assert!(!dead.discard_for(id, "ledger").await?, "that one has not given it up");
-    assert!(dead.discard_for(id, "mailer").await?);
-    assert!(!dead.discard(id).await?);
+    assert_eq!(dead.discard_for(id, "ledger").await?, Changed::NotDead, "that one has not given it up");
+    assert_eq!(dead.discard_for(id, "mailer").await?, Changed::Rows(1));
+    assert_eq!(dead.discard(id).await?, Changed::NotDead);
     outbox.shutdown().await;
     assert_eq!(rows(db, &event).await?, [row("ledger", 1, 1)], "what is DONE stays");
     Ok(())

@@ -7,6 +7,7 @@ use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
+use pillarbox_engine::handlers::on_batch;
 use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
 use super::setting::{settled, write};
@@ -160,7 +161,7 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
         log.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(batch.clone());
         async move { batch.iter().map(|(_, attempt)| if *attempt == 1 { Err("not yet") } else { Ok(()) }).collect() }
     };
-    let outbox = ordered(db.store(), &Recorder::new())?.handle_batch("test.event", 5, handler).start().await?;
+    let outbox = ordered(db.store(), &Recorder::new())?.handler(on_batch("test.event", 5, handler)).start().await?;
     let written = events(6)?;
     write(db, &outbox, &written).await?;
     settled(&*db.store()).await?;

@@ -5,6 +5,7 @@ use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::handle::{Delivery, HandlerError};
 use pillarbox_core::store::DeadFilter;
 use pillarbox_core::write::{Finish as _, insert};
+use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
 
 use super::setting::{delivered_once, eager, settled, write};
@@ -110,10 +111,8 @@ pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outco
     let changes = async || {
         [
             ("replay", dead.replay(id).await.err()),
-            ("replay_for", dead.replay_for(id, "mailer").await.err()),
             ("replay_all", dead.replay_all(&filter, |_| {}).await.err()),
             ("discard", dead.discard(id).await.err()),
-            ("discard_for", dead.discard_for(id, "mailer").await.err()),
             ("discard_all", dead.discard_all(&filter, |_| {}).await.err()),
         ]
     };
@@ -130,12 +129,15 @@ pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outco
             ("list", dead.list(&filter, None, 10).await.err()),
             ("count", dead.count(&filter).await.err()),
             ("show", dead.show(id).await.err()),
+            ("replay_for", dead.replay_for(id, "mailer").await.err()),
+            ("discard_for", dead.discard_for(id, "mailer").await.err()),
         ])?;
         failed(&changes().await)?;
         store.set(Operation::Inspect, Fault::None);
         // What they ask first is answered, but nothing can be changed.
         store.set(Operation::Change, fault);
         failed(&changes().await)?;
+        assert_eq!(dead.replay_for(id, "mailer").await?, Changed::Unknown, "for that one there is nothing to change");
         store.set(Operation::Change, Fault::None);
         assert_eq!(dead.count(&filter).await?, 1, "it is as it was");
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Decision};
 use pillarbox_core::store::DeadFilter;
+use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
 
 use super::setting::{eager, settled};
@@ -36,12 +37,14 @@ pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> O
     assert_eq!(listed[0].last_error.as_deref(), Some("broken deploy"));
 
     healthy.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert!(dead.discard(written[11].id().as_str()).await?);
-    assert!(dead.replay(written[0].id().as_str()).await?);
+    assert_eq!(dead.discard(written[11].id().as_str()).await?, Changed::Rows(1));
+    assert_eq!(dead.replay(written[0].id().as_str()).await?, Changed::Rows(1));
     recorder.wait_for_calls(13).await;
     settled(&*db.store()).await?;
-    assert!(!dead.replay(written[0].id().as_str()).await?, "it is not DEAD any more");
-    assert!(!dead.replay("no such event").await?);
+    assert_eq!(dead.replay(written[0].id().as_str()).await?, Changed::NotDead, "not any more");
+    assert_eq!(dead.discard(written[0].id().as_str()).await?, Changed::NotDead);
+    assert_eq!(dead.discard(written[11].id().as_str()).await?, Changed::Unknown, "it is deleted");
+    assert_eq!(dead.replay("no such event").await?, Changed::Unknown);
     let mut progress = Vec::new();
     assert_eq!(dead.replay_all(&filter, |so_far| progress.push(so_far)).await?, 10);
     assert_eq!(progress.last(), Some(&10));

@@ -39,7 +39,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let (removed, unfailed) = (vec![ENDED + 5003, ENDED + 5004], vec![0_i32; 2]);
     let durable = false;
     let (events, handlers) = (vec!["event"; 1000], vec![None::<&str>; 1000]);
-    let settle: [Param<'_>; 17] = [
+    let settle: [Param<'_>; 19] = [
         (&node, Type::TEXT),
         (&durable, Type::BOOL),
         (&done, Type::INT8_ARRAY),
@@ -49,6 +49,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&events, Type::TEXT_ARRAY),
         (&handlers, Type::TEXT_ARRAY),
         (&expected, Type::INT4_ARRAY),
+        (&expected, Type::INT4_ARRAY),
         (&states, Type::INT2_ARRAY),
         (&attempts, Type::INT4_ARRAY),
         (&delays, Type::INT8_ARRAY),
@@ -56,6 +57,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&removed, Type::INT8_ARRAY),
         (&events, Type::TEXT_ARRAY),
         (&handlers, Type::TEXT_ARRAY),
+        (&unfailed, Type::INT4_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
     ];
     let (ids, length, handler) = (b"event".repeat(done.len()), 5, None::<&str>);
@@ -68,7 +70,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&handler, Type::TEXT),
     ];
     let none: Option<&str> = None;
-    let begin: [Param<'_>; 7] = [
+    let begin: [Param<'_>; 8] = [
         (&node, Type::TEXT),
         (&seqs[0], Type::INT8),
         (&expected[0], Type::INT4),
@@ -76,6 +78,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&none, Type::TEXT),
         (&"event", Type::TEXT),
         (&none, Type::TEXT),
+        (&expected[0], Type::INT4),
     ];
     for fence in FENCES {
         let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &at_once[..]));

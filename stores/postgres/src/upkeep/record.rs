@@ -46,6 +46,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         headers: row.try_get(10)?,
         status: row.try_get(11)?,
         attempts: row.try_get(12)?,
+        replays: row.try_get(20)?,
         available_at: time(row, 13)?,
         occurred_at: time(row, 14)?,
         created_at: row.try_get::<_, Micros>(15)?.into(),

@@ -46,6 +46,7 @@ fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
         headers: text(row, 10)?,
         status: row.try_get(11)?,
         attempts: attempts(row, 12)?,
+        replays: attempts(row, 20)?,
         available_at: time(row, 13)?,
         occurred_at: time(row, 14)?,
         created_at: Timestamp::from_micros(row.try_get(15)?),

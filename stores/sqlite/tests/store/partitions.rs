@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
-use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use pillarbox_testkit::rows_at;
@@ -90,7 +90,7 @@ async fn rows_of_given_partitions_are_refused_one_by_one() {
     assert_eq!(kept.owned, Partitions::ALL.difference(Partitions::from(2..=2)));
     let changes = [Change::Done, Change::Done, Change::Remove, Change::Remove];
     let rows = rows_at(&store, &[1, 2, 3, 4]).await.expect("reads");
-    let verdict = |(row, change)| Verdict { row, expected_attempts: 0, change };
+    let verdict = |(row, change)| Verdict { row, expected: Expected::FIRST, change };
     let verdicts: Vec<Verdict> = rows.into_iter().zip(changes).map(verdict).collect();
     let mut refused = store.settle(&node, Fence::Partition, &verdicts).await.expect("settles");
     refused.sort_unstable();

@@ -1,7 +1,8 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::row::Change;
-use pillarbox_core::store::Counts;
+use pillarbox_core::ownership::Fence;
+use pillarbox_core::row::{Change, Expected, Verdict};
+use pillarbox_core::store::{Counts, Dialect, FetchedRow};
 
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, columns, delayed, event, events, rows, settle_held, some};
@@ -26,6 +27,8 @@ pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Har
     replayed.sort_unstable();
     assert_eq!(replayed, seqs);
     assert_eq!(columns(db, &plain).await?, written);
+    let records = store.records(plain.id().as_str()).await?;
+    assert_eq!(records.iter().map(|record| record.replays).collect::<Vec<_>>(), [1]);
     let row = columns(db, &timed).await?;
     assert_eq!((row.status, row.attempts, row.timed, row.ended), (0, 0, false, false), "its due time is over");
     assert_eq!((row.last_error, row.locked_by), (None, None));
@@ -34,7 +37,31 @@ pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Har
     assert!(store.replay(&seqs).await?.is_empty(), "they are not DEAD any more");
     let another = peer(&*store).await?;
     assert_eq!(claimed(&*store, &another, &all()).await?, seqs);
-    settle_held(&*store, &another, &seqs, &Change::Done).await?;
+    let row = |row| Verdict { row, expected: Expected { attempts: 0, replays: 1 }, change: Change::Done };
+    let verdicts: Vec<Verdict> = rows_at(&*store, &seqs).await?.into_iter().map(row).collect();
+    assert!(store.settle(&another, Fence::Row, &verdicts).await?.is_empty());
+    Ok(())
+}
+
+/// A count at the end of its column's type stays there, and keeps no other row from being replayed.
+pub(in crate::conformance) async fn replay_goes_on_where_a_row_was_replayed_too_often_to_count<H: Harness>(
+    db: &H,
+) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let written = events(2)?;
+    let seqs = db.write(written.clone()).await?;
+    assert_eq!(claimed(&*store, &node, &all()).await?, seqs);
+    settle_held(&*store, &node, &seqs, &Change::Dead { attempts: 1, error: "never".to_owned() }).await?;
+    let highest = if store.info().dialect == Dialect::SQLITE { u32::MAX } else { i32::MAX.cast_unsigned() };
+    let (table, id) = (db.table("event"), written[0].id());
+    db.execute(&format!("UPDATE {table} SET replays = {highest} WHERE event_id = '{id}'")).await?;
+    assert_eq!(store.replay(&seqs).await?.len(), 2);
+    let read = |row: &FetchedRow| match row {
+        FetchedRow::Row(row) => Some(row.replays),
+        FetchedRow::Broken(_) => None,
+    };
+    assert_eq!(store.fetch(&all()).await?.rows.iter().map(read).collect::<Vec<_>>(), [Some(highest), Some(1)]);
     Ok(())
 }
 

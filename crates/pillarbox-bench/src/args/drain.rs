@@ -1,0 +1,114 @@
+use clap::{Args, ValueEnum};
+use pillarbox::error::ConfigError;
+
+use super::MOST_EVENTS;
+use pillarbox_console::address::Address;
+use pillarbox_console::arguments::ModeArg;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox bench drain --store postgres://app@db/test --mode multi_node --nodes 2
+  pillarbox bench drain --store postgres://app@db/test --done 1000000 --delayed 1000000 --idle-transaction
+  pillarbox bench drain --store postgres://app@db/test --mode partitioned --keys 1000 --blocked 10000 --delete-done
+  pillarbox bench drain --store mysql://app@db/test --compare naive")]
+pub(crate) struct DrainArgs {
+    /// Events in the backlog.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
+    pub(crate) events: u32,
+    /// The delivery mode.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
+    pub(crate) mode: ModeArg,
+    /// Outboxes that drain at the same time, in this process, each over its own connections. In the modes with one
+    /// active node the others stand by.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) nodes: u8,
+    /// Handlers that run concurrently on each node. [default: the outbox's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) workers: Option<u16>,
+    /// Rows read, and verdicts recorded, in one batch. [default: the outbox's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) batch: Option<u16>,
+    /// Delivered events that the table holds as well.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) done: u32,
+    /// Events given up that the table holds as well.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) dead: u32,
+    /// Events delayed until tomorrow that the table holds as well.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(crate) delayed: u32,
+    /// Delete events as soon as they are delivered, instead of marking their rows as DONE.
+    #[arg(long)]
+    pub(crate) delete_done: bool,
+    /// Keys, assigned to the events in turn; mode `partitioned` only. [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) keys: Option<u32>,
+    /// Events that wait behind a failing one of the same key, written before all others; mode `partitioned` only. They
+    /// are not measured.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub(crate) blocked: u32,
+    /// Keep a transaction open from before the first delivery until after the last, so that the database has to keep every old
+    /// version of a row; not on SQLite.
+    #[arg(long)]
+    pub(crate) idle_transaction: bool,
+    /// Tasks that write other events meanwhile, one per transaction, flat out. Those events are delivered too, but not
+    /// measured.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub(crate) writers: u16,
+    /// Drain the same backlog a second time, by another method.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["writers", "blocked"])]
+    pub(crate) compare: Option<Compare>,
+}
+
+/// The method that a drain is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Compare {
+    /// A hand-written loop: one connection locks 100 rows, skipping locked ones, and updates them one by one.
+    Naive,
+}
+
+impl DrainArgs {
+    /// The number of keys of the events; `None` in modes without keys.
+    ///
+    /// # Errors
+    /// An option about keys, in a mode without keys.
+    pub(crate) fn keys(&self) -> Result<Option<u32>, ConfigError> {
+        const KEYS: u32 = 100_000;
+        if self.mode == ModeArg::Partitioned {
+            return Ok(Some(self.keys.unwrap_or(KEYS)));
+        }
+        let refuse = |option| {
+            let remedy = "leave it out, or choose mode partitioned";
+            Err(ConfigError::new(option, "does not apply to this mode, which has no keys", remedy))
+        };
+        match (self.keys, self.blocked) {
+            (None, 0) => Ok(None),
+            (Some(_), _) => refuse("--keys"),
+            (None, _) => refuse("--blocked"),
+        }
+    }
+
+    /// Checks the options that only some modes and databases have.
+    ///
+    /// # Errors
+    /// An option that does not apply.
+    pub(crate) fn check(&self, address: &Address) -> Result<(), ConfigError> {
+        if self.workers.is_some() && self.mode == ModeArg::Ordered {
+            let remedy = "leave it out, or choose another mode";
+            return Err(ConfigError::new("--workers", "does not apply to mode ordered, which has one", remedy));
+        }
+        if self.idle_transaction && matches!(address, Address::Sqlite(_)) {
+            let problem = "does not apply to SQLite, where readers keep no row from being removed";
+            return Err(ConfigError::new("--idle-transaction", problem, "leave it out, or name another database"));
+        }
+        Ok(())
+    }
+}

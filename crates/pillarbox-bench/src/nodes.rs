@@ -1,0 +1,144 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox::error::StartError;
+use pillarbox::handle::{Events, on_batch};
+use pillarbox::run::{Config, OutboxBuilder, kind};
+use pillarbox::{Delivery, Outbox, Store};
+use tokio::time::{Instant, sleep};
+
+use super::calls::Calls;
+use super::lab::Lab;
+use super::passing::Passing;
+use crate::failure::Failure;
+use pillarbox_console::arguments::ModeArg;
+use pillarbox_console::failure::Failure as Common;
+
+/// The outboxes of a run, all in this process, each over connections of its own.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    stores: Vec<Arc<dyn Store>>,
+    outboxes: Vec<Outbox>,
+    /// True if the first store is the lab's, which goes on using it.
+    shared: bool,
+}
+
+/// The mode and the settings of a run's nodes.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeSettings {
+    pub(crate) mode: ModeArg,
+    pub(crate) config: Config,
+    /// The broker that takes the events, instead of a handler that does nothing.
+    pub(crate) passing: Option<Passing>,
+}
+
+impl From<ModeArg> for NodeSettings {
+    fn from(mode: ModeArg) -> Self {
+        Self { mode, config: Config::default(), passing: None }
+    }
+}
+
+impl Nodes {
+    /// Connects nodes to the database, without starting any. The first belongs to the process that writes.
+    pub(crate) async fn open(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
+        Self::connect(lab, nodes, lab.shares_its_store()).await
+    }
+
+    /// As [`open`](Self::open), but all of them belong to other processes.
+    pub(crate) async fn open_elsewhere(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
+        Self::connect(lab, nodes, false).await
+    }
+
+    /// A node on a store without a database.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
+        Self { stores: vec![store], outboxes: Vec::new(), shared: false }
+    }
+
+    async fn connect(lab: &dyn Lab, nodes: u8, shared: bool) -> Result<Self, Failure> {
+        let mut stores = Vec::new();
+        for number in 0..nodes {
+            stores.push(if shared && number == 0 { lab.store() } else { lab.another_store().await? });
+        }
+        Ok(Self { stores, outboxes: Vec::new(), shared })
+    }
+
+    /// Starts all of them, with a handler that only notes its calls, or one that passes events on.
+    pub(crate) async fn start(&mut self, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<(), Failure> {
+        for store in &self.stores {
+            self.outboxes.push(start(Arc::clone(store), calls, settings).await?);
+        }
+        Ok(())
+    }
+
+    /// The node in whose process the events are written, once it was started.
+    pub(crate) fn first(&self) -> Option<&Outbox> {
+        self.outboxes.first()
+    }
+
+    /// Events that were recorded as DONE.
+    pub(crate) fn done(&self) -> u64 {
+        self.outboxes.iter().map(|outbox| outbox.stats().done).sum()
+    }
+
+    /// Waits until that many events were recorded as DONE, asking the process rather than the database, so that waiting
+    /// does not disturb the measurement.
+    pub(crate) async fn wait_until_done(&self, events: u64) -> Result<(), Failure> {
+        wait_until(|| self.done(), events).await
+    }
+
+    /// Waits until that many events of `calls` have been called, while others are delivered as well.
+    pub(crate) async fn wait_until_called(&self, calls: &Calls, events: u64) -> Result<(), Failure> {
+        // Adding up the calls takes time, and cannot succeed before as many events of any kind are done.
+        self.wait_until_done(events).await?;
+        wait_until(|| calls.called(), events).await
+    }
+
+    /// Stops those that run, and closes the connections of all.
+    pub(crate) async fn stop(self) {
+        for outbox in &self.outboxes {
+            outbox.shutdown().await;
+        }
+        for store in self.stores.iter().skip(self.shared.into()) {
+            store.close().await;
+        }
+    }
+}
+
+async fn wait_until(reached: impl Fn() -> u64, events: u64) -> Result<(), Failure> {
+    const LOOK_AGAIN: Duration = Duration::from_millis(2);
+    const NO_PROGRESS: Duration = Duration::from_secs(60);
+    let (mut done, mut moved) = (reached(), Instant::now());
+    while done < events {
+        sleep(LOOK_AGAIN).await;
+        let now = reached();
+        if now > done {
+            (done, moved) = (now, Instant::now());
+        } else if moved.elapsed() > NO_PROGRESS {
+            return Err(Common::Stalled { done, events, seconds: NO_PROGRESS.as_secs() }.into());
+        }
+    }
+    Ok(())
+}
+
+async fn start(store: Arc<dyn Store>, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<Outbox, StartError> {
+    match settings.mode {
+        ModeArg::SingleNode => launch(Outbox::single_node(store), calls, settings).await,
+        ModeArg::MultiNode => launch(Outbox::multi_node(store), calls, settings).await,
+        ModeArg::Partitioned => launch(Outbox::partitioned(store), calls, settings).await,
+        ModeArg::Ordered => launch(Outbox::ordered(store), calls, settings).await,
+    }
+}
+
+async fn launch<K: kind::Deliverer>(
+    builder: OutboxBuilder<K>,
+    calls: &Arc<Calls>,
+    settings: &NodeSettings,
+) -> Result<Outbox, StartError> {
+    if let Some(passing) = &settings.passing {
+        let handler = on_batch(Events::Others, passing.batch, passing.forwarder(calls)?).for_any_name();
+        return builder.config(settings.config.clone()).handler(handler).start().await;
+    }
+    let calls = Arc::clone(calls);
+    let handler = move |delivery: Delivery| std::future::ready(calls.note(&delivery));
+    builder.config(settings.config.clone()).handle_all(handler).start().await
+}

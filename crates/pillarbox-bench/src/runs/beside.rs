@@ -1,0 +1,134 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox::Outbox;
+
+use crate::calls::Calls;
+use crate::failure::Failure;
+use crate::figures::Fate;
+use crate::lab::{Lab, Rows, seconds_between};
+use crate::load::Load;
+use crate::meter::{Goal, Measured, Meter, Progress};
+use crate::nodes::{NodeSettings, Nodes};
+use crate::writers::Writers;
+
+/// Writers at work, each transaction one event, while nodes deliver the events.
+#[derive(Debug)]
+pub(super) struct Beside<'a> {
+    pub(super) lab: &'a Arc<dyn Lab>,
+    pub(super) load: &'a Load,
+    pub(super) writers: u16,
+    /// Events per second; flat out without it.
+    pub(super) rate: Option<u32>,
+    pub(super) nodes: u8,
+    pub(super) settings: NodeSettings,
+    pub(super) path: Path,
+}
+
+/// The way in which a node learns of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// The node is in the process of the writers, and the guard notifies it of each commit.
+    Memory,
+    /// The node is in the process of the writers, and is not notified.
+    Table,
+    /// The node is in another process, which is `woken` by commits or not.
+    Elsewhere { woken: bool },
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) calls: Arc<Calls>,
+    pub(super) rows: Rows,
+    pub(super) fate: Fate,
+    pub(super) measured: Measured,
+    /// From the first write to the last `done_at`, by the database's clock.
+    pub(super) seconds: f64,
+    /// The time that the writers took.
+    pub(super) writing: Duration,
+    /// Events delivered by then.
+    pub(super) done_by_then: u64,
+}
+
+impl Beside<'_> {
+    pub(super) async fn run(&self) -> Result<Outcome, Failure> {
+        let Self { lab, load, .. } = self;
+        lab.clear().await?;
+        lab.rest().await?;
+        let calls = Calls::new(load);
+        let mut nodes = match self.path {
+            Path::Memory | Path::Table => Nodes::open(&***lab, self.nodes).await?,
+            Path::Elsewhere { .. } => Nodes::open_elsewhere(&***lab, self.nodes).await?,
+        };
+        let mut meter = Meter::start(&***lab, Goal::Deliver(load.events)).await?;
+        let ran = self.write_and_deliver(&calls, &mut nodes, &mut meter).await;
+        nodes.stop().await;
+        let (started, writing, done_by_then) = ran?;
+        let measured = meter.finish().await?;
+        let rows = lab.count().await?;
+        let (fate, seconds) = (Fate::delivered(load, &calls, &rows), seconds_between(started, rows.last_done_at));
+        Ok(Outcome { calls, rows, fate, measured, seconds, writing, done_by_then })
+    }
+
+    async fn write_and_deliver(
+        &self,
+        calls: &Arc<Calls>,
+        nodes: &mut Nodes,
+        meter: &mut Meter<'_>,
+    ) -> Result<(i64, Duration, u64), Failure> {
+        let mut settings = self.settings.clone();
+        settings.config.wake_up.enabled = self.path == Path::Elsewhere { woken: true };
+        nodes.start(calls, &settings).await?;
+        let nodes = &*nodes;
+        let writer = self.writing_outbox(nodes).await?;
+        let started = self.lab.now().await?;
+        let writers =
+            Writers::new(self.lab, self.load, self.writers).through(writer.as_ref()).noting(calls).at(self.rate);
+        let progress = || Progress { written: writers.written(), done: nodes.done() };
+        let work = async {
+            let writing = writers.run().await?;
+            let done_by_then = nodes.done();
+            nodes.wait_until_done(self.load.events.into()).await?;
+            Ok::<_, Failure>((writing, done_by_then))
+        };
+        let ran = meter.watch(progress, work).await;
+        if let (Path::Elsewhere { .. }, Some(writer)) = (self.path, writer) {
+            writer.shutdown().await;
+        }
+        let (writing, done_by_then) = ran?;
+        Ok((started, writing, done_by_then))
+    }
+
+    /// The outbox whose guard the writers use.
+    async fn writing_outbox(&self, nodes: &Nodes) -> Result<Option<Outbox>, Failure> {
+        Ok(match self.path {
+            Path::Memory => nodes.first().cloned(),
+            Path::Table | Path::Elsewhere { woken: false } => None,
+            Path::Elsewhere { woken: true } => Some(Outbox::writer_only(self.lab.store()).wake_up(true).start().await?),
+        })
+    }
+}
+
+/// The same writers on an empty table without any outbox running: half of the events before a run, and half after it,
+/// so that a slow machine slows both.
+#[derive(Debug, Default)]
+pub(super) struct Alone {
+    events: u64,
+    time: Duration,
+}
+
+impl Alone {
+    pub(super) async fn write_half(&mut self, lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result<(), Failure> {
+        lab.clear().await?;
+        lab.rest().await?;
+        let half = load.of_events(load.events.div_ceil(2));
+        self.time += Writers::new(lab, &half, writers).run().await?;
+        self.events += u64::from(half.events);
+        Ok(())
+    }
+
+    pub(super) fn per_s(&self) -> f64 {
+        pillarbox_console::report::per_second(self.events, self.time.as_secs_f64())
+    }
+}

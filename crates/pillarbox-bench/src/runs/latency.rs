@@ -1,0 +1,35 @@
+use std::sync::Arc;
+
+use super::beside::{Beside, Path};
+use crate::args::LatencyArgs;
+use crate::failure::Failure;
+use crate::figures::{Figures, LatencyFigures, Own};
+use crate::lab::Lab;
+use crate::load::Load;
+use crate::meter::Measured;
+use pillarbox_console::arguments::ModeArg;
+
+/// The time from commit to handler at a steady rate: in the process of the writers, and on a node elsewhere, which is woken if
+/// the database can do that.
+pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &LatencyArgs) -> Result<Figures, Failure> {
+    let (rate, writers) = (args.pace.rate, args.writers.writers);
+    let woken = lab.store().wake_ups().is_some();
+    let measure = async |path| {
+        let settings = ModeArg::SingleNode.into();
+        Beside { lab, load, writers, rate: Some(rate), nodes: 1, settings, path }.run().await
+    };
+    let hot = measure(Path::Memory).await?;
+    let other = measure(Path::Elsewhere { woken }).await?;
+
+    let latency = LatencyFigures {
+        rate,
+        writers,
+        hot_us: hot.calls.stopwatch.latency(),
+        other_node_us: other.calls.stopwatch.latency(),
+        other_node_is_woken: woken,
+    };
+    // Two runs have no costs in common.
+    let (seconds, measured) = (hot.seconds + other.seconds, Measured::default());
+    let figures = Figures::new("latency", &**lab, seconds, measured, Own::Latency(latency));
+    Ok(figures.with_events(&load.of_events(load.events * 2), hot.fate.and(other.fate)))
+}

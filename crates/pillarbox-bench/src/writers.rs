@@ -1,0 +1,111 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pillarbox::Outbox;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::calls::Calls;
+use super::lab::Lab;
+use super::load::Load;
+use crate::failure::Failure;
+
+/// Tasks that write one event per transaction, flat out unless they are given a rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Writers {
+    lab: Arc<dyn Lab>,
+    load: Load,
+    tasks: u16,
+    /// The outbox whose guard they write through; without it, their transactions involve no outbox.
+    guard: Option<Outbox>,
+    /// The calls in which their commits are noted.
+    calls: Option<Arc<Calls>>,
+    /// Events per second, of all tasks together.
+    rate: Option<u32>,
+    stopped: Arc<AtomicBool>,
+    next: Arc<AtomicU32>,
+    written: Arc<AtomicU64>,
+}
+
+impl Writers {
+    /// Tasks that write the events of `load`.
+    pub(crate) fn new(lab: &Arc<dyn Lab>, load: &Load, tasks: u16) -> Self {
+        Self {
+            lab: Arc::clone(lab),
+            load: load.clone(),
+            tasks,
+            guard: None,
+            calls: None,
+            rate: None,
+            stopped: Arc::default(),
+            next: Arc::default(),
+            written: Arc::default(),
+        }
+    }
+
+    /// They write through the guard of `outbox`, so that it delivers from memory.
+    pub(crate) fn through(self, outbox: Option<&Outbox>) -> Self {
+        Self { guard: outbox.cloned(), ..self }
+    }
+
+    /// Each commit is noted in `calls`, to measure the time from it to the handler.
+    pub(crate) fn noting(self, calls: &Arc<Calls>) -> Self {
+        Self { calls: Some(Arc::clone(calls)), ..self }
+    }
+
+    /// All of them together write `rate` events per second.
+    pub(crate) fn at(self, rate: Option<u32>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// Lets each finish its transaction and begin no other.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Events written so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Writes all events. Returns how long it took.
+    pub(crate) async fn run(&self) -> Result<Duration, Failure> {
+        let started = Instant::now();
+        let mut tasks: JoinSet<_> = (0..self.tasks).map(|_| self.clone().write(started)).collect();
+        while let Some(written) = tasks.join_next().await {
+            written??;
+        }
+        Ok(started.elapsed())
+    }
+
+    async fn write(self, started: Instant) -> Result<(), Failure> {
+        while !self.stopped.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.load.events {
+                break;
+            }
+            if let Some(rate) = self.rate {
+                // By the clock and not by pauses, so that a writer that falls behind catches up.
+                sleep_until(started + Duration::from_secs(number.into()) / rate).await;
+            }
+            let committed = self.transact(number).await?;
+            if let Some(calls) = &self.calls {
+                calls.stopwatch.committed(number as usize, committed);
+            }
+            self.written.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes one event. Returns the time at which its commit had returned.
+    async fn transact(&self, number: u32) -> Result<Instant, Failure> {
+        let event = self.load.event(number);
+        if let Some(outbox) = &self.guard {
+            return self.lab.write(outbox, event).await;
+        }
+        let event = event.build().map_err(Failure::during("build an event"))?;
+        self.lab.transact(false, vec![event]).await?;
+        Ok(Instant::now())
+    }
+}

@@ -1,0 +1,134 @@
+//! Results, as text for a person or as one line of JSON.
+
+use std::io::{self, Write as _};
+
+use comfy_table::{CellAlignment, Row, Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Tells the person at the terminal something. A closed stderr is no reason to stop.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Prints a result as one line of JSON, or as text for a person.
+pub fn print_either(json: bool, report: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    if json { print(&serde_json::to_string(report)?) } else { print(&text()) }
+}
+
+/// Prints a result.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout(), "{text}") {
+        // The reader has seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Lines of a name, a figure and its meaning.
+pub fn table(lines: &[(&str, String, &str)]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for (name, figure, meaning) in lines {
+        table.add_row([*name, figure.as_str(), *meaning]);
+    }
+    if let Some(figures) = table.column_mut(1) {
+        figures.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Rows under a heading.
+pub fn listing(heading: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(heading).add_rows(rows);
+    table
+}
+
+/// Text from a table, safe for a terminal: control characters are escaped.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// The text, or a dash if there is none.
+pub fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), plain)
+}
+
+/// An error, cut to fit a line of a terminal unless it is to be shown `whole`.
+pub fn error(text: Option<&str>, whole: bool) -> String {
+    const CHARACTERS: usize = 60;
+    let text = or_dash(text);
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) if !whole => format!("{}…", &text[..end]),
+        _ => text,
+    }
+}
+
+/// A number and its noun: "1 event", "2,000 events".
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// A number with its thousands set apart.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate, rounded to whole events.
+pub fn rate(per_second: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is a small positive number")]
+    let whole = per_second.round() as u64;
+    format!("{}/s", grouped(whole))
+}
+
+/// Microseconds in the unit a person reads best.
+pub fn micros(micros: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let value = micros as f64;
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", value / 1e3),
+        _ => format!("{:.2} s", value / 1e6),
+    }
+}
+
+/// Events per second.
+#[expect(clippy::cast_precision_loss, reason = "a count of events is far below 2^52")]
+pub fn per_second(events: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { events as f64 / seconds } else { 0.0 }
+}
+
+/// A value rounded for a report: more digits would suggest more precision than was measured.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_a_table_moves_the_cursor() {
+        assert_eq!(plain("a\u{1b}[2J\nü"), "a\\u{1b}[2J\\nü");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([7, 1_500, 2_345_000].map(micros), ["7 µs", "1.5 ms", "2.35 s"]);
+        assert_eq!([0, 1, 1000].map(|number| counted(number, "line")), ["0 lines", "1 line", "1,000 lines"]);
+        assert_eq!(rate(1234.5), "1,235/s");
+        assert!((rounded(0.123_456, 3) - 0.123).abs() < f64::EPSILON);
+    }
+}
