@@ -38,6 +38,8 @@ struct State {
     due: Option<Instant>,
     /// The lowest row that is known to be there now.
     now: Option<i64>,
+    /// True if there may be something anywhere.
+    anywhere: bool,
     /// The time at which the waiting cold path will wake by itself; `None` while it does not wait.
     alarm: Option<Instant>,
 }
@@ -71,12 +73,11 @@ impl Sought {
 pub(crate) struct Look {
     /// The lowest row that is sought: a look must begin below it.
     pub(crate) lowest: Option<i64>,
+    /// True if something was freed or written elsewhere, which may be anywhere.
+    pub(crate) anywhere: bool,
 }
 
 impl PollSchedule {
-    /// Below every row: what was freed or written elsewhere may be anywhere.
-    pub(crate) const ANY: i64 = 0;
-
     /// Wakes the cold path if it would otherwise sleep past `at`. While it is busy it needs no waking.
     fn ring(&self, state: MutexGuard<'_, State>, at: Instant) {
         let sleeps_past = state.alarm.is_some_and(|alarm| at < alarm);
@@ -92,11 +93,20 @@ impl PollSchedule {
 
     /// The row `seq` is there now, and nobody holds it.
     pub(crate) fn wake_for(&self, seq: i64) {
-        let mut state = self.lock();
+        self.wake(|state| state.now = Some(state.now.map_or(seq, |other| other.min(seq))));
+    }
+
+    /// Something was freed or written elsewhere: it may be anywhere.
+    pub(crate) fn wake_for_any(&self) {
+        self.wake(|state| state.anywhere = true);
+    }
+
+    fn wake(&self, note: impl FnOnce(&mut State)) {
         if plants::is("wake_up_without_fallback") {
             return;
         }
-        state.now = Some(state.now.map_or(seq, |other| other.min(seq)));
+        let mut state = self.lock();
+        note(&mut state);
         self.ring(state, Instant::now());
     }
 
@@ -156,7 +166,7 @@ impl PollSchedule {
                 () = tokio::time::sleep_until(wake_at) => {
                     if wake_at == latest {
                         self.lock().alarm = None;
-                        return Look { lowest: None };
+                        return Look { lowest: None, anywhere: false };
                     }
                 }
                 () = rung => {}
@@ -168,8 +178,8 @@ impl PollSchedule {
 impl State {
     /// Returns the look that is due at `now`, if one is, and the time of the next.
     fn at(&mut self, now: Instant) -> (Option<Look>, Option<Instant>) {
-        let mut lowest = self.now.take();
-        let mut look = lowest.is_some();
+        let (mut lowest, anywhere) = (self.now.take(), std::mem::take(&mut self.anywhere));
+        let mut look = lowest.is_some() || anywhere;
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             look = true;
@@ -188,7 +198,7 @@ impl State {
         };
         self.sought.retain(|seq, sought| visit(sought, Some(*seq)));
         self.crowd.take_if(|crowd| !visit(crowd, None));
-        (look.then_some(Look { lowest }), next)
+        (look.then_some(Look { lowest, anywhere }), next)
     }
 }
 
@@ -236,7 +246,7 @@ mod tests {
         poll_schedule.look_for(9, Duration::ZERO);
         poll_schedule.look_for(7, Duration::ZERO);
         let latest = Instant::now() + millis(100);
-        assert_eq!(poll_schedule.wait(latest).await, Look { lowest: Some(7) });
+        assert_eq!(poll_schedule.wait(latest).await, Look { lowest: Some(7), anywhere: false });
     }
 
     #[tokio::test(start_paused = true)]
@@ -260,6 +270,16 @@ mod tests {
         }
         let times = looks(&poll_schedule, millis(400)).await;
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 80) && times.len() >= 4, "{times:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_be_anywhere_hides_no_row_that_is_known() {
+        let poll_schedule = PollSchedule::default();
+        poll_schedule.wake_for(7);
+        poll_schedule.wake_for_any();
+        let latest = Instant::now() + millis(100);
+        assert_eq!(poll_schedule.wait(latest).await, Look { lowest: Some(7), anywhere: true });
+        assert_eq!(poll_schedule.wait(latest).await, Look { lowest: None, anywhere: false }, "told once");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,15 +1,12 @@
-use std::sync::Arc;
-
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::WakeUps;
 
 use crate::pause::Pause;
 use crate::poll_schedule::PollSchedule;
-use crate::queue::Intake;
 
 /// Lets other processes wake the cold path of this one, for as long as it is polled. Losing it costs latency only.
-pub(crate) async fn listen(wake_ups: &dyn WakeUps, intake: &Arc<Intake>, random: &dyn Random) {
+pub(crate) async fn listen(wake_ups: &dyn WakeUps, poll_schedule: &PollSchedule, random: &dyn Random) {
     let mut pause = Pause::default();
     loop {
         let lost: Result<(), StoreError> = async {
@@ -18,10 +15,10 @@ pub(crate) async fn listen(wake_ups: &dyn WakeUps, intake: &Arc<Intake>, random:
                 tracing::info!("other nodes can wake this one again");
             }
             // Something may have been rung while nobody was listening.
-            intake.poll_schedule.wake_for(PollSchedule::ANY);
+            poll_schedule.wake_for_any();
             loop {
                 listener.rung().await?;
-                intake.poll_schedule.wake_for(PollSchedule::ANY);
+                poll_schedule.wake_for_any();
             }
         }
         .await;

@@ -1,24 +1,25 @@
 //! From the table to the queue: when to look, where to begin, how much to take.
 
-mod claimer;
 mod fetch_size;
 mod listener;
+mod ordered_poller;
 mod passed_over;
-mod reader;
+mod poller;
+mod read_cursor;
 mod ripen;
 mod safe_point;
 mod sweep;
 
 use std::time::Duration;
 
-pub(crate) use claimer::Claimer;
-use claimer::dead_letter;
-pub(crate) use fetch_size::FetchSize;
+use fetch_size::FetchSize;
 pub(crate) use listener::listen;
+pub(crate) use ordered_poller::{OrderedPoller, ReadState};
 pub(crate) use passed_over::PassedOver;
-pub(crate) use reader::{Place, Reader};
+pub(crate) use poller::Poller;
+pub(crate) use read_cursor::ReadCursor;
 use ripen::ripen;
-pub(crate) use safe_point::SafePoint;
+use safe_point::SafePoint;
 
 /// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
 const IN_VAIN: Duration = Duration::from_millis(20);

@@ -4,7 +4,6 @@ use pillarbox_core::plants;
 use tokio::time::Instant;
 
 use super::SLOW;
-use crate::poll_schedule::PollSchedule;
 
 /// The interval after which a sweep begins at the very bottom of the table, unless that takes more than [its share](BOTTOM_SHARE) of the
 /// time; also the time after which a sweep ends that has left nothing for lack of room.
@@ -90,10 +89,8 @@ impl Sweep {
         self.current.is_some()
     }
 
-    /// Begins a sweep: at the bottom for a routine look or where a row may be [anywhere](PollSchedule::ANY), below `sought` if a row
-    /// is sought there.
-    pub(crate) fn begin(&mut self, sought: Option<i64>, routine: bool, now: Instant) {
-        let anywhere = routine || sought == Some(PollSchedule::ANY);
+    /// Begins a sweep: at the bottom if something may be `anywhere`, as for a routine look; below `sought` if a row is sought there.
+    pub(crate) fn begin(&mut self, sought: Option<i64>, anywhere: bool, now: Instant) {
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
             let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
             is_cheap && (anywhere || now >= at + BOTTOM_EVERY) && !plants::is("cursor_kept_for_ever")
@@ -104,7 +101,7 @@ impl Sweep {
         } else if anywhere {
             self.low_water = self.low_water.min(self.complete);
         }
-        if let Some(seq) = sought.filter(|seq| *seq != PollSchedule::ANY) {
+        if let Some(seq) = sought {
             self.low_water = self.low_water.min(seq.saturating_sub(1));
         }
         self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, complete: 0, passes: false });
@@ -243,9 +240,7 @@ mod tests {
         let slow = Found { complete: 900, took: Duration::from_millis(150), ..QUICK };
         sweep.begin(None, true, now);
         sweep.advance(slow, now);
-        for (later, sought, above) in
-            [(0, None, 900), (1, Some(PollSchedule::ANY), 900), (2, Some(800), 799), (3, None, 0)]
-        {
+        for (later, sought, above) in [(0, None, 900), (1, None, 900), (2, Some(800), 799), (3, None, 0)] {
             let now = now + seconds(later);
             sweep.begin(sought, true, now);
             assert_eq!(sweep.above(), above, "after {later} s");
@@ -261,8 +256,10 @@ mod tests {
         let mut sweep = Sweep::new();
         sweep.begin(None, true, now);
         sweep.advance(Found { took: seconds(1), complete: 15, ..read(100, 120) }, now);
-        for (sought, above) in [(None, 99), (Some(50), 49), (None, 49), (Some(PollSchedule::ANY), 15)] {
-            sweep.begin(sought, false, now);
+        for (sought, anywhere, above) in
+            [(None, false, 99), (Some(50), false, 49), (None, false, 49), (Some(9), true, 8), (None, true, 8)]
+        {
+            sweep.begin(sought, anywhere, now);
             assert_eq!(sweep.above(), above);
             sweep.advance(QUICK, now);
         }

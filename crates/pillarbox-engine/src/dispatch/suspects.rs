@@ -7,9 +7,9 @@ use pillarbox_core::store::{BegunAttempt, RowId, Store};
 use pillarbox_core::throttle::Throttle;
 use tokio::sync::Mutex;
 
-use crate::observe::Counters;
+use crate::observe::{Counters, Telemetry};
 use crate::pause::Pause;
-use crate::queue::Intake;
+use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
 /// Announced rows to remember before those that are settled are forgotten.
@@ -23,7 +23,8 @@ const MAX_REMEMBERED: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Suspects {
     store: Arc<dyn Store>,
-    intake: Arc<Intake>,
+    in_flight: Arc<InFlight>,
+    telemetry: Arc<Telemetry>,
     /// Held while an event runs that has been through a crash.
     pub(super) alone: Mutex<()>,
     /// Rows announced in this term, settled ones among them until somebody asks.
@@ -32,10 +33,11 @@ pub(crate) struct Suspects {
 }
 
 impl Suspects {
-    pub(crate) fn new(store: Arc<dyn Store>, intake: Arc<Intake>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, telemetry: Arc<Telemetry>) -> Self {
         Self {
             store,
-            intake,
+            in_flight,
+            telemetry,
             alone: Mutex::default(),
             announced: std::sync::Mutex::default(),
             complaints: Throttle::default(),
@@ -44,7 +46,7 @@ impl Suspects {
 
     /// The rows that say this node has begun them and that are not settled yet.
     pub(crate) fn under_way(&self) -> Vec<RowId> {
-        let held: HashSet<i64> = self.intake.registry.held_rows().into_iter().map(|row| row.seq).collect();
+        let held: HashSet<i64> = self.in_flight.rows().into_iter().map(|row| row.seq).collect();
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.retain(|seq, _| held.contains(seq));
         announced.values().cloned().collect()
@@ -90,8 +92,8 @@ impl Suspects {
                 // A lost answer to an earlier try leaves the row with the attempts it was to get.
                 Ok(false) if !pause.is_first() => return true,
                 Ok(false) => {
-                    Counters::add(&self.intake.counters.refused, 1);
-                    self.intake.registry.release([attempt.row.seq]);
+                    Counters::add(&self.telemetry.counters.refused, 1);
+                    self.in_flight.forget(vec![attempt.row.seq]);
                     return false;
                 }
                 Err(error) if error.kind() == StoreErrorKind::Unexpected => {

@@ -12,7 +12,7 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{
     BatchHandler, BoxFuture, DeliveringNode, Delivery, Failure, Fallback, HandlerError, OnDead, Outcome,
 };
-use pillarbox_core::ownership::{Fence, Mode, Past};
+use pillarbox_core::ownership::{Mode, Past};
 use pillarbox_core::retry::{ExponentialBackoff, Retry, RetryPolicy};
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
@@ -23,17 +23,16 @@ use tokio_util::sync::CancellationToken;
 use super::{Suspects, Unknown};
 use crate::gate::Gate;
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, UnroutableReason};
-use crate::observe::clean_error;
-use crate::observe::{Consequence, Failed, Meters, Slot};
-use crate::queue::{Charge, Feed, Intake, Item};
+use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
+use crate::queue::{Charge, InFlight, Item};
 use crate::settle::{Attempt, Decision, Rules, decide};
 use crate::tenure::Tenure;
 
 /// The state that all workers of a term share.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) feed: Feed,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) router: Arc<Router>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) policy: Arc<dyn RetryPolicy>,
@@ -47,7 +46,6 @@ pub(crate) struct Worker {
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) suspects: Arc<Suspects>,
     pub(crate) gate: Gate,
-    pub(crate) meters: Arc<Meters>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
@@ -59,7 +57,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Handles events until the lanes are closed and empty.
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
-        while let Some(item) = self.feed.pop().await {
+        while let Some(item) = self.in_flight.next().await {
             let mut delivering = pin!(async {
                 match self.tenure.mode {
                     Mode::Ordered => self.deliver_in_place(item, &slot).await,
@@ -94,27 +92,21 @@ impl Worker {
     /// recorded, no further event is begun.
     async fn hand_on(&self, verdict: Verdict) -> bool {
         // Before the verdict is recorded: from then on the table tells what may follow.
-        if !self.ended(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
+        if !self.decided_about(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
             return true;
         }
         self.verdicts.send(verdict).await.is_ok()
     }
 
-    /// An event has been decided about; false if the verdict does not count, since its handler was told to stop. What was
-    /// waiting behind one that failed is left to the table.
-    async fn ended(&self, seq: i64, change: Option<&Change>) -> bool {
-        let ended = self.feed.ended(seq, change);
-        if !ended.dropped.is_empty() {
-            self.intake.registry.release(ended.dropped);
-        }
-        if ended.left {
-            // The process lives, so the attempt has not crashed. Before the row is released, for then it may be another node's.
+    /// An event has been decided about; false if the verdict does not count, since its handler was told to stop.
+    async fn decided_about(&self, seq: i64, change: Option<&Change>) -> bool {
+        let counts = self.in_flight.decided(seq, change);
+        if !counts {
+            // The process lives, so the attempt has not crashed. Before the row is let go, for then it may be another node's.
             self.suspects.withdraw_if_announced(&self.tenure, seq).await;
-            self.intake.registry.release([seq]);
-            self.feed.recorded([(seq, false)]);
-            self.intake.poll_schedule.wake_for(seq);
+            self.in_flight.let_go(seq);
         }
-        !ended.left
+        counts
     }
 
     /// True if a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next owner
@@ -161,7 +153,7 @@ impl Worker {
         let same = |other: &Item| other.past == Past::Clean && (lane.is_none() || is_same(other));
         let class = item.class;
         let mut items = vec![item];
-        items.extend(self.feed.pop_more(class, max - 1, same));
+        items.extend(self.in_flight.more(class, max - 1, same));
         let attempts = self.attempt_batch(handler, &items, registered, slot).await;
         let call = items.first_mut().and_then(|item| item.charge.take());
         let (mut done, mut undecided) = (Vec::with_capacity(items.len()), Vec::new());
@@ -188,7 +180,7 @@ impl Worker {
         if let Some(error) = error.as_ref().filter(|_| attempts >= max_attempts) {
             let error = clean_error(error);
             let failed = Failed::new(&item.row, Some(attempts), None, error.clone());
-            self.intake.failures.report(Consequence::Dead, failed);
+            self.telemetry.failures.report(Consequence::Dead, failed);
             let change = Change::Dead { attempts, error };
             let verdict = Verdict { row: item.row.id(), expected: item.row.expected(), change };
             return Some(verdict);
@@ -197,11 +189,11 @@ impl Worker {
         let _alone = if attempts > 0 { Some(self.suspects.alone.lock().await) } else { None };
         if let Some(error) = &error {
             let failed = Failed::new(&item.row, Some(attempts), Some(Duration::ZERO), error.clone());
-            self.intake.failures.report(Consequence::Retried, failed);
+            self.telemetry.failures.report(Consequence::Retried, failed);
         }
         let announced = BegunAttempt { row: item.row.id(), expected: item.row.expected(), attempts, error };
         if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
-            self.ended(item.row.seq, None).await;
+            self.decided_about(item.row.seq, None).await;
             return None;
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
@@ -345,7 +337,7 @@ impl Worker {
         let called = pin!(limited("the handler", items, limit, slot, called));
         let Some(first) = items.first() else { return called.await };
         let waited = items.iter().map(|item| (item.path, item.since));
-        self.meters.handling(&first.row, waited, called).await
+        self.telemetry.meters.handling(&first.row, waited, called).await
     }
 
     /// The time limit of a call of this handler, or of what belongs to it.
@@ -418,7 +410,7 @@ impl Worker {
             return Some(is_done(item));
         }
         if self.leaves(item, &attempt) {
-            self.leave(item);
+            self.in_flight.leave(&item.row);
             return None;
         }
         let called = !is_unroutable(&attempt);
@@ -443,7 +435,7 @@ impl Worker {
             _ => return,
         };
         let attempt = called.then(|| row.attempts.saturating_add(1));
-        self.intake.failures.report(consequence, Failed::new(row, attempt, next, error.clone()));
+        self.telemetry.failures.report(consequence, Failed::new(row, attempt, next, error.clone()));
     }
 
     /// True if an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from now
@@ -454,29 +446,7 @@ impl Worker {
             return false;
         }
         self.gate.holds(&item.row.event_type)
-            || (self.tenure.fence() == Fence::Row && error.elsewhere().is_some_and(|delay| self.shun(item, delay)))
-    }
-
-    /// Leaves an event to other nodes for so long, if there is room to remember that.
-    fn shun(&self, item: &Item, delay: Duration) -> bool {
-        self.intake.registry.shun(item.row.seq, Instant::now(), delay)
-    }
-
-    /// Forgets an event, and what waits behind it: the table has all of it, and is read again from there.
-    fn leave(&self, item: &Item) {
-        let seq = item.row.seq;
-        let ended = self.feed.left(seq);
-        let others = !ended.dropped.is_empty();
-        self.intake.registry.release(ended.dropped);
-        if self.tenure.fence() == Fence::Row {
-            // Other nodes may reach what this one does not.
-            return self.intake.hand_back(item.row.id());
-        }
-        self.intake.registry.release([seq]);
-        self.feed.recorded([(seq, false)]);
-        if others {
-            self.intake.poll_schedule.wake_for(seq);
-        }
+            || error.elsewhere().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
     }
 
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {

@@ -8,7 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::observe::Role;
+use crate::observe::{Role, Telemetry};
 use crate::pause::jittered;
 use crate::queue::Intake;
 
@@ -24,6 +24,7 @@ const SHARE: u32 = 50;
 pub(crate) struct GaugeReporter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) interval: Duration,
     pub(crate) mode: Mode,
@@ -37,7 +38,7 @@ impl GaugeReporter {
             let told = async { role.changed().await.is_ok() };
             let goes_on = match now {
                 Role::Active { node } => {
-                    self.intake.meters.active();
+                    self.telemetry.meters.active();
                     tokio::select! {
                         goes_on = told => goes_on,
                         never = self.survey(&node) => never,
@@ -46,7 +47,7 @@ impl GaugeReporter {
                 Role::Stopped => false,
                 Role::Joining | Role::Standby { .. } | Role::Writing => told.await,
             };
-            self.intake.meters.inactive();
+            self.telemetry.meters.inactive();
             if !goes_on {
                 return;
             }
@@ -63,7 +64,7 @@ impl GaugeReporter {
             match self.read(node).await {
                 Ok(()) => failing = false,
                 Err(error) => {
-                    self.intake.meters.backlog_failed.increment(1);
+                    self.telemetry.meters.backlog_failed.increment(1);
                     if !failing {
                         tracing::warn!(%error, "the backlog cannot be read; its gauges stay as they are");
                     }
@@ -77,13 +78,13 @@ impl GaugeReporter {
 
     /// Sets the gauges that need no question to the database.
     fn process(&self) {
-        let Intake { meters, calls, .. } = &*self.intake;
+        let Telemetry { meters, calls, .. } = &*self.telemetry;
         meters.memory(self.intake.depths(), self.intake.in_memory());
         meters.calls(calls.busy(Instant::now()));
     }
 
     async fn read(&self, node: &NodeId) -> Result<(), StoreError> {
-        let meters = &self.intake.meters;
+        let meters = &self.telemetry.meters;
         meters.backlog(&self.store.backlog().await?);
         meters.nodes(&self.store.nodes().await?, node, self.mode);
         if self.mode == Mode::Partitioned {

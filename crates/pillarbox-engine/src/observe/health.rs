@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Pulse;
+use super::Loops;
 use super::calls::Busy;
-use super::pulse::{Beat, Phase, State};
+use super::loops::{LoopHealth, Phase, State};
 use crate::observe::Role;
 
 /// The shortest time after which a task counts as stuck, however short the lease is.
@@ -95,27 +95,27 @@ impl Health {
         self.problems.is_empty()
     }
 
-    /// Reads the pulse at `now`.
-    pub(crate) fn read(pulse: &Pulse, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
-        let Pulse { join, look, settle, lease: renewal, share } = pulse;
-        let beats = [
+    /// Reads the loops at `now`.
+    pub(crate) fn read(loops: &Loops, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
+        let Loops { join, look, settle, lease: renewal, share } = loops;
+        let states = [
             (join, Problem::CannotJoin),
             (look, Problem::CannotRead),
             (settle, Problem::CannotSettle),
             (renewal, Problem::CannotRenew),
             (share, Problem::CannotShare),
         ];
-        let beats = beats.map(|(beat, problem)| (Beat::state(beat), problem));
-        let [_, (look, _), (settle, _), (renewal, _), _] = beats;
+        let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
+        let [_, (look, _), (settle, _), (renewal, _), _] = states;
         let own = match role {
             Role::Stopped => Some(Problem::Stopped),
             _ if stopping => Some(Problem::Stopping),
             Role::Joining => Some(Problem::NotJoined),
             Role::Standby { .. } | Role::Active { .. } | Role::Writing => None,
         };
-        let failing = beats.iter().filter(|(state, _)| state.failing).map(|(_, problem)| *problem);
+        let failing = states.iter().filter(|(state, _)| state.failing).map(|(_, problem)| *problem);
         let patience = lease.max(SHORTEST_PATIENCE);
-        let stuck = beats.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
+        let stuck = states.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
         let stalled = busy.is_stalled.then_some(Problem::Stalled);
         let ago = |at: Instant| now.saturating_duration_since(at);
         Self {
@@ -185,54 +185,54 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(15);
 
-    fn health(pulse: &Pulse, role: Role) -> Health {
-        Health::read(pulse, Busy::default(), role, false, LEASE, Instant::now())
+    fn health(loops: &Loops, role: Role) -> Health {
+        Health::read(loops, Busy::default(), role, false, LEASE, Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_role_decides_where_nothing_else_is_wrong() {
-        let pulse = Pulse::default();
+        let loops = Loops::default();
         let table = [
             (Role::Writing, vec![], true, true),
             (Role::Joining, vec![Problem::NotJoined], true, false),
             (Role::Stopped, vec![Problem::Stopped], false, false),
         ];
         for (role, problems, alive, ready) in table {
-            let health = health(&pulse, role);
+            let health = health(&loops, role);
             assert_eq!((health.is_alive(), health.is_ready()), (alive, ready), "{health}");
             assert_eq!(health.problems, problems);
         }
-        let stopping = Health::read(&pulse, Busy::default(), Role::Writing, true, LEASE, Instant::now());
+        let stopping = Health::read(&loops, Busy::default(), Role::Writing, true, LEASE, Instant::now());
         assert_eq!((stopping.is_alive(), stopping.problems), (true, vec![Problem::Stopping]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_beat_is_stuck_when_it_waits_or_oversleeps_for_longer_than_a_lease() {
-        let pulse = Pulse::default();
+        let loops = Loops::default();
         let hour = Duration::from_secs(3600);
-        let asking = pulse.settle.ask(std::future::pending::<Result<(), ()>>());
-        let sleeping = pulse.look.until(Instant::now() + hour, std::future::pending::<()>());
+        let asking = loops.settle.ask(std::future::pending::<Result<(), ()>>());
+        let sleeping = loops.look.until(Instant::now() + hour, std::future::pending::<()>());
         tokio::pin!(asking, sleeping);
         let both = async { tokio::join!(asking, sleeping) };
         tokio::pin!(both);
         let mut wait = async |time| drop(tokio::time::timeout(time, &mut both).await);
         wait(LEASE).await;
-        let now = health(&pulse, Role::Writing);
+        let now = health(&loops, Role::Writing);
         assert!(now.is_ready() && now.oldest_verdict == Some(LEASE), "{now}");
         wait(Duration::from_millis(1)).await;
-        let now = health(&pulse, Role::Writing);
+        let now = health(&loops, Role::Writing);
         assert_eq!(now.problems, [Problem::Stuck], "{now}");
         assert!(!now.is_alive());
-        pulse.settle.clear();
-        assert!(health(&pulse, Role::Writing).is_ready(), "the other sleeps for an hour");
+        loops.settle.clear();
+        assert!(health(&loops, Role::Writing).is_ready(), "the other sleeps for an hour");
         wait(hour).await;
-        assert!(!health(&pulse, Role::Writing).is_alive());
+        assert!(!health(&loops, Role::Writing).is_alive());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_outbox_whose_workers_are_all_in_slow_calls_is_alive_and_not_ready() {
         let busy = Busy { workers: 4, oldest: Some(3 * LEASE), is_stalled: true, abandoned: 0 };
-        let health = Health::read(&Pulse::default(), busy, Role::Writing, false, LEASE, Instant::now());
+        let health = Health::read(&Loops::default(), busy, Role::Writing, false, LEASE, Instant::now());
         assert_eq!(
             (health.is_alive(), health.is_ready(), health.problems.as_slice()),
             (true, false, &[Problem::Stalled][..])
@@ -243,12 +243,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_displays_as_one_line() {
-        let pulse = Pulse::default();
-        pulse.lease.begin(Instant::now());
-        let failed: Result<(), ()> = pulse.look.ask(async { Err(()) }).await;
+        let loops = Loops::default();
+        loops.lease.begin(Instant::now());
+        let failed: Result<(), ()> = loops.look.ask(async { Err(()) }).await;
         assert!(failed.is_err());
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        let line = health(&pulse, Role::Joining).to_string();
+        let line = health(&loops, Role::Joining).to_string();
         assert_eq!(line, "joining; last renewal 1.5s ago; not joined; cannot read the table");
     }
 }

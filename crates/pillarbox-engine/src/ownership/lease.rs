@@ -8,7 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::observe::Pulse;
+use crate::observe::Loops;
 use crate::pause::{Pause, jittered};
 use crate::tenure::Standing;
 
@@ -32,7 +32,7 @@ pub(crate) struct Lease {
     pub(crate) random: Arc<dyn Random>,
     /// Counts the renewals that fail.
     pub(crate) failed: metrics::Counter,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) loops: Arc<Loops>,
     pub(crate) standing: Arc<Standing>,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
@@ -48,19 +48,19 @@ impl Lease {
     /// Renews every third of the lease, counted from `sent`, when the first one was asked for. Returns when the lease is
     /// lost; dropping it just stops renewing.
     pub(crate) async fn keep(&self, sent: Instant) {
-        self.pulse.lease.begin(sent);
+        self.loops.lease.begin(sent);
         let mut deadline = self.deadline(sent);
         let mut next = sent + jittered(self.length / 3, &*self.random);
         let mut pause = Pause::default();
         loop {
             let wake = next.min(deadline);
-            self.pulse.lease.until(wake, tokio::time::sleep_until(wake)).await;
+            self.loops.lease.until(wake, tokio::time::sleep_until(wake)).await;
             let sent = Instant::now();
             // Asked here and not only by the timeout below: a renewal that fails at once never waits for it.
             if sent >= deadline {
                 break;
             }
-            let renewal = self.pulse.lease.ask(self.store.renew(&self.node, self.length, self.standing.mark()));
+            let renewal = self.loops.lease.ask(self.store.renew(&self.node, self.length, self.standing.mark()));
             let renewal = tokio::time::timeout_at(deadline, renewal).await;
             // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
             if !self.standing.holds() {
@@ -117,7 +117,7 @@ mod tests {
         let joined = store.history();
         let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
         let random = Arc::new(SystemRandom);
-        Lease { store, node, length: LENGTH, random, failed, pulse: Arc::default(), standing, lost }
+        Lease { store, node, length: LENGTH, random, failed, loops: Arc::default(), standing, lost }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,9 +8,9 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::observe::Telemetry;
 use crate::pause::{Pause, jittered};
 use crate::poll_schedule::PollSchedule;
-use crate::queue::Intake;
 
 /// The time between two looks for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
 const THOROUGH_EVERY: Duration = Duration::from_secs(10);
@@ -30,7 +30,8 @@ pub(crate) struct Reaper {
     pub(crate) node: NodeId,
     pub(crate) lease: Duration,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) poll_schedule: Arc<PollSchedule>,
+    pub(crate) telemetry: Arc<Telemetry>,
     /// Cancelled when this node turns out to have been cleared away itself.
     pub(crate) lost: CancellationToken,
     pub(crate) stop: CancellationToken,
@@ -82,7 +83,7 @@ impl Reaper {
     fn tell(&self, found: &Reclaimed) {
         if found.freed > 0 {
             tracing::info!(events = found.freed, node = %self.node, "freed what a dead node held");
-            self.intake.poll_schedule.wake_for(PollSchedule::ANY);
+            self.poll_schedule.wake_for_any();
         }
     }
 }
@@ -113,7 +114,7 @@ impl Neighbours {
                 let left = !self.known.is_subset(&now);
                 self.known = now;
                 if left {
-                    reaper.intake.poll_schedule.wake_for(PollSchedule::ANY);
+                    reaper.poll_schedule.wake_for_any();
                     return true;
                 }
             }
@@ -121,7 +122,7 @@ impl Neighbours {
     }
 
     fn is_busy(&mut self, reaper: &Reaper) -> bool {
-        let counters = reaper.intake.counters.snapshot();
+        let counters = reaper.telemetry.counters.snapshot();
         let events = counters.hot + counters.cold;
         let (before, at) = self.seen;
         if events != before || at.is_none() {

@@ -9,8 +9,9 @@ use pillarbox_core::store::{Store, written};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::observe::Telemetry;
 use crate::pause::{Pause, jittered};
-use crate::queue::{Intake, KeyLanes};
+use crate::queue::{InFlight, KeyLanes};
 
 /// The time between two looks at the nodes and the free partitions: a node that leaves is replaced within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
@@ -38,7 +39,8 @@ const GATHER: Duration = Duration::from_millis(100);
 pub(crate) struct Rebalancer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node: NodeId,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) lanes: Arc<KeyLanes>,
     pub(crate) random: Arc<dyn Random>,
     /// The time that running handlers may take to end before they are told to stop.
@@ -57,12 +59,12 @@ impl Rebalancer {
     async fn share(&self) {
         let mut pause = Pause::default();
         let mut work = Work::default();
-        let mut surplus = ReleaseQueue::default();
+        let mut surplus = Surplus::default();
         let mut give = Epochs::none();
         let mut soon = LOOK_SOON;
         loop {
-            let beat = &self.intake.pulse.share;
-            match beat.ask(self.store.share(&self.node, &give)).await {
+            let health = &self.telemetry.loops.share;
+            match health.ask(self.store.share(&self.node, &give)).await {
                 Ok(Share::Member(holding)) => {
                     if pause.end() {
                         tracing::info!("partitions can be shared again");
@@ -71,7 +73,7 @@ impl Rebalancer {
                     surplus.set(self.deliver_share(&holding).await, Instant::now());
                     let (after, _) = self.lanes.assignment();
                     soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
-                    let every = match (work.is_recent(&self.intake), holding.next_expiry) {
+                    let every = match (work.is_recent(&self.telemetry), holding.next_expiry) {
                         (true, _) => LOOK_EVERY,
                         (false, Some(_)) => LOOK_EVERY_IDLE,
                         (false, None) => LOOK_EVERY_ALONE,
@@ -79,14 +81,14 @@ impl Rebalancer {
                     let look = jittered(every.min(soon), &*self.random);
                     let look = holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET));
                     let latest = Instant::now() + look;
-                    give = holding.epochs.of(beat.until(latest, self.given_by(latest, &mut surplus)).await);
+                    give = holding.epochs.of(health.until(latest, self.given_by(latest, &mut surplus)).await);
                 }
                 Ok(Share::Lost) => return self.lost.cancel(),
                 Err(error) => {
                     if pause.is_first() {
                         tracing::warn!(%error, "partitions cannot be shared; trying again");
                     }
-                    beat.sleep(pause.next(&*self.random)).await;
+                    health.sleep(pause.next(&*self.random)).await;
                 }
             }
         }
@@ -101,7 +103,7 @@ impl Rebalancer {
             self.lanes.suspect(holding.unclean, written(&*self.store).await);
         }
         let dropped = self.lanes.assign(active);
-        self.intake.registry.release(dropped);
+        self.in_flight.forget(dropped);
         if active != before {
             tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");
         }
@@ -110,7 +112,7 @@ impl Rebalancer {
 
     /// Waits until part of the surplus can be given, `latest` at the latest; returns that part. Handlers that run for too long
     /// are told to stop.
-    async fn given_by(&self, latest: Instant, surplus: &mut ReleaseQueue) -> Partitions {
+    async fn given_by(&self, latest: Instant, surplus: &mut Surplus) -> Partitions {
         let gathered = Instant::now() + GATHER;
         let (mut look, mut pause) = (Instant::now(), ENDED_YET);
         loop {
@@ -119,7 +121,7 @@ impl Rebalancer {
             let busy = if surplus.is_empty() || plants::is("partition_given_while_its_handler_runs") {
                 Partitions::NONE
             } else {
-                self.intake.registry.busy()
+                self.in_flight.busy_partitions()
             };
             let idle = surplus.partitions().difference(busy);
             let all = idle == surplus.partitions();
@@ -151,12 +153,12 @@ impl Rebalancer {
 
 /// The partitions that are to be given away.
 #[derive(Debug, Default)]
-struct ReleaseQueue {
+struct Surplus {
     /// Each since when, and whether its handlers were told to stop.
     since: BTreeMap<u8, (Instant, bool)>,
 }
 
-impl ReleaseQueue {
+impl Surplus {
     fn is_empty(&self) -> bool {
         self.since.is_empty()
     }
@@ -192,8 +194,8 @@ struct Work {
 }
 
 impl Work {
-    fn is_recent(&mut self, intake: &Intake) -> bool {
-        let events = intake.counters.snapshot().cold;
+    fn is_recent(&mut self, telemetry: &Telemetry) -> bool {
+        let events = telemetry.counters.snapshot().cold;
         if events != self.events || self.at.is_none() {
             (self.events, self.at) = (events, Some(Instant::now()));
         }

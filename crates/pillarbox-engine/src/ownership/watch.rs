@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use crate::pause::jittered;
 use crate::poll_schedule::PollSchedule;
-use crate::queue::Intake;
 
 /// The number of looks at the other nodes within one lease of this node.
 const LOOKS_IN_A_LEASE: u32 = 3;
@@ -26,7 +25,7 @@ pub(crate) struct Watch {
     pub(crate) mode: Mode,
     /// The length of this node's own lease.
     pub(crate) lease: Duration,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) poll_schedule: Arc<PollSchedule>,
     pub(crate) random: Arc<dyn Random>,
 }
 
@@ -67,7 +66,7 @@ impl Watch {
                     node = %self.node, %other, ?lease, ?lease_left,
                     "cleared away a node that had not renewed its lease for longer than the lease is; the database's clock was set back"
                 );
-                self.intake.poll_schedule.wake_for(PollSchedule::ANY);
+                self.poll_schedule.wake_for_any();
             }
             Err(error) => {
                 tracing::warn!(%error, %other, "a node that does not renew its lease cannot be cleared away; trying again");

@@ -10,7 +10,7 @@ use pillarbox_core::write::{CommitSink, Fate, Found, NewRow, Written};
 use tokio::time::Instant;
 
 use super::{Feed, KeyLanes, Notifier, Registry, ReleaseQueue, Reported, Taken, Unverified};
-use crate::observe::{Calls, Counters, FailureLog, Meters, Pulse};
+use crate::observe::{Counters, Telemetry};
 use crate::poll_schedule::PollSchedule;
 
 /// Rows that one statement asks for at most. Beyond it they are delivered from the table.
@@ -49,18 +49,14 @@ impl HotPath {
 /// The delivering side, as the writing side knows it: the place to which committed events go.
 #[derive(Debug)]
 pub(crate) struct Intake {
-    pub(crate) registry: Registry,
-    pub(crate) poll_schedule: PollSchedule,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) meters: Arc<Meters>,
-    pub(crate) pulse: Arc<Pulse>,
-    pub(crate) calls: Arc<Calls>,
-    pub(crate) failures: FailureLog,
-    pub(crate) stamp: Arc<Stamp>,
+    pub(super) registry: Registry,
+    pub(super) release_queue: ReleaseQueue,
+    pub(crate) poll_schedule: Arc<PollSchedule>,
     pub(crate) notifier: Notifier,
-    pub(crate) release_queue: ReleaseQueue,
     pub(crate) unverified: Unverified,
     pub(crate) reported: Reported,
+    telemetry: Arc<Telemetry>,
+    stamp: Arc<Stamp>,
     hot_path: HotPath,
     hot_capacity: usize,
     dropping: Throttle,
@@ -82,23 +78,17 @@ impl Intake {
         hot_capacity: usize,
         wakes_others: bool,
         stamp: Arc<Stamp>,
-        counters: Counters,
-        meters: Meters,
-        calls: Calls,
+        telemetry: Arc<Telemetry>,
     ) -> Self {
         Self {
             registry: Registry::default(),
-            poll_schedule: PollSchedule::default(),
-            counters: Arc::new(counters),
-            meters: Arc::new(meters),
-            pulse: Arc::default(),
-            calls: Arc::new(calls),
-            failures: FailureLog::default(),
-            stamp,
-            notifier: Notifier::new(wakes_others),
             release_queue: ReleaseQueue::default(),
+            poll_schedule: Arc::default(),
+            notifier: Notifier::new(wakes_others),
             unverified: Unverified::default(),
             reported: Reported::default(),
+            telemetry,
+            stamp,
             hot_path,
             hot_capacity,
             dropping: Throttle::default(),
@@ -328,7 +318,7 @@ impl CommitSink for Intake {
             }
             taken += 1;
             if fate == Fate::There && lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
-                Counters::add(&self.counters.hot, 1);
+                Counters::add(&self.telemetry.counters.hot, 1);
                 continue;
             }
             dropped += 1;
@@ -343,9 +333,9 @@ impl CommitSink for Intake {
             self.poll_schedule.wake_for(seq);
         }
         let delayed = rows.iter().filter(|row| row.is_delayed()).count();
-        Counters::add(&self.counters.hot_skipped_delayed, delayed as u64);
+        Counters::add(&self.telemetry.counters.hot_skipped_delayed, delayed as u64);
         if dropped > 0 {
-            Counters::add(&self.counters.hot_dropped, dropped);
+            Counters::add(&self.telemetry.counters.hot_dropped, dropped);
             if let Some(events) = self.dropping.report(dropped) {
                 tracing::warn!(events, "the hot queue is full; the events are delivered from the table");
             }

@@ -4,10 +4,12 @@
 
 mod class_queue;
 mod feed;
+mod in_flight;
 mod intake;
 mod keys;
 mod lanes;
 mod notifier;
+mod quarantine;
 mod registry;
 mod release_queue;
 mod reported;
@@ -15,12 +17,14 @@ mod shares;
 mod unverified;
 
 pub(crate) use feed::Feed;
+pub(crate) use in_flight::InFlight;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keys::{KeyLanes, Refill, Source};
 pub(crate) use lanes::{Item, Lanes};
 pub(crate) use notifier::Notifier;
-pub(crate) use registry::{Registry, Taken};
-pub(crate) use release_queue::ReleaseQueue;
+pub(crate) use registry::FetchGuard;
+use registry::{Registry, Taken};
+use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
 pub(crate) use unverified::Unverified;

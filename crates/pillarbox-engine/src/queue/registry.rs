@@ -15,7 +15,7 @@ const MAX_SETTLED_DURING_FETCH: usize = 100_000;
 /// Rows that a fetch is asked to leave out at most.
 const MAX_EXCLUDED: usize = 10_000;
 /// Rows that are left to other nodes at most.
-const MAX_SHUNNED: usize = MAX_EXCLUDED / 2;
+const MAX_SKIPPED: usize = MAX_EXCLUDED / 2;
 
 /// The register of the rows that this process writes, holds or settles, so that no row is ever in its memory twice.
 ///
@@ -49,7 +49,7 @@ struct Entries {
     settled: Vec<i64>,
     called_off: bool,
     /// Rows that other nodes may have, and until when this one does not take them.
-    shunned: HashMap<i64, Instant>,
+    skipped: HashMap<i64, Instant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +57,13 @@ enum Entry {
     /// Written here, not known to be committed.
     Announced,
     /// Queued, running or waiting to be settled.
-    Held { timed: bool, partition: u8, event_id: EventId, handler: Option<Box<str>> },
+    Held { timed: bool, partition: Option<u8>, event_id: EventId, handler: Option<Box<str>> },
     /// Settled since the fetch under way began.
     Settled,
 }
 
 impl Entry {
-    fn held(row: RowId, timed: bool, partition: u8) -> Self {
+    fn held(row: RowId, timed: bool, partition: Option<u8>) -> Self {
         Self::Held { timed, partition, event_id: row.event_id, handler: row.handler }
     }
 }
@@ -107,7 +107,7 @@ impl Registry {
     pub(crate) fn take_announced(&self, row: RowId) -> Taken {
         match self.lock().rows.get_mut(&row.seq) {
             Some(entry @ Entry::Announced) => {
-                *entry = Entry::held(row, false, 0);
+                *entry = Entry::held(row, false, None);
                 Taken::Now
             }
             Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => Taken::Now,
@@ -141,22 +141,22 @@ impl Registry {
     }
 
     /// From now on a row is left to other nodes, for so long. False if there are too many of those.
-    pub(crate) fn shun(&self, seq: i64, now: Instant, delay: Duration) -> bool {
+    pub(crate) fn skip_until(&self, seq: i64, now: Instant, delay: Duration) -> bool {
         let mut entries = self.lock();
-        if entries.shunned.len() >= MAX_SHUNNED {
-            entries.shunned.retain(|_, until| *until > now);
+        if entries.skipped.len() >= MAX_SKIPPED {
+            entries.skipped.retain(|_, until| *until > now);
         }
-        let Some(until) = now.checked_add(delay).filter(|_| entries.shunned.len() < MAX_SHUNNED) else { return false };
-        entries.shunned.insert(seq, until);
+        let Some(until) = now.checked_add(delay).filter(|_| entries.skipped.len() < MAX_SKIPPED) else { return false };
+        entries.skipped.insert(seq, until);
         true
     }
 
-    /// The partitions of rows that are held, in the order of `seqs`; 0 of one that is not.
-    pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<u8> {
+    /// The partitions of rows that are held, in the order of `seqs`.
+    pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<Option<u8>> {
         let entries = self.lock();
         let partition = |seq| match entries.rows.get(seq) {
             Some(Entry::Held { partition, .. }) => *partition,
-            _ => 0,
+            _ => None,
         };
         seqs.iter().map(partition).collect()
     }
@@ -167,7 +167,7 @@ impl Registry {
         let mut entries = self.lock();
         entries.rows.clear();
         entries.settled.clear();
-        entries.shunned.clear();
+        entries.skipped.clear();
     }
 
     /// The rows that are held.
@@ -185,7 +185,7 @@ impl Registry {
     /// The partitions of which rows are held.
     pub(crate) fn busy(&self) -> Partitions {
         let partition = |entry: &Entry| match entry {
-            Entry::Held { partition, .. } => Some(*partition),
+            Entry::Held { partition, .. } => *partition,
             Entry::Announced | Entry::Settled => None,
         };
         self.lock().rows.values().filter_map(partition).collect()
@@ -197,22 +197,22 @@ impl Registry {
     }
 
     /// Begins a fetch. One at a time.
-    pub(crate) fn sight(&self) -> Sight<'_> {
+    pub(crate) fn begin_fetch(&self) -> FetchGuard<'_> {
         let mut entries = self.lock();
         debug_assert!(!entries.fetching, "one fetch at a time");
         entries.fetching = true;
         entries.called_off = false;
-        Sight { registry: self }
+        FetchGuard { registry: self }
     }
 }
 
 /// A fetch under way. Dropping it ends the fetch.
 #[derive(Debug)]
-pub(crate) struct Sight<'a> {
+pub(crate) struct FetchGuard<'a> {
     registry: &'a Registry,
 }
 
-impl Sight<'_> {
+impl FetchGuard<'_> {
     /// True if so many rows were settled since the fetch began that its answer is worth nothing.
     pub(crate) fn is_called_off(&self) -> bool {
         self.registry.lock().called_off
@@ -225,8 +225,8 @@ impl Sight<'_> {
     pub(crate) fn exclude(&self, above: i64) -> Vec<i64> {
         let mut entries = self.registry.lock();
         let now = Instant::now();
-        entries.shunned.retain(|_, until| *until > now);
-        let shunned: Vec<i64> = entries.shunned.keys().copied().collect();
+        entries.skipped.retain(|_, until| *until > now);
+        let skipped: Vec<i64> = entries.skipped.keys().copied().collect();
         let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
             Entry::Held { timed, .. } if *timed || *seq > above => Some(*seq),
             _ => None,
@@ -238,22 +238,22 @@ impl Sight<'_> {
         }
         // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
         // would meet first.
-        let room = MAX_EXCLUDED - shunned.len();
+        let room = MAX_EXCLUDED - skipped.len();
         if held.len() > room {
             held.select_nth_unstable(room);
             held.truncate(room);
         }
-        held.extend(shunned);
+        held.extend(skipped);
         held
     }
 
     /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
     ///
-    /// A row comes with whether it has a due time, and with its partition.
-    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (RowId, bool, u8)>) -> Vec<bool> {
+    /// A row comes with true if it has a due time, and with its partition where partitions have owners.
+    pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (RowId, bool, Option<u8>)>) -> Vec<bool> {
         let mut entries = self.registry.lock();
         let called_off = entries.called_off;
-        let take = |(row, timed, partition): (RowId, bool, u8)| match entries.rows.entry(row.seq) {
+        let take = |(row, timed, partition): (RowId, bool, Option<u8>)| match entries.rows.entry(row.seq) {
             _ if called_off => false,
             Occupied(known) if is_admitted_by_a_plant(known.get()) => true,
             Occupied(known) if *known.get() != Entry::Announced => false,
@@ -275,7 +275,7 @@ fn is_admitted_by_a_plant(known: &Entry) -> bool {
     }
 }
 
-impl Drop for Sight<'_> {
+impl Drop for FetchGuard<'_> {
     fn drop(&mut self) {
         let mut entries = self.registry.lock();
         let entries = &mut *entries;
@@ -301,33 +301,37 @@ mod tests {
     fn a_row_taken_by_the_cold_path_is_lost_to_the_hot_path() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert_eq!(registry.sight().admit([(row(1), false, 0), (row(3), true, 0)]), [true, true]);
+        assert_eq!(registry.begin_fetch().admit([(row(1), false, None), (row(3), true, None)]), [true, true]);
         assert_eq!(registry.take_announced(row(1)), Taken::Before);
         registry.release([1]);
         assert_eq!(registry.take_announced(row(1)), Taken::Unknown, "not even after it was settled");
         assert_eq!(registry.take_announced(row(2)), Taken::Now);
-        assert_eq!(registry.sight().admit([(row(2), false, 0)]), [false], "and the other way round");
+        assert_eq!(registry.begin_fetch().admit([(row(2), false, None)]), [false], "and the other way round");
     }
 
     #[test]
     fn a_row_settled_during_a_fetch_is_not_admitted_by_it() {
         let registry = Registry::default();
         registry.announce([1]);
-        let sight = registry.sight();
+        let fetch = registry.begin_fetch();
         assert_eq!(registry.take_announced(row(1)), Taken::Now);
         registry.release([1]);
-        assert_eq!(sight.admit([(row(1), false, 0)]), [false]);
-        drop(sight);
-        assert_eq!(registry.sight().admit([(row(1), false, 0)]), [true], "a later fetch sees what is true then");
+        assert_eq!(fetch.admit([(row(1), false, None)]), [false]);
+        drop(fetch);
+        assert_eq!(
+            registry.begin_fetch().admit([(row(1), false, None)]),
+            [true],
+            "a later fetch sees what is true then"
+        );
     }
 
     #[test]
     fn a_fetch_that_saw_too_much_settled_is_called_off() {
         let registry = Registry::default();
-        let sight = registry.sight();
+        let fetch = registry.begin_fetch();
         registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
-        assert_eq!(sight.admit([(row(-1), false, 0)]), [false]);
-        drop(sight);
+        assert_eq!(fetch.admit([(row(-1), false, None)]), [false]);
+        drop(fetch);
         assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
     }
 
@@ -349,8 +353,8 @@ mod tests {
     fn the_list_of_excluded_rows_is_bounded_and_begins_with_the_lowest() {
         let registry = Registry::default();
         let rows = i64::try_from(MAX_EXCLUDED).expect("small");
-        registry.sight().admit((0..rows * 2).rev().map(|seq| (row(seq), false, 0)));
-        let mut excluded = registry.sight().exclude(i64::MIN);
+        registry.begin_fetch().admit((0..rows * 2).rev().map(|seq| (row(seq), false, None)));
+        let mut excluded = registry.begin_fetch().exclude(i64::MIN);
         excluded.sort_unstable();
         assert_eq!(excluded, (0..rows).collect::<Vec<_>>());
     }
@@ -358,23 +362,23 @@ mod tests {
     #[test]
     fn only_rows_with_a_due_time_are_left_out_of_a_running_sweep() {
         let registry = Registry::default();
-        registry.sight().admit([(row(1), false, 0), (row(2), true, 0)]);
-        let sight = registry.sight();
-        assert_eq!(sight.exclude(i64::MAX), [2]);
-        assert_eq!(sight.exclude(i64::MIN).len(), 2);
+        registry.begin_fetch().admit([(row(1), false, None), (row(2), true, None)]);
+        let fetch = registry.begin_fetch();
+        assert_eq!(fetch.exclude(i64::MAX), [2]);
+        assert_eq!(fetch.exclude(i64::MIN).len(), 2);
     }
 
     #[test]
     fn what_is_left_to_others_is_not_asked_for_until_its_time() {
         let (registry, now, hour) = (Registry::default(), Instant::now(), Duration::from_secs(3600));
-        assert!(registry.shun(7, now, hour) && registry.shun(8, now, Duration::ZERO));
-        assert_eq!(registry.sight().exclude(100), [7], "wherever it stands");
-        let shunned = (0_i64..).take(2 * MAX_SHUNNED).filter(|seq| registry.shun(*seq, now, hour)).count();
-        assert!(shunned <= MAX_SHUNNED, "{shunned}");
-        assert!(registry.shun(-1, now + 2 * hour, hour), "what is over makes room");
-        registry.sight().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (row(seq), false, 0)));
-        assert!(registry.sight().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
+        assert!(registry.skip_until(7, now, hour) && registry.skip_until(8, now, Duration::ZERO));
+        assert_eq!(registry.begin_fetch().exclude(100), [7], "wherever it stands");
+        let skipped = (0_i64..).take(2 * MAX_SKIPPED).filter(|seq| registry.skip_until(*seq, now, hour)).count();
+        assert!(skipped <= MAX_SKIPPED, "{skipped}");
+        assert!(registry.skip_until(-1, now + 2 * hour, hour), "what is over makes room");
+        registry.begin_fetch().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (row(seq), false, None)));
+        assert!(registry.begin_fetch().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
         registry.clear();
-        assert!(registry.sight().exclude(0).is_empty());
+        assert!(registry.begin_fetch().exclude(0).is_empty());
     }
 }

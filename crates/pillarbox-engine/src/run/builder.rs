@@ -522,7 +522,7 @@ impl<K> OutboxBuilder<K> {
             interval: purge.interval,
             batch: purge.batch,
             random: Arc::clone(&self.random),
-            counters: Arc::clone(&shared.intake.counters),
+            counters: Arc::clone(&shared.telemetry.counters),
             stop: tokio_util::sync::CancellationToken::new(),
         });
         Ok(Outbox::launch_writer(shared, purger, &self.random))

@@ -24,7 +24,7 @@ use crate::handlers::FanOut;
 use crate::handlers::Router;
 use crate::maintain::GaugeReporter;
 use crate::maintain::{DeadEvents, Purger};
-use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats};
+use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
 use crate::queue::{HotPath, Intake};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) stamp: Arc<Stamp>,
     writing: Writing,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
     open: Arc<OpenTransactions>,
     lease: Duration,
@@ -71,12 +72,13 @@ impl Shared {
         let metrics_factory = MetricsFactory::new(&config.metrics.prefix, store.info());
         let (counters, meters) = (Counters::new(&metrics_factory), Meters::new(&metrics_factory, router.event_types()));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
-        let calls = Calls::new(config.dispatch.slow_after);
-        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), counters, meters, calls);
+        let telemetry = Arc::new(Telemetry::new(counters, meters, Calls::new(config.dispatch.slow_after)));
+        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), Arc::clone(&telemetry));
         Self {
             store,
             stamp,
             writing,
+            telemetry,
             intake: Arc::new(intake),
             open: Arc::default(),
             lease: config.ownership.lease,
@@ -142,6 +144,7 @@ impl Outbox {
         let gauge_reporter = GaugeReporter {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&shared.intake),
+            telemetry: Arc::clone(&shared.telemetry),
             random: Arc::clone(&supervisor.random),
             interval: supervisor.config.metrics.interval,
             mode: supervisor.mode,
@@ -201,7 +204,7 @@ impl Outbox {
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let Shared { store, stamp, writing, intake, open, lease: _, span: _ } = &*self.shared;
+        let Shared { store, stamp, writing, telemetry, intake, open, lease: _, span: _ } = &*self.shared;
         let Writing { hooks, contexts, fan_out } = writing;
         let events = events.into_iter();
         let mut envelopes = Vec::with_capacity(events.size_hint().0);
@@ -219,7 +222,7 @@ impl Outbox {
         let span = tracing::debug_span!("write", table = store.info().table, events = count);
         let seqs = {
             let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
-            intake.meters.write.measure(insert, Vec::len).await?
+            telemetry.meters.write.measure(insert, Vec::len).await?
         };
         let written = Written::new(rows, seqs, store, Arc::<Intake>::clone(intake), hooks);
         match receipts {
@@ -289,10 +292,10 @@ impl Outbox {
     /// The totals of this outbox since it was started, and the events that it holds now.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let intake = &self.shared.intake;
+        let Shared { intake, telemetry, .. } = &*self.shared;
         let (hot_depth, cold_depth) = intake.depths();
         let (held, payload_bytes) = (intake.in_memory(), intake.payload_bytes());
-        Stats { hot_depth, cold_depth, held, payload_bytes, ..intake.counters.snapshot() }
+        Stats { hot_depth, cold_depth, held, payload_bytes, ..telemetry.counters.snapshot() }
     }
 
     /// The health of this outbox: the progress of its tasks, and its problems. It asks no database and never waits.
@@ -316,10 +319,10 @@ impl Outbox {
     /// ```
     #[must_use]
     pub fn health(&self) -> Health {
-        let Shared { intake, lease, .. } = &*self.shared;
+        let Shared { telemetry, lease, .. } = &*self.shared;
         let now = Instant::now();
-        let busy = intake.calls.busy(now);
-        Health::read(&intake.pulse, busy, self.role(), self.running.stop.is_cancelled(), *lease, now)
+        let busy = telemetry.calls.busy(now);
+        Health::read(&telemetry.loops, busy, self.role(), self.running.stop.is_cancelled(), *lease, now)
     }
 
     /// The store this outbox was built on.
@@ -388,7 +391,7 @@ fn wake_each_other(
         let listening = async move {
             let (shared, random, stop) = theirs;
             if let Some(wake_ups) = shared.store.wake_ups() {
-                stop.run_until_cancelled(listen(wake_ups, &shared.intake, &*random)).await;
+                stop.run_until_cancelled(listen(wake_ups, &shared.intake.poll_schedule, &*random)).await;
             }
         };
         tasks.spawn(listening.instrument(shared.span.clone()));

@@ -6,19 +6,19 @@ use futures_util::future::join;
 use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::row::Verdict;
-use pillarbox_core::store::{History, Purgeable};
+use pillarbox_core::store::Purgeable;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Gate;
 use super::supervisor::Supervisor;
-use crate::claim::{Claimer, FetchSize, PassedOver, Place, Reader, SafePoint};
+use super::{Gate, Shared};
+use crate::claim::{OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
 use crate::dispatch::{Suspects, Unknown, Worker};
-use crate::gate::Seen;
 use crate::maintain::{Purger, Task};
+use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
-use crate::queue::{Classes, Feed, Intake, KeyLanes, Lanes, Limits, Shares};
-use crate::settle::{Complaints, Quarantine, Settler};
+use crate::queue::{Classes, Feed, InFlight, KeyLanes, Lanes, Limits, Shares};
+use crate::settle::{Complaints, Settler};
 use crate::tenure::Tenure;
 
 /// The signals that end the tasks of a term, in the order of its end.
@@ -53,7 +53,7 @@ impl Signals {
 pub(super) struct Parts<'a> {
     supervisor: &'a Supervisor,
     pub(super) tenure: Tenure,
-    pub(super) feed: Feed,
+    pub(super) in_flight: Arc<InFlight>,
     pub(super) suspects: Arc<Suspects>,
     deliverer: Arc<DeliveringNode>,
     gate: Gate,
@@ -69,11 +69,11 @@ impl<'a> Parts<'a> {
         verdicts: mpsc::Sender<Verdict>,
     ) -> Self {
         let Supervisor { shared, config, router, .. } = supervisor;
-        let (intake, dispatch) = (&shared.intake, &config.dispatch);
+        let (telemetry, dispatch) = (&shared.telemetry, &config.dispatch);
         let deliverer = Arc::new(DeliveringNode {
             node: tenure.node.clone(),
             lost: signals.lost.clone(),
-            abandoned: intake.calls.abandoned.clone(),
+            abandoned: telemetry.calls.abandoned.clone(),
         });
         // In order, one event after the other is handled: what stands still stops all, and what is held back would be overtaken.
         let (classes, gate) = match tenure.mode {
@@ -90,19 +90,16 @@ impl<'a> Parts<'a> {
             }
             _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
         };
-        let suspects = Arc::new(Suspects::new(Arc::clone(&shared.store), Arc::clone(intake)));
-        Self { supervisor, tenure, feed, suspects, deliverer, gate, verdicts, signals }
-    }
-
-    fn intake(&self) -> &Arc<Intake> {
-        &self.supervisor.shared.intake
+        let in_flight = Arc::new(InFlight::new(Arc::clone(&shared.intake), feed, tenure.fence()));
+        let suspects = Suspects::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
+        Self { supervisor, tenure, in_flight, suspects: Arc::new(suspects), deliverer, gate, verdicts, signals }
     }
 
     pub(super) fn worker(&self) -> Worker {
         let Supervisor { shared, config, router, interceptors, random, .. } = self.supervisor;
         Worker {
-            feed: self.feed.clone(),
-            intake: Arc::clone(&shared.intake),
+            in_flight: Arc::clone(&self.in_flight),
+            telemetry: Arc::clone(&shared.telemetry),
             router: Arc::clone(router),
             random: Arc::clone(random),
             policy: Arc::clone(&config.retry.policy),
@@ -115,7 +112,6 @@ impl<'a> Parts<'a> {
             verdicts: self.verdicts.clone(),
             suspects: Arc::clone(&self.suspects),
             gate: self.gate.clone(),
-            meters: Arc::clone(&shared.intake.meters),
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
@@ -126,16 +122,15 @@ impl<'a> Parts<'a> {
         let Supervisor { shared, config, random, .. } = self.supervisor;
         Settler {
             store: Arc::clone(&shared.store),
-            intake: Arc::clone(&shared.intake),
+            in_flight: Arc::clone(&self.in_flight),
+            telemetry: Arc::clone(&shared.telemetry),
             random: Arc::clone(random),
             tenure: self.tenure.clone(),
             batch: config.settle.batch,
             delete_done: config.settle.delete_done,
-            feed: self.feed.clone(),
             verdicts,
             give_up: self.signals.give_up.clone(),
             lost: self.signals.lost.clone(),
-            quarantine: Quarantine::default(),
             history: shared.store.history(),
             complaints: Complaints::default(),
         }
@@ -143,57 +138,50 @@ impl<'a> Parts<'a> {
 
     /// Watches the handlers until the workers are done: what they end with is to be told as well.
     pub(super) fn watch(&self) -> impl Future<Output = ()> + use<> {
-        let (intake, drained) = (Arc::clone(self.intake()), self.signals.drained.clone());
+        let (telemetry, drained) = (Arc::clone(&self.supervisor.shared.telemetry), self.signals.drained.clone());
         async move {
-            let Intake { calls, failures, .. } = &*intake;
+            let Telemetry { calls, failures, .. } = &*telemetry;
             drained.run_until_cancelled(join(calls.watch(), failures.run())).await;
         }
     }
 
-    pub(super) fn claimer(&self, lanes: &Arc<Lanes>) -> Claimer {
-        let Supervisor { shared, config, random, .. } = self.supervisor;
-        Claimer {
-            store: Arc::clone(&shared.store),
-            intake: Arc::clone(&shared.intake),
+    pub(super) fn poller(&self, lanes: &Arc<Lanes>) -> Poller {
+        Poller {
+            cursor: self.cursor(),
+            in_flight: Arc::clone(&self.in_flight),
             lanes: Arc::clone(lanes),
-            random: Arc::clone(random),
-            config: config.claim.clone(),
-            gate: self.gate.clone(),
-            seen: Seen::default(),
-            safe_point: SafePoint::default(),
-            history: History::default(),
-            size: self.fetch_size(),
             passed: PassedOver::default(),
             read_passed: false,
-            in_vain: None,
-            suspects: if self.tenure.unclean { config.dispatch.cold_capacity } else { 0 },
+            suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
             suspects_up_to: i64::MAX,
-            tenure: self.tenure.clone(),
             verdicts: self.verdicts.clone(),
             stop: self.signals.stop_claiming.clone(),
         }
     }
 
-    pub(super) fn reader(&self, lanes: &Arc<KeyLanes>) -> Reader {
-        let Supervisor { shared, config, random, .. } = self.supervisor;
-        Reader {
-            store: Arc::clone(&shared.store),
-            intake: Arc::clone(&shared.intake),
+    pub(super) fn ordered_poller(&self, lanes: &Arc<KeyLanes>) -> OrderedPoller {
+        OrderedPoller {
+            cursor: self.cursor(),
+            in_flight: Arc::clone(&self.in_flight),
             lanes: Arc::clone(lanes),
-            random: Arc::clone(random),
-            config: config.claim.clone(),
-            tenure: self.tenure.clone(),
-            heads: config.retry.failing_key.heads(),
-            gate: self.gate.clone(),
+            heads: self.supervisor.config.retry.failing_key.heads(),
             verdicts: self.verdicts.clone(),
             stop: self.signals.stop_claiming.clone(),
-            place: Place::default(),
-            size: self.fetch_size(),
+            state: ReadState::default(),
         }
     }
 
-    fn fetch_size(&self) -> FetchSize {
-        FetchSize::new(Limits { rows: self.supervisor.config.claim.batch, bytes: usize::MAX })
+    fn cursor(&self) -> ReadCursor {
+        let Supervisor { shared, config, random, .. } = self.supervisor;
+        ReadCursor::new(
+            Arc::clone(&shared.store),
+            self.tenure.clone(),
+            Arc::clone(&shared.telemetry),
+            Arc::clone(&shared.intake.poll_schedule),
+            Arc::clone(random),
+            config.claim.clone(),
+            self.gate.clone(),
+        )
     }
 
     pub(super) fn rebalancer(&self, lanes: &Arc<KeyLanes>) -> Rebalancer {
@@ -201,7 +189,8 @@ impl<'a> Parts<'a> {
         Rebalancer {
             store: Arc::clone(&shared.store),
             node: self.tenure.node.clone(),
-            intake: Arc::clone(&shared.intake),
+            in_flight: Arc::clone(&self.in_flight),
+            telemetry: Arc::clone(&shared.telemetry),
             lanes: Arc::clone(lanes),
             random: Arc::clone(random),
             patience: config.shutdown.drain_timeout,
@@ -222,14 +211,15 @@ impl<'a> Parts<'a> {
             interval: config.purge.interval,
             batch: config.purge.batch,
             random: Arc::clone(random),
-            counters: Arc::clone(&shared.intake.counters),
+            counters: Arc::clone(&shared.telemetry.counters),
             stop: self.signals.stop_claiming.clone(),
         })
     }
 
     /// Looks up rows that were reported as committed.
     pub(super) fn verify(&self) -> impl Future<Output = ()> + use<> {
-        let (store, intake) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(self.intake()));
+        let Shared { store, intake, .. } = &*self.supervisor.shared;
+        let (store, intake) = (Arc::clone(store), Arc::clone(intake));
         let stop = self.signals.stop_claiming.clone();
         async move {
             stop.run_until_cancelled(intake.unverified.verify(&*store, &intake)).await;
@@ -243,7 +233,8 @@ impl<'a> Parts<'a> {
             node: self.tenure.node.clone(),
             lease: config.ownership.lease,
             random: Arc::clone(random),
-            intake: Arc::clone(&shared.intake),
+            poll_schedule: Arc::clone(&shared.intake.poll_schedule),
+            telemetry: Arc::clone(&shared.telemetry),
             lost: self.signals.lost.clone(),
             stop: self.signals.stop_claiming.clone(),
         }
@@ -251,12 +242,11 @@ impl<'a> Parts<'a> {
 
     /// Gives back rows that this node holds and does not deliver now.
     pub(super) fn give_back(&self) -> impl Future<Output = ()> + use<> {
-        let (store, intake) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(self.intake()));
+        let (store, in_flight) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(&self.in_flight));
         let (node, random) = (self.tenure.node.clone(), Arc::clone(&self.supervisor.random));
         let stop = self.signals.stop_claiming.clone();
         async move {
-            let Intake { release_queue, registry, poll_schedule, .. } = &*intake;
-            stop.run_until_cancelled(release_queue.give_back(&*store, &node, registry, poll_schedule, &*random)).await;
+            stop.run_until_cancelled(in_flight.give_back(&*store, &node, &*random)).await;
         }
     }
 }

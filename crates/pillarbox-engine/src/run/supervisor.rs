@@ -159,8 +159,8 @@ impl Supervisor {
             node: member.node.clone(),
             length: self.config.ownership.lease,
             random: Arc::clone(&self.random),
-            failed: self.shared.intake.meters.renewals_failed.clone(),
-            pulse: Arc::clone(&self.shared.intake.pulse),
+            failed: self.shared.telemetry.meters.renewals_failed.clone(),
+            loops: Arc::clone(&self.shared.telemetry.loops),
             standing: Arc::clone(&standing),
             lost: lost.clone(),
         };
@@ -174,7 +174,7 @@ impl Supervisor {
             node: member.node.clone(),
             mode: self.mode,
             lease: self.config.ownership.lease,
-            intake: Arc::clone(&self.shared.intake),
+            poll_schedule: Arc::clone(&self.shared.intake.poll_schedule),
             random: Arc::clone(&self.random),
         };
         let watching = ended.clone();
@@ -203,7 +203,7 @@ impl Supervisor {
             }
         }
         drop(ended);
-        self.shared.intake.pulse.lease.clear();
+        self.shared.telemetry.loops.lease.clear();
     }
 
     /// Waits until this node is the owner; `None` if its registration is gone.
@@ -218,7 +218,7 @@ impl Supervisor {
         loop {
             let answer = match acquired.take() {
                 Some(acquired) => Ok(acquired),
-                None => self.shared.intake.pulse.join.ask(self.acquire(member)).await,
+                None => self.shared.telemetry.loops.join.ask(self.acquire(member)).await,
             };
             let wait = match answer {
                 Ok(Acquired::Owner { epoch, unclean }) => {
@@ -251,20 +251,20 @@ impl Supervisor {
                     pause.next(&*self.random)
                 }
             };
-            self.shared.intake.pulse.join.sleep(wait).await;
+            self.shared.telemetry.loops.join.sleep(wait).await;
         }
     }
 
     async fn rejoin(&self) -> Membership {
         let mut pause = Pause::default();
         loop {
-            match self.shared.intake.pulse.join.ask(self.join()).await {
+            match self.shared.telemetry.loops.join.ask(self.join()).await {
                 Ok(member) => return member,
                 Err(error) => {
                     if pause.is_first() {
                         tracing::warn!(%error, "the outbox cannot be joined; trying again");
                     }
-                    self.shared.intake.pulse.join.sleep(pause.next(&*self.random)).await;
+                    self.shared.telemetry.loops.join.sleep(pause.next(&*self.random)).await;
                 }
             }
         }

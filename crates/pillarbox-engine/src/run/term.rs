@@ -12,8 +12,8 @@ use super::parts::{Parts, Signals};
 use super::supervisor::Supervisor;
 use super::tasks::TaskTracker;
 use crate::dispatch::Suspects;
-use crate::observe::Pulse;
-use crate::queue::{Feed, Intake};
+use crate::observe::{Loops, Telemetry};
+use crate::queue::{Feed, InFlight, Intake};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
@@ -45,7 +45,8 @@ pub(super) struct Term {
     tenure: Tenure,
     suspects: Arc<Suspects>,
     intake: Arc<Intake>,
-    feed: Feed,
+    in_flight: Arc<InFlight>,
+    telemetry: Arc<Telemetry>,
     drain_timeout: Duration,
     stop: CancellationToken,
     hurry: CancellationToken,
@@ -66,20 +67,20 @@ impl Term {
         let worker = Arc::new(parts.worker());
         let settle = parts.settler(received);
         // Before any task runs: opening forgets what was known before this term.
-        shared.intake.open(parts.feed.clone(), parts.tenure.node.clone());
+        shared.intake.open(parts.in_flight.feed().clone(), parts.tenure.node.clone());
 
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
-        for slot in shared.intake.calls.open(config.dispatch.workers) {
+        for slot in shared.telemetry.calls.open(config.dispatch.workers) {
             deliverers.spawn(Arc::clone(&worker).run(slot).in_current_span());
         }
         settler.spawn(parts.watch().in_current_span());
-        match &parts.feed {
+        match parts.in_flight.feed() {
             Feed::Lanes(lanes) => {
-                deliverers.spawn(parts.claimer(lanes).run().in_current_span());
+                deliverers.spawn(parts.poller(lanes).run().in_current_span());
             }
             Feed::Keys(lanes) => {
-                deliverers.spawn(parts.reader(lanes).run().in_current_span());
+                deliverers.spawn(parts.ordered_poller(lanes).run().in_current_span());
                 deliverers.spawn(parts.rebalancer(lanes).run().in_current_span());
             }
         }
@@ -98,7 +99,8 @@ impl Term {
             store: Arc::clone(&shared.store),
             suspects: Arc::clone(&parts.suspects),
             intake: Arc::clone(&shared.intake),
-            feed: parts.feed.clone(),
+            in_flight: Arc::clone(&parts.in_flight),
+            telemetry: Arc::clone(&shared.telemetry),
             drain_timeout: config.shutdown.drain_timeout,
             stop: supervisor.stop.clone(),
             hurry: supervisor.hurry.clone(),
@@ -122,11 +124,11 @@ impl Term {
         self.signals.stop_claiming.cancel();
         let patience = if matches!(ended, Ended::LeaseLost) {
             // What is queued belongs to the next owner; handlers that run were told.
-            self.feed.abandon();
+            self.in_flight.abandon();
             self.signals.give_up.cancel();
             self.drain_timeout.min(LOST_GRACE)
         } else {
-            self.feed.close();
+            self.in_flight.close();
             self.drain_timeout
         };
         self.deliverers.close();
@@ -148,7 +150,7 @@ impl Term {
         };
         let (drained, ()) = tokio::join!(drain, withdraw);
         if !drained {
-            let queued = self.feed.abandon();
+            let queued = self.in_flight.abandon();
             tracing::info!(queued, "time is up for what is queued and running; it is left to the next owner");
             self.signals.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
@@ -156,8 +158,8 @@ impl Term {
             }
         }
         self.signals.drained.cancel();
-        self.intake.failures.flush();
-        self.intake.calls.close();
+        self.telemetry.failures.flush();
+        self.telemetry.calls.close();
         self.settler.close();
         if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
             tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");
@@ -167,10 +169,10 @@ impl Term {
         if matches!(ended, Ended::Stopped) {
             self.release().await;
         }
-        self.intake.registry.clear();
-        let Pulse { look, settle, share, .. } = &*self.intake.pulse;
-        for beat in [look, settle, share] {
-            beat.clear();
+        self.in_flight.clear();
+        let Loops { look, settle, share, .. } = &*self.telemetry.loops;
+        for health in [look, settle, share] {
+            health.clear();
         }
         ended
     }
@@ -179,7 +181,7 @@ impl Term {
     async fn release(&self) {
         let held = match self.tenure.fence() {
             Fence::Table | Fence::Partition => self.suspects.under_way(),
-            Fence::Row => self.intake.registry.held_rows(),
+            Fence::Row => self.in_flight.rows(),
         };
         if held.is_empty() {
             return;

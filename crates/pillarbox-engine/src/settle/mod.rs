@@ -1,9 +1,7 @@
 //! Recording what became of an event: verdicts, batched, fenced by ownership.
 
 mod decide;
-mod quarantine;
 mod settler;
 
 pub(crate) use decide::{Attempt, Decision, Rules, decide};
-pub(crate) use quarantine::Quarantine;
 pub(crate) use settler::{Complaints, Settler};

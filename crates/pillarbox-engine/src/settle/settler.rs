@@ -15,11 +15,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::quarantine::Quarantine;
-use crate::observe::Counters;
-use crate::observe::clean_error;
+use crate::observe::{Counters, Telemetry, clean_error};
 use crate::pause::Pause;
-use crate::queue::{Feed, Intake};
+use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
 /// Records verdicts in batches that form by themselves: while one is being written the next accumulates, so that no timer
@@ -31,19 +29,18 @@ use crate::tenure::Tenure;
 #[derive(Debug)]
 pub(crate) struct Settler {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) tenure: Tenure,
     pub(crate) batch: usize,
     /// True if the rows of delivered events are deleted.
     pub(crate) delete_done: bool,
-    pub(crate) feed: Feed,
     pub(crate) verdicts: mpsc::Receiver<Verdict>,
     /// Cancelled when repeating is pointless: the lease is lost, or the time for shutting down is up.
     pub(crate) give_up: CancellationToken,
     /// Cancelled when this node turns out not to be the owner any more.
     pub(crate) lost: CancellationToken,
-    pub(crate) quarantine: Quarantine,
     /// The history of the database when verdicts were last recorded.
     pub(crate) history: History,
     pub(crate) complaints: Complaints,
@@ -85,16 +82,13 @@ impl Settler {
                         done.for_each(|verdict| self.remove(verdict));
                     }
                     if plants::is("release_before_the_record") {
-                        self.intake.registry.release(batch.iter().map(|verdict| verdict.row.seq));
+                        self.in_flight.forget(batch.iter().map(|verdict| verdict.row.seq).collect());
                     }
                     self.record(&mut batch).await;
                     batch.clear();
-                    self.intake.pulse.settle.clear();
+                    self.telemetry.loops.settle.clear();
                 }
-                seq = self.quarantine.next() => {
-                    self.intake.registry.release([seq]);
-                    self.intake.poll_schedule.wake_for(seq);
-                }
+                () = self.in_flight.end_quarantine() => {}
             }
         }
     }
@@ -102,7 +96,7 @@ impl Settler {
     /// Has the row of a delivered event deleted.
     fn remove(&self, verdict: &mut Verdict) {
         if matches!(verdict.change, Change::Rescued { .. }) {
-            Counters::add(&self.intake.counters.rescued, 1);
+            Counters::add(&self.telemetry.counters.rescued, 1);
         }
         verdict.change = Change::Remove;
     }
@@ -123,7 +117,7 @@ impl Settler {
     /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
     async fn record(&mut self, batch: &mut [Verdict]) {
         let middle = if self.store.settles_in_parallel() {
-            divide(batch, self.tenure.mode, |seqs| self.intake.registry.partitions(seqs))
+            divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs))
         } else {
             0
         };
@@ -143,14 +137,14 @@ impl Settler {
                 answers => Err(answers),
             }
         };
-        let (Ok(answers) | Err(answers)) = self.intake.pulse.settle.ask(both).await;
+        let (Ok(answers) | Err(answers)) = self.telemetry.loops.settle.ask(both).await;
         self.answered(one, answers.0, false).await;
         self.answered(other, answers.1, false).await;
     }
 
     /// Records a batch. `tried` says that it may have been recorded already, by a try whose answer was lost.
     async fn settle(&mut self, batch: &[Verdict], tried: bool) {
-        let answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
+        let answer = self.telemetry.loops.settle.ask(self.call(batch, tried)).await;
         self.answered(batch, answer, tried).await;
     }
 
@@ -158,7 +152,7 @@ impl Settler {
     async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, StoreError> {
         let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
         let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
-        let answer = self.intake.meters.settle.measure(call, |_refused| batch.len()).await;
+        let answer = self.telemetry.meters.settle.measure(call, |_refused| batch.len()).await;
         self.tenure.standing.holds();
         answer
     }
@@ -198,28 +192,27 @@ impl Settler {
                         tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
                     }
                     tried = true;
-                    let wait = self.intake.pulse.settle.sleep(pause.next(&*self.random));
+                    let wait = self.telemetry.loops.settle.sleep(pause.next(&*self.random));
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
                         tracing::warn!(events = batch.len(), "verdicts were given up; the events are delivered again");
-                        Counters::add(&self.intake.counters.refused, batch.len() as u64);
+                        Counters::add(&self.telemetry.counters.refused, batch.len() as u64);
                         return;
                     }
                 }
             }
-            answer = self.intake.pulse.settle.ask(self.call(batch, tried)).await;
+            answer = self.telemetry.loops.settle.ask(self.call(batch, tried)).await;
         }
     }
 
     fn settled(&mut self, batch: &[Verdict], refused: &[i64], first: bool) {
         let refused: HashSet<i64> = refused.iter().copied().collect();
         if !refused.is_empty() && first {
-            Counters::add(&self.intake.counters.refused, refused.len() as u64);
+            Counters::add(&self.telemetry.counters.refused, refused.len() as u64);
             if let Some(events) = self.complaints.refused.report(refused.len() as u64) {
                 tracing::warn!(events, node = %self.tenure.node, "verdicts were refused: this node no longer owns the rows, or they changed");
             }
         }
         let (mut totals, mut rescued) = ([0_u64; 4], 0);
-        let (mut soonest, mut lowest_dead): (Option<Duration>, Option<i64>) = (None, None);
         for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.row.seq)) {
             let kind = match &verdict.change {
                 Change::Done | Change::Remove => 0,
@@ -227,51 +220,22 @@ impl Settler {
                     rescued += 1;
                     0
                 }
-                Change::Retry { attempts, delay, .. } => {
-                    soonest = Some(soonest.map_or(*delay, |other| (*delay).min(other)));
-                    if *attempts > verdict.expected.attempts { 1 } else { 2 }
-                }
+                Change::Retry { attempts, .. } if *attempts > verdict.expected.attempts => 1,
+                Change::Retry { .. } => 2,
                 Change::Hold { .. } => 1,
-                Change::Dead { .. } => {
-                    let seq = verdict.row.seq;
-                    lowest_dead = Some(lowest_dead.map_or(seq, |other| other.min(seq)));
-                    3
-                }
+                Change::Dead { .. } => 3,
             };
             totals[kind] += 1;
         }
-        let counters = &self.intake.counters;
+        let counters = &self.telemetry.counters;
         let [done, retried, deferred, dead] = totals;
         Counters::add(&counters.done, done);
         Counters::add(&counters.rescued, rescued);
         Counters::add(&counters.retried, retried);
         Counters::add(&counters.deferred, deferred);
         Counters::add(&counters.dead, dead);
-        // What is held in its place is still in memory.
-        let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
-        // What was refused rests: should the row be found pending again, it would only be refused again.
-        let mut rests = |seq: &i64| refused.contains(seq) && first && self.quarantine.add(*seq);
-        let gone: Vec<i64> = ended.clone().map(|verdict| verdict.row.seq).filter(|seq| !rests(seq)).collect();
-        self.intake.registry.release(gone);
-        let history = self.store.history();
-        if self.history != history {
-            // The database may have lost what it has just confirmed, and the reader have left these rows out while it started over.
-            self.history = history;
-            if let Some(lowest) = ended.clone().map(|verdict| verdict.row.seq).min() {
-                self.intake.poll_schedule.wake_for(lowest);
-            }
-        }
-        let recorded = ended.map(|verdict| (verdict.row.seq, !refused.contains(&verdict.row.seq)));
-        if let Some(seq) = self.feed.recorded(recorded) {
-            self.intake.poll_schedule.wake_for(seq);
-        }
-        if let Some(seq) = lowest_dead {
-            // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
-            self.intake.poll_schedule.wake_for(seq);
-        }
-        if let Some(delay) = soonest {
-            self.intake.poll_schedule.due_in(delay);
-        }
+        let went_back = std::mem::replace(&mut self.history, self.store.history()) != self.history;
+        self.in_flight.recorded(batch, &refused, first, went_back);
     }
 
     /// A refused verdict may be on an event whose place another one has now: then the database has gone back.
@@ -303,29 +267,22 @@ impl Settler {
 
     /// The row stays pending, so it is delivered again: at least once, not at once.
     async fn unrecordable(&mut self, seq: i64, error: &StoreError) {
-        Counters::add(&self.intake.counters.refused, 1);
+        Counters::add(&self.telemetry.counters.refused, 1);
         if let Some(events) = self.complaints.unrecordable.report(1) {
             tracing::error!(events, seq, %error, "the database refuses verdicts; their events are delivered again in a minute");
         }
-        if self.quarantine.is_full() {
+        if self.in_flight.is_quarantine_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
-            if let Some(released) = self.give_up.run_until_cancelled(self.quarantine.next()).await {
-                self.intake.registry.release([released]);
-                self.intake.poll_schedule.wake_for(released);
-            }
+            let _given_up = self.give_up.run_until_cancelled(self.in_flight.end_quarantine()).await;
         }
-        if let Some(freed) = self.feed.recorded([(seq, false)]) {
-            self.intake.poll_schedule.wake_for(freed);
-        }
-        // There is room: it was made above.
-        let _rests = self.quarantine.add(seq);
+        self.in_flight.quarantine(seq);
     }
 }
 
 /// Puts a batch into two parts, of which either may be recorded without the other, and returns where the second begins; 0 if
 /// it is better left whole. All verdicts of a key are in one part: with a later event of it DONE and an earlier one not, a
 /// crash would have the earlier one delivered last.
-fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> Vec<u8>) -> usize {
+fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> Vec<Option<u8>>) -> usize {
     if batch.len() < WORTH_TWO_CALLS || until_repeated(batch) < batch.len() {
         return 0;
     }
@@ -337,7 +294,7 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
             let odd: HashSet<i64> = seqs
                 .into_iter()
                 .zip(partitions)
-                .filter(|(_, partition)| partition % 2 == 1)
+                .filter(|(_, partition)| partition.is_some_and(|partition| partition % 2 == 1))
                 .map(|(seq, _)| seq)
                 .collect();
             // Stable: should the database refuse a part, it is recorded piece by piece, and a key's events in their order.
@@ -416,7 +373,7 @@ mod tests {
             (0..len).map(|n| done(n * 7919 % 10_007)).collect()
         };
         let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
-        let partitions = |seqs: &[i64]| seqs.iter().map(|seq| partition(*seq)).collect();
+        let partitions = |seqs: &[i64]| seqs.iter().map(|seq| Some(partition(*seq))).collect();
         let whole = batch(1000);
 
         let mut parts = whole.clone();

@@ -5,22 +5,22 @@ use tokio::time::Instant;
 
 /// The state of the engine's loops, as far as the health of an outbox depends on it.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct Loops {
     /// Joining, and waiting for the right to deliver.
-    pub(crate) join: Beat,
+    pub(crate) join: LoopHealth,
     /// Looking at the table.
-    pub(crate) look: Beat,
+    pub(crate) look: LoopHealth,
     /// Recording verdicts.
-    pub(crate) settle: Beat,
+    pub(crate) settle: LoopHealth,
     /// Renewing the lease.
-    pub(crate) lease: Beat,
+    pub(crate) lease: LoopHealth,
     /// Sharing the partitions out.
-    pub(crate) share: Beat,
+    pub(crate) share: LoopHealth,
 }
 
 /// The state of one loop. The loop records each wait when it begins, so that nobody has to ask it later.
 #[derive(Debug, Default)]
-pub(crate) struct Beat(Mutex<State>);
+pub(crate) struct LoopHealth(Mutex<State>);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct State {
@@ -46,7 +46,7 @@ pub(super) enum Phase {
 }
 
 /// A wait. It ends when it is dropped, so that a loop that is ended while it waits is not taken for one that hangs.
-struct Wait<'a>(&'a Beat);
+struct Wait<'a>(&'a LoopHealth);
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
@@ -54,7 +54,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-impl Beat {
+impl LoopHealth {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_beat_remembers_answers_failures_and_since_when_one_is_wanted() {
-        let beat = Beat::default();
+        let health = LoopHealth::default();
         let began = Instant::now();
         let second = Duration::from_secs(1);
         for _ in 0..2 {
@@ -119,23 +119,23 @@ mod tests {
                 tokio::time::sleep(second).await;
                 Err(())
             };
-            let failure: Result<(), ()> = beat.ask(late).await;
-            assert!(failure.is_err() && beat.state().failing && beat.state().answered.is_none());
+            let failure: Result<(), ()> = health.ask(late).await;
+            assert!(failure.is_err() && health.state().failing && health.state().answered.is_none());
         }
-        assert_eq!(beat.state().wanted, Some(began), "since the first try");
-        let answer: Result<(), ()> = beat.ask(async { Ok(()) }).await;
-        assert!(answer.is_ok() && !beat.state().failing);
-        assert_eq!((beat.state().answered, beat.state().wanted), (Some(began + 2 * second), None));
+        assert_eq!(health.state().wanted, Some(began), "since the first try");
+        let answer: Result<(), ()> = health.ask(async { Ok(()) }).await;
+        assert!(answer.is_ok() && !health.state().failing);
+        assert_eq!((health.state().answered, health.state().wanted), (Some(began + 2 * second), None));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_dropped_is_over() {
-        let beat = Beat::default();
+        let health = LoopHealth::default();
         {
-            let ask = beat.ask(std::future::pending::<Result<(), ()>>());
+            let ask = health.ask(std::future::pending::<Result<(), ()>>());
             let given_up = tokio::time::timeout(Duration::from_secs(1), ask).await;
             assert!(given_up.is_err());
         }
-        assert!(matches!(beat.state().phase, Phase::Resting));
+        assert!(matches!(health.state().phase, Phase::Resting));
     }
 }

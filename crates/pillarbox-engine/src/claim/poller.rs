@@ -1,0 +1,342 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pillarbox_core::error::StoreError;
+use pillarbox_core::ownership::{Fence, Mode, Past};
+use pillarbox_core::plants;
+use pillarbox_core::row::Verdict;
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope, written};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::passed_over::{PassedOver, Wanted};
+use super::sweep::{Found, Sweep};
+use super::{PATIENCE, ReadCursor, SLOW, ripen};
+use crate::observe::Counters;
+use crate::queue::{Class, FetchGuard, InFlight, Lanes, Limits};
+
+/// Reads pending rows into the cold lane, as many as fit, for as long as this node owns them.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    pub(crate) cursor: ReadCursor,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) passed: PassedOver,
+    /// The last fetch was for a class that is passed over.
+    pub(crate) read_passed: bool,
+    /// Rows still to be read that the owner before may have died of.
+    pub(crate) suspects: usize,
+    /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
+    pub(crate) suspects_up_to: i64,
+    /// The channel for the verdicts on rows that make no event.
+    pub(crate) verdicts: mpsc::Sender<Verdict>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Poller {
+    /// Runs until it is told to stop. Dropping a fetch half-way is safe: it holds nothing in the database.
+    pub(crate) async fn run(mut self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.poll_for_ever()).await;
+    }
+
+    async fn poll_for_ever(&mut self) {
+        // A term begins with a look: whatever the owner before left behind is due now.
+        if self.suspects > 0 {
+            self.suspects_up_to = written(&*self.cursor.store).await;
+        }
+        let mut sweep = if self.is_in_order() { Sweep::in_order() } else { Sweep::new() };
+        sweep.begin(None, true, Instant::now());
+        loop {
+            let job = self.job(&mut sweep).await;
+            let held = self.cursor.held_back(Instant::now());
+            if held.reopened {
+                sweep.start_over(Instant::now());
+                self.passed.start_over();
+            }
+            let (began, size) = (Instant::now(), self.cursor.size(job.room()));
+            match self.read(&mut sweep, job, size, held.types, began).await {
+                Ok(found) => {
+                    self.cursor.succeeded(true).await;
+                    if matches!(job, Job::Sweep(_)) {
+                        self.cursor.plan_look(found);
+                    }
+                }
+                Err(error) => self.cursor.failed(&error, size, began).await,
+            }
+        }
+    }
+
+    /// True if all events are delivered in the order of the table.
+    fn is_in_order(&self) -> bool {
+        self.cursor.tenure.mode == Mode::Ordered
+    }
+
+    /// Waits for something to read and for room, and begins a sweep if none is under way.
+    async fn job(&mut self, sweep: &mut Sweep) -> Job {
+        let latest = self.cursor.next_look();
+        let shares = Arc::clone(self.lanes.shares());
+        let mut full_since = None;
+        loop {
+            let room = shares.fetch_room();
+            // In turns, if there is something of both.
+            let is_late = Instant::now() >= latest && !plants::is("wake_up_without_fallback");
+            let is_due = room.is_some() && (sweep.is_under_way() || is_late);
+            if let Some(wanted) = self.passed.wanted(&shares)
+                && !(is_due && self.read_passed)
+            {
+                self.read_passed = true;
+                return Job::Passed(wanted);
+            }
+            let Some(room) = room else {
+                let patience = *full_since.get_or_insert_with(Instant::now) + PATIENCE;
+                tokio::select! {
+                    () = shares.freed(true) => {}
+                    () = tokio::time::sleep_until(patience), if shares.is_divided() => {
+                        for class in shares.pass_over() {
+                            self.passed.left(class, sweep.above());
+                        }
+                        full_since = None;
+                    }
+                }
+                continue;
+            };
+            full_since = None;
+            if sweep.is_under_way() {
+                self.read_passed = false;
+                return Job::Sweep(room);
+            }
+            let (telemetry, poll_schedule) =
+                (Arc::clone(&self.cursor.telemetry), Arc::clone(&self.cursor.poll_schedule));
+            tokio::select! {
+                look = telemetry.loops.look.until(latest, poll_schedule.wait(latest)) => {
+                    let now = Instant::now();
+                    sweep.begin(look.lowest, look.anywhere || now >= latest, now);
+                    if sweep.above() == 0 {
+                        self.passed.start_over();
+                    }
+                }
+                // When it is time for a look, nothing else counts.
+                () = shares.freed(false), if !is_late => {}
+            }
+        }
+    }
+
+    /// Fetches once; true if anything new was found.
+    async fn read(
+        &mut self,
+        sweep: &mut Sweep,
+        job: Job,
+        size: Limits,
+        held_types: Vec<Box<str>>,
+        began: Instant,
+    ) -> Result<bool, StoreError> {
+        self.find_place(sweep);
+        let (in_flight, complete) = (Arc::clone(&self.in_flight), self.cursor.complete());
+        let fetching = in_flight.begin_fetch();
+        let fetch = self.aim(sweep, job, &fetching, size, held_types);
+        let held = fetch.exclude.iter().min().copied();
+        let Fetched { mut rows, cut, next_due, .. } = self.cursor.fetch(&fetch).await?;
+        if self.find_place(sweep) {
+            return Ok(true);
+        }
+        self.cursor.answered(size, &rows, began);
+        let full = cut || rows.len() >= fetch.limit;
+        if self.is_in_order() {
+            self.arrange(&mut rows, full).await?;
+        }
+        if let Some(delay) = next_due {
+            self.cursor.poll_schedule.due_in(delay);
+        }
+        let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
+        let (read, took) = (untimed().min().zip(untimed().max()), began.elapsed());
+        let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), None)));
+        drop(fetching);
+        let class = job.class();
+        let before = self.position(sweep, class);
+        let (queued, left) = self.queue(rows, &admitted, class).await;
+        match job {
+            Job::Sweep(_) => {
+                let left = !left.is_empty();
+                sweep.advance(Found { read, held, full, complete, took, left }, Instant::now());
+            }
+            Job::Passed(wanted) => {
+                let seen = if full { read.map(|(_, highest)| highest) } else { Some(i64::MAX) };
+                self.has_read_passed(sweep, wanted, left.get(&wanted.class).copied(), seen);
+            }
+        }
+        if full && !queued && !left.is_empty() && self.position(sweep, class) == before {
+            self.cursor.read_in_vain(took);
+        }
+        if took > SLOW || !left.is_empty() {
+            self.cursor.prove().await?;
+        }
+        // Rows that are in memory already are no reason to look again soon.
+        Ok(queued)
+    }
+
+    /// The fetch to make for a job.
+    fn aim(
+        &self,
+        sweep: &Sweep,
+        job: Job,
+        fetching: &FetchGuard<'_>,
+        size: Limits,
+        held_types: Vec<Box<str>>,
+    ) -> Fetch {
+        // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
+        // memory are its own as well.
+        let fence = self.cursor.tenure.fence();
+        let goes_on = matches!(job, Job::Sweep(_)) && sweep.cursor().is_some() && fence == Fence::Table;
+        let exclude = fetching.exclude(if goes_on { i64::MAX } else { i64::MIN });
+        let above = match job {
+            Job::Sweep(_) => sweep.above(),
+            Job::Passed(wanted) => wanted.above,
+        };
+        let mut without_types = held_types;
+        without_types.extend(self.passed.types(job.class()).map(Box::from));
+        let Limits { rows: limit, bytes: max_bytes } = size;
+        Fetch { above, exclude, limit, max_bytes, scope: self.scope(), without_types }
+    }
+
+    /// Puts the rows of a fetch into the order of the table, and due ones back into it that were read before rows below them.
+    async fn arrange(&self, rows: &mut Vec<FetchedRow>, full: bool) -> Result<(), StoreError> {
+        if full {
+            let seen = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
+            let ReadCursor { store, poll_schedule, .. } = &self.cursor;
+            ripen(&**store, poll_schedule, rows, |row| seen.is_none_or(|seen| row.seq > seen)).await?;
+        }
+        rows.sort_unstable_by_key(FetchedRow::seq);
+        Ok(())
+    }
+
+    /// A class that is passed over has been read up to `seen`; `left` is the lowest row that had no place.
+    fn has_read_passed(&mut self, sweep: &mut Sweep, wanted: Wanted, left: Option<i64>, seen: Option<i64>) {
+        let reached = sweep.cursor().unwrap_or(i64::MAX);
+        match (left, seen) {
+            // One with a due time may have been left that stands far above what was read.
+            (Some(lowest), seen) => {
+                let read = seen.unwrap_or(wanted.above).max(wanted.above);
+                self.passed.read(wanted.class, lowest.saturating_sub(1).min(read));
+            }
+            (None, Some(seen)) if seen < reached && seen > wanted.above => self.passed.read(wanted.class, seen),
+            // From here on the sweep reads its events with the others.
+            (None, _) => {
+                self.passed.caught_up(wanted.class);
+                self.lanes.shares().caught_up(wanted.class);
+                // What was being handed back when it was its turn was not seen.
+                sweep.has_passed_nothing();
+                self.cursor.poll_schedule.wake_for_any();
+            }
+        }
+    }
+
+    /// The place up to which a class that is passed over has been read, or else the sweep.
+    fn position(&self, sweep: &Sweep, class: Option<Class>) -> (Option<i64>, i64) {
+        match class {
+            Some(class) => (self.passed.above(class), 0),
+            None => (sweep.cursor(), sweep.above()),
+        }
+    }
+
+    /// Queues rows that were admitted. Returns whether there were any, and of each class the lowest that was left in the table.
+    async fn queue(
+        &mut self,
+        rows: Vec<FetchedRow>,
+        admitted: &[bool],
+        reading: Option<Class>,
+    ) -> (bool, BTreeMap<Class, i64>) {
+        let (events, broken) = self.cursor.sort_out(rows, admitted);
+        let mut queued = !broken.is_empty();
+        for (_, verdict) in broken {
+            // The channel closes only when the term is over; the row then stays as it is.
+            drop(self.verdicts.send(verdict).await);
+        }
+        let with_past = |row: Row| {
+            let past = self.past(&row);
+            (Arc::new(row), past)
+        };
+        let good: Vec<_> = events.into_iter().map(with_past).collect();
+        let read = good.len();
+        // Closed lanes mean that the term ends, which gives up everything that is held.
+        let refused = self.lanes.push_cold(good, reading).unwrap_or_default();
+        Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
+        queued |= read > refused.len();
+        let mut left: BTreeMap<Class, i64> = BTreeMap::new();
+        let shares = self.lanes.shares();
+        for (row, class) in &refused {
+            let lowest = left.entry(*class).or_insert(row.seq);
+            *lowest = row.seq.min(*lowest);
+            if shares.has_type_alone(row) {
+                self.passed.has_type(*class, &row.event_type);
+            }
+        }
+        for (class, lowest) in &left {
+            shares.pass(*class);
+            self.passed.left(*class, lowest.saturating_sub(1));
+        }
+        self.in_flight.refuse(refused.iter().map(|(row, _)| row.id()));
+        (queued, left)
+    }
+}
+
+/// The next read of the table.
+#[derive(Debug, Clone, Copy)]
+enum Job {
+    /// The sweep goes on.
+    Sweep(Limits),
+    /// A class that is passed over.
+    Passed(Wanted),
+}
+
+impl Job {
+    /// The class that is read for, if it is for one.
+    fn class(self) -> Option<Class> {
+        match self {
+            Self::Sweep(_) => None,
+            Self::Passed(wanted) => Some(wanted.class),
+        }
+    }
+
+    fn room(self) -> Limits {
+        match self {
+            Self::Sweep(room) => room,
+            Self::Passed(wanted) => wanted.room,
+        }
+    }
+}
+
+impl Poller {
+    /// In order, what is read must be of the history that is in memory; so whose the reader is, is asked with it.
+    fn scope(&self) -> Option<Scope> {
+        self.is_in_order().then(|| Scope {
+            partitions: 0..=u8::MAX,
+            heads: Heads::None,
+            without: Vec::new(),
+            only: Vec::new(),
+            node: Some(self.cursor.tenure.node.clone()),
+        })
+    }
+
+    /// Goes back to the bottom if the database may be in an older state than what is known of it here, and says whether it may.
+    fn find_place(&mut self, sweep: &mut Sweep) -> bool {
+        if !self.cursor.history_changed() {
+            return false;
+        }
+        sweep.start_over(Instant::now());
+        self.passed.start_over();
+        true
+    }
+
+    /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
+    /// have had in memory.
+    fn past(&mut self, row: &Row) -> Past {
+        let past = self.cursor.tenure.past(row.locked_by.as_deref());
+        if self.suspects == 0 || row.seq > self.suspects_up_to {
+            return past;
+        }
+        self.suspects -= 1;
+        if past == Past::Clean { Past::Suspect } else { past }
+    }
+}

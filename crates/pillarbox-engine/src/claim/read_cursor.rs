@@ -1,0 +1,201 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::error::StoreError;
+use pillarbox_core::ownership::Fence;
+use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::store::{BrokenRow, Fetch, Fetched, FetchedRow, History, Row, Store};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::{FetchSize, IN_VAIN, SafePoint};
+use crate::config::ClaimConfig;
+use crate::gate::{Gate, Held, Seen};
+use crate::observe::{Consequence, Failed, FailureLog, Telemetry, clean_error};
+use crate::pause::{Pause, jittered};
+use crate::poll_schedule::PollSchedule;
+use crate::queue::Limits;
+use crate::tenure::Tenure;
+
+/// The way to the table, and the part of a poller's position that is the same in every mode: how far the table is proven, of which
+/// history of the database that is, which types the gate holds back, how much to ask for, and when to look again.
+#[derive(Debug)]
+pub(crate) struct ReadCursor {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) tenure: Tenure,
+    pub(super) telemetry: Arc<Telemetry>,
+    pub(super) poll_schedule: Arc<PollSchedule>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) config: ClaimConfig,
+    pub(super) gate: Gate,
+    safe_point: SafePoint,
+    /// The history of the database, of which all that is known of the table is.
+    history: History,
+    /// The types that the gate held back when it was last asked.
+    seen: Seen,
+    size: FetchSize,
+    /// The last read brought only what was left in the table, and would bring it again; how long it took.
+    in_vain: Option<Duration>,
+    interval: Duration,
+    next_look: Instant,
+    failing: Pause,
+}
+
+impl ReadCursor {
+    /// A cursor of a term that begins: the first look is due at once.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        tenure: Tenure,
+        telemetry: Arc<Telemetry>,
+        poll_schedule: Arc<PollSchedule>,
+        random: Arc<dyn Random>,
+        config: ClaimConfig,
+        gate: Gate,
+    ) -> Self {
+        Self {
+            store,
+            tenure,
+            telemetry,
+            poll_schedule,
+            random,
+            gate,
+            safe_point: SafePoint::default(),
+            history: History::default(),
+            seen: Seen::default(),
+            size: FetchSize::new(Limits { rows: config.batch, bytes: usize::MAX }),
+            in_vain: None,
+            interval: config.min_interval,
+            next_look: Instant::now(),
+            failing: Pause::default(),
+            config,
+        }
+    }
+
+    /// The `seq` up to which the table is proven complete: a fetch that begins now sees all that will ever be there.
+    pub(super) fn complete(&self) -> i64 {
+        self.safe_point.complete()
+    }
+
+    /// Proves more of the table complete, if the database says so.
+    pub(super) async fn prove(&mut self) -> Result<(), StoreError> {
+        self.safe_point.advance(&*self.store).await
+    }
+
+    /// True if the database may be in an older state than what is known of it here. Then nothing is proven of it any more, and
+    /// all has to be read from the bottom.
+    pub(super) fn history_changed(&mut self) -> bool {
+        let history = self.store.history();
+        if history == self.history {
+            return false;
+        }
+        self.history = history;
+        self.safe_point = SafePoint::default();
+        true
+    }
+
+    /// The types that the gate holds back at `now`. If one is held no more, all has to be read from the bottom, where its rows may be.
+    pub(super) fn held_back(&mut self, now: Instant) -> Held {
+        let held = self.gate.held(&mut self.seen, now);
+        if let Some(next) = held.next {
+            self.poll_schedule.due_in(next.saturating_duration_since(Instant::now()));
+        }
+        held
+    }
+
+    /// The size of the next fetch, with so much room.
+    pub(super) fn size(&self, room: Limits) -> Limits {
+        self.size.within(room)
+    }
+
+    /// Asks the database, which claims the rows where nodes share them.
+    pub(super) async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        let Self { store, tenure, telemetry, .. } = self;
+        let lease = tenure.standing.mark();
+        let call = match tenure.fence() {
+            Fence::Table | Fence::Partition => store.fetch(fetch),
+            Fence::Row => store.claim(&tenure.node, fetch),
+        };
+        let call = call.instrument(tracing::debug_span!("claim", above = fetch.above, limit = fetch.limit));
+        let call = telemetry.meters.claim.measure(call, |fetched| fetched.rows.len());
+        let fetched = telemetry.loops.look.ask(call).await?;
+        let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
+        if !tenure.standing.holds() || !follows {
+            // What was read is of another history than what is in memory. The term ends.
+            return std::future::pending().await;
+        }
+        debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
+        Ok(fetched)
+    }
+
+    /// A fetch of `asked`, begun at `began`, has brought these rows.
+    pub(super) fn answered(&mut self, asked: Limits, rows: &[FetchedRow], began: Instant) {
+        let returned = Limits { rows: rows.len(), bytes: rows.iter().map(FetchedRow::payload_bytes).sum() };
+        self.size.answered(asked, returned, began.elapsed());
+    }
+
+    /// Rows were read for which there was no place, and the next read would bring them again.
+    pub(super) fn read_in_vain(&mut self, took: Duration) {
+        self.in_vain = Some(took);
+    }
+
+    /// A read has succeeded, with an answer of the database if it was `asked`. Waits if the next would bring the same rows: at most half of
+    /// the time is spent so.
+    pub(super) async fn succeeded(&mut self, asked: bool) {
+        if asked && self.failing.end() {
+            tracing::info!("the outbox table can be read again");
+        }
+        if let Some(took) = self.in_vain.take() {
+            self.telemetry.loops.look.sleep(took.max(IN_VAIN)).await;
+        }
+    }
+
+    /// A read of `asked`, begun at `began`, has failed. Waits until it is time to try again.
+    pub(super) async fn failed(&mut self, error: &StoreError, asked: Limits, began: Instant) {
+        self.size.failed(asked, began.elapsed());
+        if self.failing.is_first() {
+            tracing::warn!(%error, "the outbox table cannot be read; trying again until it can");
+        }
+        self.telemetry.loops.look.sleep(self.failing.next(&*self.random)).await;
+    }
+
+    /// The time of the next routine look.
+    pub(super) fn next_look(&self) -> Instant {
+        self.next_look
+    }
+
+    /// Plans the next routine look: soon if the last one `found` something, and later each time if not.
+    pub(super) fn plan_look(&mut self, found: bool) {
+        let ClaimConfig { min_interval, max_interval, .. } = self.config;
+        self.interval = if found { min_interval } else { (self.interval * 2).min(max_interval) };
+        self.next_look = Instant::now() + jittered(self.interval, &*self.random);
+    }
+
+    /// There may be more to find than before: the interval begins anew.
+    pub(super) fn expect_more(&mut self) {
+        self.interval = self.config.min_interval;
+    }
+
+    /// Parts the rows that were admitted into events and rows that make none, each with its verdict.
+    pub(super) fn sort_out(&self, rows: Vec<FetchedRow>, admitted: &[bool]) -> (Vec<Row>, Vec<(BrokenRow, Verdict)>) {
+        self.poll_schedule.found(rows.iter().map(FetchedRow::seq));
+        let (mut events, mut broken) = (Vec::with_capacity(rows.len()), Vec::new());
+        for (row, _) in rows.into_iter().zip(admitted).filter(|(_, admitted)| **admitted) {
+            match row {
+                FetchedRow::Row(row) => events.push(row),
+                FetchedRow::Broken(row) => {
+                    let verdict = dead_letter(&row, &self.telemetry.failures);
+                    broken.push((row, verdict));
+                }
+            }
+        }
+        (events, broken)
+    }
+}
+
+/// A row that makes no event goes DEAD by itself, so that it stops nobody else.
+fn dead_letter(row: &BrokenRow, failures: &FailureLog) -> Verdict {
+    let error = clean_error(&format!("the row is not an event: {}", row.reason));
+    failures.report(Consequence::Dead, Failed::broken(row, error.clone()));
+    Verdict { row: row.id(), expected: row.expected(), change: Change::Dead { attempts: row.attempts, error } }
+}

@@ -1,0 +1,221 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::hash::HashSet;
+use pillarbox_core::ownership::{Fence, NodeId, Partitions};
+use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::store::{OrderKey, Row, RowId, Store};
+use tokio::time::Instant;
+
+use super::quarantine::Quarantine;
+use super::registry::FetchGuard;
+use super::{Class, Feed, Intake, Item};
+use crate::poll_schedule::PollSchedule;
+
+/// The rows in flight of a term: those that this node holds, from the moment that one enters its memory until its verdict is
+/// recorded or it is left to the table.
+///
+/// Each step of a row changes more than one thing, in an order that matters: the register that lets it in only once, the queue in which
+/// others of its key wait behind it, the quarantine, the rows to be given back, and the next look at the table. Tasks call one
+/// method a step, and know none of these parts.
+///
+/// ```text
+///                ┌── leave, leave_to_others, refuse ──────────────────────▶ the table
+///   begin_fetch ─┴─▶ next ─▶ decided ─▶ recorded ─┬──────────────────────▶ done with
+///                              │                   └▶ quarantined ─▶ …    ▶ the table, in a minute
+///                              └▶ let_go ────────────────────────────────▶ the table
+/// ```
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    intake: Arc<Intake>,
+    feed: Feed,
+    fence: Fence,
+    quarantine: Mutex<Quarantine>,
+}
+
+impl InFlight {
+    pub(crate) fn new(intake: Arc<Intake>, feed: Feed, fence: Fence) -> Self {
+        Self { intake, feed, fence, quarantine: Mutex::default() }
+    }
+
+    /// The queue from which workers take.
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    fn poll_schedule(&self) -> &PollSchedule {
+        &self.intake.poll_schedule
+    }
+
+    fn quarantined(&self) -> MutexGuard<'_, Quarantine> {
+        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a fetch. One at a time.
+    pub(crate) fn begin_fetch(&self) -> FetchGuard<'_> {
+        self.intake.registry.begin_fetch()
+    }
+
+    /// Leaves rows that were read and have no place in the table. If they are this node's own there, any node may claim them.
+    pub(crate) fn refuse(&self, rows: impl IntoIterator<Item = RowId>) {
+        self.intake.leave(rows, self.fence);
+    }
+
+    /// Forgets rows that were waiting in memory and are left to the table.
+    pub(crate) fn forget(&self, seqs: Vec<i64>) {
+        if !seqs.is_empty() {
+            self.intake.registry.release(seqs);
+        }
+    }
+
+    /// A row of a key that makes no event has failed: `change` is to be recorded. What was waiting behind it is left to the table.
+    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) {
+        if let Feed::Keys(keys) = &self.feed {
+            self.forget(keys.failed(key, seq, change));
+        }
+    }
+
+    /// The next event; `None` once the queue is closed and empty.
+    pub(crate) async fn next(&self) -> Option<Item> {
+        self.feed.pop().await
+    }
+
+    /// Up to `max` of the events of a class that would be next and are `wanted`.
+    pub(crate) fn more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
+        self.feed.pop_more(class, max, wanted)
+    }
+
+    /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed. What was
+    /// waiting behind one that failed is left to the table.
+    ///
+    /// Returns false if nothing is to be recorded, since its handler was told to stop: then the row has to be [let go](Self::let_go).
+    #[must_use = "a row whose verdict does not count has to be let go"]
+    pub(crate) fn decided(&self, seq: i64, change: Option<&Change>) -> bool {
+        let ended = self.feed.ended(seq, change);
+        self.forget(ended.dropped);
+        !ended.left
+    }
+
+    /// Lets go of a row whose verdict does not count: it is in the table as it was, for whichever node owns it.
+    pub(crate) fn let_go(&self, seq: i64) {
+        self.intake.registry.release([seq]);
+        self.feed.recorded([(seq, false)]);
+        self.poll_schedule().wake_for(seq);
+    }
+
+    /// Leaves an event that was put off, and what waits behind it, in the table as they are.
+    pub(crate) fn leave(&self, row: &Row) {
+        let ended = self.feed.left(row.seq);
+        let others = !ended.dropped.is_empty();
+        self.forget(ended.dropped);
+        if self.fence == Fence::Row {
+            // Other nodes may reach what this one does not.
+            return self.intake.hand_back(row.id());
+        }
+        self.intake.registry.release([row.seq]);
+        self.feed.recorded([(row.seq, false)]);
+        if others {
+            self.poll_schedule().wake_for(row.seq);
+        }
+    }
+
+    /// Has this node not take a row for so long, if other nodes may; false if none may, or too many rows are left to others.
+    pub(crate) fn leave_to_others(&self, seq: i64, delay: Duration) -> bool {
+        self.fence == Fence::Row && self.intake.registry.skip_until(seq, Instant::now(), delay)
+    }
+
+    /// The partitions of rows in flight, in the order of `seqs`.
+    pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<Option<u8>> {
+        self.intake.registry.partitions(seqs)
+    }
+
+    /// Verdicts were recorded, except for those on the rows `refused`. `certainly` says that these were refused by the first try,
+    /// and not because an earlier one had been recorded. `went_back` says that the database may have lost what it has just confirmed.
+    pub(crate) fn recorded(&self, batch: &[Verdict], refused: &HashSet<i64>, certainly: bool, went_back: bool) {
+        // What is held in its place is still in memory.
+        let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
+        let seqs = ended.clone().map(|verdict| verdict.row.seq);
+        // Should a refused row be found pending again, it would only be refused again.
+        let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantined().add(*seq);
+        let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
+        self.intake.registry.release(gone);
+        let is_recorded = |seq: &i64| !refused.contains(seq);
+        // An operator may have replayed a DEAD event before this node had the answer, and a look at that moment left it out.
+        let dead = batch.iter().filter(|verdict| matches!(verdict.change, Change::Dead { .. }));
+        let dead = dead.map(|verdict| verdict.row.seq).filter(is_recorded).min();
+        // The reader may have left these rows out while it started over.
+        let lost = seqs.clone().min().filter(|_| went_back);
+        let freed = self.feed.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
+        if let Some(lowest) = [dead, lost, freed].into_iter().flatten().min() {
+            self.poll_schedule().wake_for(lowest);
+        }
+        let retry = |verdict: &Verdict| match verdict.change {
+            Change::Retry { delay, .. } if is_recorded(&verdict.row.seq) => Some(delay),
+            _ => None,
+        };
+        if let Some(soonest) = batch.iter().filter_map(retry).min() {
+            self.poll_schedule().due_in(soonest);
+        }
+    }
+
+    /// The database refuses to record a verdict: the row stays pending, and is delivered again when its quarantine ends.
+    pub(crate) fn quarantine(&self, seq: i64) {
+        if let Some(freed) = self.feed.recorded([(seq, false)]) {
+            self.poll_schedule().wake_for(freed);
+        }
+        if !self.quarantined().add(seq) {
+            self.let_go(seq);
+        }
+    }
+
+    /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
+    pub(crate) fn is_quarantine_full(&self) -> bool {
+        self.quarantined().is_full()
+    }
+
+    /// Waits for the end of the next quarantine, for ever while there is none, and leaves its row to the table.
+    pub(crate) async fn end_quarantine(&self) {
+        let next = self.quarantined().next();
+        match next {
+            Some(end) => tokio::time::sleep_until(end).await,
+            None => std::future::pending().await,
+        }
+        let ended = self.quarantined().take_ended(Instant::now());
+        for seq in ended {
+            self.intake.registry.release([seq]);
+            self.poll_schedule().wake_for(seq);
+        }
+    }
+
+    /// Gives rows back that this node holds and does not deliver, for as long as it is polled.
+    pub(crate) async fn give_back(&self, store: &dyn Store, node: &NodeId, random: &dyn Random) {
+        let Intake { release_queue, registry, poll_schedule, .. } = &*self.intake;
+        release_queue.give_back(store, node, registry, poll_schedule, random).await;
+    }
+
+    /// The rows in flight.
+    pub(crate) fn rows(&self) -> Vec<RowId> {
+        self.intake.registry.held_rows()
+    }
+
+    /// The partitions that have rows in flight.
+    pub(crate) fn busy_partitions(&self) -> Partitions {
+        self.intake.registry.busy()
+    }
+
+    /// Throws away what is queued and takes nothing more in: the table still has it. Returns the number of events.
+    pub(crate) fn abandon(&self) -> usize {
+        self.feed.abandon()
+    }
+
+    /// Forgets everything: the term is over.
+    pub(crate) fn clear(&self) {
+        self.intake.registry.clear();
+    }
+
+    /// Takes nothing more in; what is queued is still delivered.
+    pub(crate) fn close(&self) {
+        self.feed.close();
+    }
+}
