@@ -24,8 +24,8 @@
 //! | Here | There |
 //! |---|---|
 //! | `ask`, `learn` | `SafePoint::advance`, and the statement `writers.sql`: first its snapshot, then its list of transactions. What follows from an answer decides the engine's own [`SafePoint`](proof::SafePoint). |
-//! | `fetch` | `Reader::read` in `claim/reader.rs` up to its statement, with `KeyLanes::begin_fetch` |
-//! | `take` | the rest of it: interventions, `ripen`, `Sight::admit`, `KeyLanes::push`, and where the mark goes |
+//! | `fetch` | `OrderedPoller::read` in `claim/ordered_poller.rs` up to its statement, with `KeyLanes::begin_fetch` |
+//! | `take` | the rest of it: interventions, `ripen`, `FetchGuard::admit`, `KeyLanes::push`, and where the mark goes |
 //! | `deliver` | a worker from `KeyLanes::pop` to `KeyLanes::ended` |
 //! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyLanes::recorded` and `Registry::release` |
 //! | `notices` | `Standing::holds` and `Standing::follows`; `Reader::has_lost_its_place` |

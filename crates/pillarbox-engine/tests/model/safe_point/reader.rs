@@ -1,4 +1,4 @@
-//! What a node remembers in a term: its place in the table, as `src/claim/reader.rs` keeps it, and the rows in its memory, as
+//! What a node remembers in a term: its place in the table, as `src/claim/ordered_poller.rs` keeps it, and the rows in its memory, as
 //! `src/queue/registry.rs` and `src/queue/keys.rs` keep them.
 
 use std::collections::{BTreeMap, BTreeSet};
