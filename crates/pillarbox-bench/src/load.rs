@@ -5,7 +5,7 @@ use pillarbox::Envelope;
 use pillarbox::clock::{Random as _, SystemRandom};
 use pillarbox::event::EnvelopeBuilder;
 
-use super::lab::{BATCH, BYSTANDER, COMPANY, EVENT, Lab};
+use super::lab::{BATCH, BYSTANDER, BenchDb, COMPANY, EVENT};
 use crate::failure::Failure;
 
 /// The events of a run: numbered, of one size.
@@ -55,7 +55,7 @@ impl Load {
     }
 
     /// Writes all events in transactions of [`BATCH`], without an outbox, and shows the progress on `bar`.
-    pub(crate) async fn fill(&self, lab: &dyn Lab, bar: &ProgressBar) -> Result<(), Failure> {
+    pub(crate) async fn fill(&self, lab: &dyn BenchDb, bar: &ProgressBar) -> Result<(), Failure> {
         for batch in self.batches() {
             let batch = batch?;
             let events = batch.len() as u64;
@@ -67,7 +67,7 @@ impl Load {
     }
 
     /// Writes an event that fails when it is delivered, and `waiting` others of its key behind it.
-    pub(crate) async fn block(&self, lab: &dyn Lab, waiting: u32) -> Result<(), Failure> {
+    pub(crate) async fn block(&self, lab: &dyn BenchDb, waiting: u32) -> Result<(), Failure> {
         let event = |_| Envelope::builder(BYSTANDER).aggregate("bench", "blocked").payload_json(&*self.payload);
         for batch in batches(waiting.saturating_add(1), event) {
             lab.transact(false, batch?).await?;

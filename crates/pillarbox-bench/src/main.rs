@@ -24,7 +24,7 @@ use args::{Bench, BenchArgs, Benches, Measure, Shown};
 use clap::Parser as _;
 use failure::Failure;
 use figures::Figures;
-use lab::Lab;
+use lab::BenchDb;
 use load::Load;
 use mimalloc::MiMalloc;
 use pillarbox_console::address::Address;
@@ -111,7 +111,7 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
 async fn on(
     common: &Measure,
     writers: u16,
-    bench: impl AsyncFnOnce(&Arc<dyn Lab>) -> Result<Figures, Failure>,
+    bench: impl AsyncFnOnce(&Arc<dyn BenchDb>) -> Result<Figures, Failure>,
 ) -> Result<(Shown, Figures), Failure> {
     Ok((common.shown, on_store(&common.store, writers, bench).await?))
 }
@@ -120,7 +120,7 @@ async fn on(
 async fn on_store(
     store: &str,
     writers: u16,
-    bench: impl AsyncFnOnce(&Arc<dyn Lab>) -> Result<Figures, Failure>,
+    bench: impl AsyncFnOnce(&Arc<dyn BenchDb>) -> Result<Figures, Failure>,
 ) -> Result<Figures, Failure> {
     let lab = lab::open(store, writers.into()).await?;
     let measured = async {

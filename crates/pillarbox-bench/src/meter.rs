@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use tokio::time::{Instant, sleep};
 
 use super::figures::{Costs, Sample, each};
-use super::lab::{Gauge, Lab};
+use super::lab::{BenchDb, Gauge};
 use super::process;
 use crate::failure::Failure;
 use pillarbox_console::progress::bar;
@@ -46,7 +46,7 @@ impl Goal {
 /// A meter of one run, from [`start`](Self::start) on.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
-    lab: &'a dyn Lab,
+    lab: &'a dyn BenchDb,
     goal: Goal,
     bar: ProgressBar,
     started: Instant,
@@ -67,7 +67,7 @@ pub(crate) struct Measured {
 
 impl<'a> Meter<'a> {
     /// Begins a run.
-    pub(crate) async fn start(lab: &'a dyn Lab, goal: Goal) -> Result<Self, Failure> {
+    pub(crate) async fn start(lab: &'a dyn BenchDb, goal: Goal) -> Result<Self, Failure> {
         Ok(Self {
             lab,
             goal,

@@ -8,8 +8,8 @@ use pillarbox::{Delivery, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::calls::Calls;
-use super::lab::Lab;
-use super::passing::Passing;
+use super::lab::BenchDb;
+use super::passing::BrokerTarget;
 use crate::failure::Failure;
 use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::failure::Failure as Common;
@@ -29,7 +29,7 @@ pub(crate) struct NodeSettings {
     pub(crate) mode: ModeArg,
     pub(crate) config: Config,
     /// The broker that takes the events, instead of a handler that does nothing.
-    pub(crate) passing: Option<Passing>,
+    pub(crate) passing: Option<BrokerTarget>,
 }
 
 impl From<ModeArg> for NodeSettings {
@@ -40,12 +40,12 @@ impl From<ModeArg> for NodeSettings {
 
 impl Nodes {
     /// Connects nodes to the database, without starting any. The first belongs to the process that writes.
-    pub(crate) async fn open(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
+    pub(crate) async fn open(lab: &dyn BenchDb, nodes: u8) -> Result<Self, Failure> {
         Self::connect(lab, nodes, lab.shares_its_store()).await
     }
 
     /// As [`open`](Self::open), but all of them belong to other processes.
-    pub(crate) async fn open_elsewhere(lab: &dyn Lab, nodes: u8) -> Result<Self, Failure> {
+    pub(crate) async fn open_elsewhere(lab: &dyn BenchDb, nodes: u8) -> Result<Self, Failure> {
         Self::connect(lab, nodes, false).await
     }
 
@@ -54,7 +54,7 @@ impl Nodes {
         Self { stores: vec![store], outboxes: Vec::new(), shared: false }
     }
 
-    async fn connect(lab: &dyn Lab, nodes: u8, shared: bool) -> Result<Self, Failure> {
+    async fn connect(lab: &dyn BenchDb, nodes: u8, shared: bool) -> Result<Self, Failure> {
         let mut stores = Vec::new();
         for number in 0..nodes {
             stores.push(if shared && number == 0 { lab.store() } else { lab.another_store().await? });

@@ -16,14 +16,14 @@ use crate::failure::Failure;
 
 /// The broker and the target that events are passed on to.
 #[derive(Debug, Clone)]
-pub(crate) struct Passing {
+pub(crate) struct BrokerTarget {
     pub(crate) publisher: Arc<dyn Publisher>,
     pub(crate) target: Arc<str>,
     /// Messages in one call of the publisher.
     pub(crate) batch: usize,
 }
 
-impl Passing {
+impl BrokerTarget {
     /// The handler that passes events on and notes each confirmed one.
     pub(crate) fn forwarder(&self, calls: &Arc<Calls>) -> Result<Forwarder, ConfigError> {
         let noted = Noted { publisher: Arc::clone(&self.publisher), calls: Arc::clone(calls) };

@@ -7,14 +7,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
-use super::lab::Lab;
+use super::lab::BenchDb;
 use super::load::Load;
 use crate::failure::Failure;
 
 /// Tasks that write one event per transaction, flat out unless they are given a rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Writers {
-    lab: Arc<dyn Lab>,
+    lab: Arc<dyn BenchDb>,
     load: Load,
     tasks: u16,
     /// The outbox whose guard they write through; without it, their transactions involve no outbox.
@@ -30,7 +30,7 @@ pub(crate) struct Writers {
 
 impl Writers {
     /// Tasks that write the events of `load`.
-    pub(crate) fn new(lab: &Arc<dyn Lab>, load: &Load, tasks: u16) -> Self {
+    pub(crate) fn new(lab: &Arc<dyn BenchDb>, load: &Load, tasks: u16) -> Self {
         Self {
             lab: Arc::clone(lab),
             load: load.clone(),

@@ -9,7 +9,7 @@ use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
 use pillarbox_engine::handlers::{Events, Register, Registration, on, on_type};
 use pillarbox_engine::run::StartError;
-use pillarbox_engine::run::{Config, Gate, MultiNode, Ordered, Outbox, Partitioned, SingleNode, WriterOnly};
+use pillarbox_engine::run::{Config, MultiNode, Ordered, Outbox, Partitioned, SingleNode, TypePause, WriterOnly};
 
 use crate::value::Mode;
 use crate::{Error, PurgeSettings, Settings};
@@ -151,11 +151,11 @@ impl Setup {
 
     /// Holds back events of some types for a while, as a handler says that passes events on; in every mode but `ordered` and
     /// `writer_only`.
-    pub fn gate(self, gate: Gate) -> Self {
+    pub fn type_pause(self, type_pause: TypePause) -> Self {
         self.step(move |builder| match builder {
-            Builder::SingleNode(builder) => Builder::SingleNode(builder.gate(gate)),
-            Builder::MultiNode(builder) => Builder::MultiNode(builder.gate(gate)),
-            Builder::Partitioned(builder) => Builder::Partitioned(builder.gate(gate)),
+            Builder::SingleNode(builder) => Builder::SingleNode(builder.type_pause(type_pause)),
+            Builder::MultiNode(builder) => Builder::MultiNode(builder.type_pause(type_pause)),
+            Builder::Partitioned(builder) => Builder::Partitioned(builder.type_pause(type_pause)),
             other @ (Builder::Ordered(_) | Builder::WriterOnly(_)) => other,
         })
     }

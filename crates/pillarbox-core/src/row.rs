@@ -151,7 +151,7 @@ pub struct Row {
     pub status: Status,
     /// Its group of keys; `None` if no node has stamped it yet.
     pub partition: Option<u8>,
-    /// Column `locked_by` before this node took the row; what it means says [`Past`](crate::ownership::Past).
+    /// Column `locked_by` before this node took the row; what it means says [`PriorAttempt`](crate::ownership::PriorAttempt).
     pub locked_by: Option<Box<str>>,
     /// The time at which it happened, by the writer's clock. Rows inserted without one take `created_at`.
     pub occurred_at: Timestamp,

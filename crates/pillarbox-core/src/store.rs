@@ -225,7 +225,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// Clears away the nodes whose lease has ended, and frees what rows say they are held by a node that is not
     /// registered, all in one transaction in which no node can join. A freed row says `?` in `locked_by`, or `!` if an
-    /// attempt had begun; see [`Past`](crate::ownership::Past).
+    /// attempt had begun; see [`PriorAttempt`](crate::ownership::PriorAttempt).
     ///
     /// Looking at rows costs as much as there are pending ones without a due time, so unless `thorough` it is done only
     /// if a node was cleared away.
@@ -242,17 +242,17 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// rows that have one are left alone. The partition follows from the row's key, so that whoever does it writes the same.
     ///
     /// # Behavior
-    /// - `stamp_sets_missing_partitions_only`
-    /// - `stamp_leaves_another_event_with_the_same_seq_alone`
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError>;
+    /// - `assign_partitions_sets_missing_partitions_only`
+    /// - `assign_partitions_leaves_another_event_with_the_same_seq_alone`
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError>;
 
     /// Takes the due time from pending rows among `rows` whose time has come: from now on they stand where their `seq` puts
     /// them. Their state stays.
     ///
     /// # Behavior
-    /// - `ripen_puts_due_rows_in_their_place`
-    /// - `ripen_leaves_another_event_with_the_same_seq_alone`
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError>;
+    /// - `promote_due_puts_due_rows_in_their_place`
+    /// - `promote_due_leaves_another_event_with_the_same_seq_alone`
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError>;
 
     /// The rows that stand at these places, whatever their state; none for a place without a row. In no order.
     ///

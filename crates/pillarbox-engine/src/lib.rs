@@ -14,7 +14,7 @@
 //! | `queue` | what is in memory, and the register that lets each row in once |
 //! | [`handlers`] | registering handlers, and finding that of an event |
 //! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
-//! | `poll_schedule`, `gate`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
+//! | `poll_schedule`, `type_pause`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
 //! | `config` | settings |
 
 use pillarbox_core::{hash, plants};
@@ -22,7 +22,6 @@ use pillarbox_core::{hash, plants};
 mod claim;
 mod config;
 mod dispatch;
-mod gate;
 pub mod handlers;
 pub mod maintain;
 pub mod observe;
@@ -33,3 +32,4 @@ mod queue;
 pub mod run;
 mod settle;
 mod tenure;
+mod type_pause;

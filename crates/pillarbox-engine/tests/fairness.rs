@@ -11,7 +11,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch, on_type};
-use pillarbox_engine::run::{Gate, Outbox};
+use pillarbox_engine::run::{Outbox, TypePause};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -270,12 +270,12 @@ async fn keys_that_wait_for_two_handlers_keep_their_order() {
         .await;
         let delivered = Arc::<Delivered>::default();
         let gates: [Arc<tokio::sync::Semaphore>; 2] = std::array::from_fn(|_| Arc::new(tokio::sync::Semaphore::new(0)));
-        let gated = |event_type, gate: &Arc<tokio::sync::Semaphore>| {
-            let (delivered, gate) = (Arc::clone(&delivered), Arc::clone(gate));
+        let gated = |event_type, type_pause: &Arc<tokio::sync::Semaphore>| {
+            let (delivered, type_pause) = (Arc::clone(&delivered), Arc::clone(type_pause));
             on_type(event_type, move |delivery: Delivery| {
-                let (delivered, gate) = (Arc::clone(&delivered), Arc::clone(&gate));
+                let (delivered, type_pause) = (Arc::clone(&delivered), Arc::clone(&type_pause));
                 async move {
-                    if let Ok(permit) = gate.acquire().await {
+                    if let Ok(permit) = type_pause.acquire().await {
                         permit.forget();
                     }
                     delivered.add(&delivery);
@@ -375,21 +375,21 @@ async fn what_a_silent_handler_gives_back_keeps_its_order() {
         (event_type, format!("{event_type}-{}", number / 2 % KEYS))
     })
     .await;
-    let (delivered, gate, calls): (Arc<Delivered>, Gate, Arc<AtomicUsize>) = Default::default();
+    let (delivered, type_pause, calls): (Arc<Delivered>, TypePause, Arc<AtomicUsize>) = Default::default();
     let freed = Arc::new(tokio::sync::Semaphore::new(0));
     let silent = {
-        let (delivered, gate, freed) = (Arc::clone(&delivered), gate.clone(), Arc::clone(&freed));
+        let (delivered, type_pause, freed) = (Arc::clone(&delivered), type_pause.clone(), Arc::clone(&freed));
         on_type("silent", move |delivery: Delivery| {
-            let (delivered, gate, freed) = (Arc::clone(&delivered), gate.clone(), Arc::clone(&freed));
+            let (delivered, type_pause, freed) = (Arc::clone(&delivered), type_pause.clone(), Arc::clone(&freed));
             let calls = Arc::clone(&calls);
             async move {
                 drop(freed.acquire().await);
                 let number = calls.fetch_add(1, Ordering::Relaxed);
                 if number < GIVEN_BACK {
-                    gate.hold("silent", Instant::now() + Duration::from_secs(600));
+                    type_pause.pause("silent", Instant::now() + Duration::from_secs(600));
                     return Err(HandlerError::deferred(Duration::from_secs(600), "away"));
                 }
-                gate.release(["silent"]);
+                type_pause.resume(["silent"]);
                 delivered.add(&delivery);
                 Ok(())
             }
@@ -402,7 +402,8 @@ async fn what_a_silent_handler_gives_back_keeps_its_order() {
             std::future::ready(())
         })
     };
-    let outbox = Outbox::partitioned(store).gate(gate).handler(silent).handler(quick).start().await.expect("starts");
+    let outbox =
+        Outbox::partitioned(store).type_pause(type_pause).handler(silent).handler(quick).start().await.expect("starts");
     delivered.wait_for(EVENTS, Duration::from_secs(2)).await;
     freed.close();
     delivered.wait_for(2 * EVENTS, Duration::from_secs(120)).await;

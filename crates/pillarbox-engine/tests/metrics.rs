@@ -280,11 +280,11 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let (store, clock) = store();
-    let gate = Arc::new(Semaphore::new(0));
-    let passing = Arc::clone(&gate);
+    let type_pause = Arc::new(Semaphore::new(0));
+    let passing = Arc::clone(&type_pause);
     let handler = move |_: Delivery| {
-        let gate = Arc::clone(&passing);
-        async move { gate.acquire().await.expect("open").forget() }
+        let type_pause = Arc::clone(&passing);
+        async move { type_pause.acquire().await.expect("open").forget() }
     };
     let outbox = outbox(&store, &clock).metrics_interval(Duration::from_secs(1)).handle_all(handler);
     let outbox = start(outbox).await;
@@ -300,7 +300,7 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
     for id in ["d", "e"] {
         other.inspect().insert_three_columns(id, "known", "1").expect("inserts");
     }
-    gate.add_permits(1);
+    type_pause.add_permits(1);
     sleep(Duration::from_secs(6)).await;
     let metrics = read(&snapshotter);
     let gauges_now = gauges(&metrics);
@@ -324,7 +324,7 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
         assert!(gauges[&*format!("pillarbox.{name}")].is_nan(), "{name} is not known here any more");
     }
     assert_eq!([gauges["pillarbox.role.active"], gauges["pillarbox.held"]], [0.0, 0.0]);
-    gate.add_permits(10);
+    type_pause.add_permits(10);
     outbox.shutdown().await;
 }
 
@@ -334,11 +334,11 @@ async fn partitions_are_watched_where_nodes_share_them() {
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let store = MemoryStore::new();
-    let gate = Arc::new(Semaphore::new(0));
-    let passing = Arc::clone(&gate);
+    let type_pause = Arc::new(Semaphore::new(0));
+    let passing = Arc::clone(&type_pause);
     let handler = move |_: Delivery| {
-        let gate = Arc::clone(&passing);
-        async move { gate.acquire().await.expect("open").forget() }
+        let type_pause = Arc::clone(&passing);
+        async move { type_pause.acquire().await.expect("open").forget() }
     };
     let node = |prefix: &str| {
         let node = Outbox::partitioned(store.clone()).metrics_prefix(prefix).metrics_interval(Duration::from_secs(1));
@@ -363,7 +363,7 @@ async fn partitions_are_watched_where_nodes_share_them() {
     let second = node("second").start().await.expect("starts");
     sleep(Duration::from_secs(10)).await;
     assert_eq!(partitions("second")[..2], [128.0, 0.0]);
-    gate.add_permits(3);
+    type_pause.add_permits(3);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(partitions("first"), [128.0, 0.0, 0.0, 0.0]);
     second.shutdown().await;

@@ -17,7 +17,7 @@ mod route;
 mod select;
 mod shape;
 
-pub use forward::{Destination, Forwarder, RouteStatus, TargetStatus, Way};
+pub use forward::{Destination, Forwarder, RouteState, RouteStatus, TargetStatus};
 pub use guard::Breaker;
 pub use route::{CheckError, Route, RouteError, Routes, Unrouted};
 pub use select::Pattern;

@@ -28,7 +28,7 @@ async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
     let store = MemoryStore::new();
     let outbox = Outbox::partitioned(store.clone()).workers(4).poll_interval(ms(5), ms(20));
     let outbox = outbox
-        .gate(forwarder.gate())
+        .type_pause(forwarder.type_pause())
         .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
         .start()
         .await

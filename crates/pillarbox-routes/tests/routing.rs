@@ -14,7 +14,7 @@ use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{MemoryRow, MemoryStore};
-use pillarbox_routes::{Breaker, Format, Forwarder, Route, Routes, Unrouted, Way};
+use pillarbox_routes::{Breaker, Format, Forwarder, Route, RouteState, Routes, Unrouted};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ async fn outbox(store: &MemoryStore, forwarder: &Forwarder) -> Outbox {
     let builder = Outbox::single_node(store.clone()).workers(4).max_attempts(3).retry_policy(backoff);
     let builder = builder.poll_interval(Duration::from_millis(5), Duration::from_millis(20));
     builder
-        .gate(forwarder.gate())
+        .type_pause(forwarder.type_pause())
         .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
         .start()
         .await
@@ -323,7 +323,10 @@ async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
     ended(&outbox, 100).await;
     assert_eq!(well.published().len(), 100);
     let [ref status, _] = forwarder.status()[..] else { panic!("two routes") };
-    assert!(matches!(&status.way, Way::Paused { problem, .. } if problem == "connection refused"), "{status:?}");
+    assert!(
+        matches!(&status.state, RouteState::Paused { problem, .. } if problem == "connection refused"),
+        "{status:?}"
+    );
     // More calls than workers: those that were on their way when it was paused are over.
     ill.wait_for_calls(5).await;
     let (since, attempted) = (Instant::now(), ill.calls().len());
@@ -346,7 +349,7 @@ async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
     outbox.shutdown().await;
     assert_eq!((ill.published().len(), well.published().len()), (3000, 100), "each once");
     assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done && row.attempts == 0));
-    assert!(forwarder.status().iter().all(|status| status.way == Way::Open));
+    assert!(forwarder.status().iter().all(|status| status.state == RouteState::Open));
 }
 
 #[tokio::test]

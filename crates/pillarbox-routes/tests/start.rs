@@ -11,7 +11,7 @@ use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
-use pillarbox_routes::{Forwarder, Route, Routes, Way};
+use pillarbox_routes::{Forwarder, Route, RouteState, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -24,20 +24,20 @@ fn forwarder(well: &MemoryPublisher, ill: &MemoryPublisher) -> Forwarder {
     Routes::new().route(to(well, "well")).route(to(ill, "ill")).build().expect("valid")
 }
 
-fn ways(forwarder: &Forwarder) -> [Way; 2] {
-    let ways: Vec<Way> = forwarder.status().into_iter().map(|status| status.way).collect();
-    ways.try_into().expect("two routes")
+fn states(forwarder: &Forwarder) -> [RouteState; 2] {
+    let states: Vec<RouteState> = forwarder.status().into_iter().map(|status| status.state).collect();
+    states.try_into().expect("two routes")
 }
 
-fn problem(way: &Way) -> &str {
-    let Way::Paused { problem, .. } = way else { panic!("it is open") };
+fn problem(way: &RouteState) -> &str {
+    let RouteState::Paused { problem, .. } = way else { panic!("it is open") };
     problem
 }
 
 /// Waits until the second route is as it should be.
-async fn until(forwarder: &Forwarder, is_so: impl Fn(&Way) -> bool) {
+async fn until(forwarder: &Forwarder, is_so: impl Fn(&RouteState) -> bool) {
     let changed = async {
-        while !is_so(&ways(forwarder)[1]) {
+        while !is_so(&states(forwarder)[1]) {
             sleep(Duration::from_millis(10)).await;
         }
     };
@@ -58,8 +58,8 @@ async fn who_does_not_answer_in_time_begins_paused_and_holds_up_nobody() {
     let began = Instant::now();
     forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
     assert_eq!(began.elapsed(), PATIENCE);
-    let [open, paused] = ways(&forwarder);
-    assert_eq!((open, problem(&paused)), (Way::Open, "it has not answered within 2s"));
+    let [open, paused] = states(&forwarder);
+    assert_eq!((open, problem(&paused)), (RouteState::Open, "it has not answered within 2s"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn who_answers_in_time_is_waited_for_no_longer() {
     let (begun, ()) = tokio::join!(forwarder.begin(PATIENCE), comes_back);
     begun.expect("it is there");
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    assert_eq!(ways(&forwarder), [Way::Open, Way::Open]);
+    assert_eq!(states(&forwarder), [RouteState::Open, RouteState::Open]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     ill.answer(Answer::Silence);
     let forwarder = forwarder(&well, &ill);
     forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
-    let is_over = |way: &Way| matches!(way, Way::Paused { next_probe: None, .. });
+    let is_over = |way: &RouteState| matches!(way, RouteState::Paused { next_probe: None, .. });
     until(&forwarder, is_over).await;
     let status = serde_json::to_value(&forwarder.status()[1]).expect("JSON");
     assert_eq!((&status["state"], &status["next_probe_ms"]), (&"probing".into(), &serde_json::Value::Null), "{status}");
@@ -106,7 +106,7 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     until(&forwarder, |way| problem(way) == "there is no target `there`; make it").await;
     until(&forwarder, is_over).await;
     ill.only_targets(["there"]);
-    until(&forwarder, |way| *way == Way::Open).await;
+    until(&forwarder, |way| *way == RouteState::Open).await;
     assert!(ill.calls().is_empty(), "nothing was sent");
 
     // An answer is no proof: the pauses go on where they were.
@@ -116,9 +116,10 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
     tx.commit();
     let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-    let outbox = Outbox::single_node(store).gate(forwarder.gate()).handler(handler).start().await.expect("starts");
+    let outbox =
+        Outbox::single_node(store).type_pause(forwarder.type_pause()).handler(handler).start().await.expect("starts");
     let longer = |pause: Option<Duration>| pause.is_some_and(|pause| pause > Duration::from_secs(1));
-    until(&forwarder, |way| matches!(way, Way::Paused { next_probe, .. } if longer(*next_probe))).await;
+    until(&forwarder, |way| matches!(way, RouteState::Paused { next_probe, .. } if longer(*next_probe))).await;
     assert_eq!(ill.calls().len(), 1, "after the first call already");
     outbox.shutdown().await;
 }
@@ -135,7 +136,7 @@ async fn an_event_that_makes_no_message_says_nothing_of_the_destination() {
     insert(&store, &mut tx, vec![Envelope::json("ill", "{}").expect("valid")]).await.expect("inserts");
     tx.commit();
     let outbox = Outbox::single_node(store)
-        .gate(forwarder.gate())
+        .type_pause(forwarder.type_pause())
         .handler(on_batch(Events::Others, 9, forwarder.clone()).for_any_name());
     let outbox = outbox.start().await.expect("starts");
     let given_up = async {
@@ -144,6 +145,6 @@ async fn an_event_that_makes_no_message_says_nothing_of_the_destination() {
         }
     };
     timeout(Duration::from_secs(300), given_up).await.expect("it has no tenant");
-    assert_eq!(problem(&forwarder.status()[0].way), "it has not answered within 2s", "nobody has asked since");
+    assert_eq!(problem(&forwarder.status()[0].state), "it has not answered within 2s", "nobody has asked since");
     outbox.shutdown().await;
 }

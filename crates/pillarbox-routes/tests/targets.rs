@@ -12,7 +12,7 @@ use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{MemoryRow, MemoryStore};
-use pillarbox_routes::{Breaker, Forwarder, Route, RouteStatus, Routes, Way};
+use pillarbox_routes::{Breaker, Forwarder, Route, RouteState, RouteStatus, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{sleep, timeout};
 
@@ -81,8 +81,10 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
     write(&store, vec![event("well", "other")]).await;
     timeout(LONG, publisher.wait_for_published(101)).await.expect("another key goes on");
     let status = status(&forwarder);
-    assert_eq!((&status.way, status.paused_targets), (&Way::Open, 1), "{status:?}");
-    let Way::Paused { next_probe: Some(pause), problem } = &status.targets[0].way else { panic!("{status:?}") };
+    assert_eq!((&status.state, status.paused_targets), (&RouteState::Open, 1), "{status:?}");
+    let RouteState::Paused { next_probe: Some(pause), problem } = &status.targets[0].state else {
+        panic!("{status:?}")
+    };
     assert!(*pause <= AN_HOUR && *pause > AN_HOUR / 2 && problem == "busy", "an hour at most: {status:?}");
     outbox.shutdown().await;
     let rows = store.inspect().rows();
@@ -101,7 +103,13 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
 async fn a_target_that_asks_for_a_pause_is_paused_alone() {
     one_is_busy_in(async |store, forwarder| {
         let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-        Outbox::single_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+        Outbox::single_node(store)
+            .workers(4)
+            .type_pause(forwarder.type_pause())
+            .handler(handler)
+            .start()
+            .await
+            .expect("starts")
     })
     .await;
 }
@@ -110,7 +118,13 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone() {
 async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
     one_is_busy_in(async |store, forwarder| {
         let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-        Outbox::partitioned(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+        Outbox::partitioned(store)
+            .workers(4)
+            .type_pause(forwarder.type_pause())
+            .handler(handler)
+            .start()
+            .await
+            .expect("starts")
     })
     .await;
 }
@@ -119,7 +133,13 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
 async fn a_target_that_asks_for_a_pause_is_paused_alone_on_several_nodes() {
     one_is_busy_in(async |store, forwarder| {
         let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-        Outbox::multi_node(store).workers(4).gate(forwarder.gate()).handler(handler).start().await.expect("starts")
+        Outbox::multi_node(store)
+            .workers(4)
+            .type_pause(forwarder.type_pause())
+            .handler(handler)
+            .start()
+            .await
+            .expect("starts")
     })
     .await;
 }
@@ -136,7 +156,7 @@ async fn keys_keep_their_order_through_the_pause_of_a_target() {
     let events = (0..200).map(|n| event(if n % 2 == 0 { "ill" } else { "well" }, &format!("{}-{}", n % 2, n % 10)));
     write(&store, events.collect()).await;
     let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-    let outbox = Outbox::partitioned(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
+    let outbox = Outbox::partitioned(store.clone()).workers(4).type_pause(forwarder.type_pause()).handler(handler);
     let outbox = outbox.start().await.expect("starts");
     done(&store, 100).await;
     publisher.wait_for_calls(publisher.calls().len() + 3).await;
@@ -167,11 +187,11 @@ async fn a_broker_that_is_away_still_pauses_the_whole_route() {
     let store = MemoryStore::new();
     write(&store, (0..500).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
     let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
-    let outbox = Outbox::single_node(store.clone()).workers(4).gate(forwarder.gate()).handler(handler);
+    let outbox = Outbox::single_node(store.clone()).workers(4).type_pause(forwarder.type_pause()).handler(handler);
     let outbox = outbox.start().await.expect("starts");
     publisher.wait_for_calls(5).await;
     let status = status(&forwarder);
-    assert!(matches!(status.way, Way::Paused { .. }) && status.paused_targets == 0, "{status:?}");
+    assert!(matches!(status.state, RouteState::Paused { .. }) && status.paused_targets == 0, "{status:?}");
     let untouched = |row: &MemoryRow| row.status == Status::New && row.last_error.is_none();
     assert!(store.inspect().rows().iter().all(untouched), "they stay in the table as they are");
     publisher.answer(Answer::Confirm);
@@ -188,11 +208,11 @@ async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
     let forwarder = by_tenant(&publisher, Breaker { failures: 3, pause, max_pause: pause });
     let store = MemoryStore::new();
     write(&store, (0..100).map(|n| event(&format!("t-{n}"), "k")).collect()).await;
-    let outbox = Outbox::single_node(store.clone()).workers(1).gate(forwarder.gate());
+    let outbox = Outbox::single_node(store.clone()).workers(1).type_pause(forwarder.type_pause());
     let outbox =
         outbox.handler(on_batch(Events::Others, 1, forwarder.clone()).for_any_name()).start().await.expect("starts");
     let paused = async {
-        while status(&forwarder).way == Way::Open {
+        while status(&forwarder).state == RouteState::Open {
             sleep(Duration::from_millis(2)).await;
         }
     };
@@ -216,11 +236,11 @@ async fn routes_are_replaced_while_events_are_passed_on() {
     let typed = |event_type: &str| Envelope::json(event_type, "{}").expect("valid");
     write(&store, vec![typed("ill"), typed("a")]).await;
     let outbox = Outbox::single_node(store.clone())
-        .gate(forwarder.gate())
+        .type_pause(forwarder.type_pause())
         .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name());
     let outbox = outbox.start().await.expect("starts");
     done(&store, 1).await;
-    while forwarder.status()[0].way == Way::Open {
+    while forwarder.status()[0].state == RouteState::Open {
         sleep(Duration::from_millis(2)).await;
     }
 
@@ -230,7 +250,7 @@ async fn routes_are_replaced_while_events_are_passed_on() {
 
     let routes = Routes::new().route(ill()).route(to(&other, "rest", "after"));
     forwarder.replace(routes, |name| name == "ill").expect("valid");
-    assert!(matches!(forwarder.status()[0].way, Way::Paused { .. }), "what is kept stays paused");
+    assert!(matches!(forwarder.status()[0].state, RouteState::Paused { .. }), "what is kept stays paused");
     write(&store, vec![typed("a")]).await;
     done(&store, 2).await;
     let targets: Vec<_> = other.published().iter().map(|message| message.target.to_string()).collect();

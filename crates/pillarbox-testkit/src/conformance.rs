@@ -28,6 +28,7 @@ mod insert_owned;
 mod join;
 mod leave;
 mod migrate;
+mod order;
 mod reclaim;
 mod release;
 mod renew;
@@ -36,7 +37,6 @@ mod settle_refuses;
 mod settle_shared;
 mod share;
 mod share_together;
-mod stamp;
 mod upkeep;
 mod wake_ups;
 mod writers;
@@ -204,11 +204,11 @@ behaviors! {
         identify_leaves_out_what_is_not_committed,
         identify_sql_finds_what_the_transaction_has_written,
     }
-    stamp on migrated tables {
-        stamp_sets_missing_partitions_only,
-        stamp_leaves_another_event_with_the_same_seq_alone,
-        ripen_puts_due_rows_in_their_place,
-        ripen_leaves_another_event_with_the_same_seq_alone,
+    order on migrated tables {
+        assign_partitions_sets_missing_partitions_only,
+        assign_partitions_leaves_another_event_with_the_same_seq_alone,
+        promote_due_puts_due_rows_in_their_place,
+        promote_due_leaves_another_event_with_the_same_seq_alone,
     }
     writers on migrated tables {
         writers_knows_who_may_still_commit,

@@ -226,11 +226,11 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         self.call(Operation::Acquire, operation::RECLAIM, self.inner.reclaim(node, thorough)).await
     }
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        self.call(Operation::Settle, operation::STAMP, self.inner.stamp(rows)).await
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, operation::ASSIGN_PARTITIONS, self.inner.assign_partitions(rows)).await
     }
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        self.call(Operation::Settle, operation::RIPEN, self.inner.ripen(rows)).await
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.call(Operation::Settle, operation::PROMOTE_DUE, self.inner.promote_due(rows)).await
     }
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         self.inner.identify_sql(seqs)

@@ -41,7 +41,7 @@ pub struct MemoryRow {
     pub created_at: Timestamp,
     /// The time at which it became DONE or DEAD.
     pub done_at: Option<Timestamp>,
-    /// The holder of the row; see [`Past`](pillarbox_core::ownership::Past).
+    /// The holder of the row; see [`PriorAttempt`](pillarbox_core::ownership::PriorAttempt).
     pub locked_by: Option<String>,
 }
 

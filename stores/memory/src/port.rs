@@ -117,16 +117,16 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().reclaim(node, thorough, now, &self.lease_clock))
     }
 
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        self.open(operation::STAMP)?;
-        self.tables.lock().stamp(rows);
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.open(operation::ASSIGN_PARTITIONS)?;
+        self.tables.lock().assign_partitions(rows);
         Ok(())
     }
 
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        self.open(operation::RIPEN)?;
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.open(operation::PROMOTE_DUE)?;
         let now = self.tables.now();
-        self.tables.lock().ripen(rows, now);
+        self.tables.lock().promote_due(rows, now);
         Ok(())
     }
 

@@ -382,7 +382,7 @@ impl State {
     }
 
     /// Writes partitions into rows that have none.
-    pub(super) fn stamp(&mut self, rows: &[(RowId, u8)]) {
+    pub(super) fn assign_partitions(&mut self, rows: &[(RowId, u8)]) {
         for (id, partition) in rows {
             if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id)) {
                 row.partition.get_or_insert(*partition);
@@ -391,7 +391,7 @@ impl State {
     }
 
     /// Takes the due time from pending rows whose time has come.
-    pub(super) fn ripen(&mut self, rows: &[RowId], now: Timestamp) {
+    pub(super) fn promote_due(&mut self, rows: &[RowId], now: Timestamp) {
         for id in rows {
             let seq = &id.seq;
             let ripe = |row: &&mut Stored| {

@@ -4,7 +4,7 @@ use pillarbox_core::store::{Fetch, Fetched, FetchedRow, RowId};
 use crate::error::Failure;
 use crate::fetch::{cut, found, queries};
 use crate::literal::{Literal, fill};
-use crate::place::places;
+use crate::order::places;
 use crate::row;
 use crate::session::Within;
 use crate::sql::script;

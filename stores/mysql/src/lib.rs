@@ -28,8 +28,8 @@ mod fetch;
 mod insert;
 mod literal;
 mod options;
+mod order;
 mod ownership;
-mod place;
 #[cfg(test)]
 mod plans;
 mod purge;

@@ -71,13 +71,13 @@ impl Literal {
     }
 
     /// Place, partition and event of rows in JSON, for a table of them.
-    pub(crate) fn stamps<'a>(stamps: impl IntoIterator<Item = &'a (RowId, u8)>) -> Self {
+    pub(crate) fn partitions<'a>(partitions: impl IntoIterator<Item = &'a (RowId, u8)>) -> Self {
         let stamp = |(row, partition): &(RowId, u8)| {
             let event = Self::bytes(row.event_id.as_str()).0;
             let hex = event.trim_start_matches("x'").trim_end_matches('\'');
             format!("[{},{partition},\"{hex}\"]", row.seq)
         };
-        Self(stamps.into_iter().map(stamp).collect::<Vec<_>>().join(","))
+        Self(partitions.into_iter().map(stamp).collect::<Vec<_>>().join(","))
     }
 
     pub(crate) fn optional_text(value: Option<&str>) -> Self {
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn stamps_are_rows_of_a_json_array() {
         let row = |seq, id| RowId { seq, event_id: EventId::from_stored(id), handler: None };
-        let stamps = [(row(7, "a\""), 0), (row(8, ""), 255)];
-        assert_eq!(Literal::stamps(&stamps).to_string(), r#"[7,0,"6122"],[8,255,""]"#);
+        let partitions = [(row(7, "a\""), 0), (row(8, ""), 255)];
+        assert_eq!(Literal::partitions(&partitions).to_string(), r#"[7,0,"6122"],[8,255,""]"#);
     }
 
     #[test]

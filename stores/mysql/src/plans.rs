@@ -238,7 +238,7 @@ async fn changes_find_their_rows_by_the_primary_key() {
             (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
             (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
             (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
-            (&sql.ripen, vec![("seqs", &many), ("events", &ids)]),
+            (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
             (&sql.identify, vec![("seqs", &many)]),
             (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
@@ -265,8 +265,14 @@ async fn changes_find_their_rows_by_the_primary_key() {
             .await;
         }
         let stamp = |seq| (RowId { seq, event_id: EventId::from_stored("an event"), handler: None }, 7);
-        let stamps: Vec<(RowId, u8)> = (DONE + 1..=DONE + 1000).map(stamp).collect();
-        check(session, &fill(&sql.stamp, &[("stamps", &Literal::stamps(&stamps))]), "PRIMARY", 2002).await;
+        let partitions: Vec<(RowId, u8)> = (DONE + 1..=DONE + 1000).map(stamp).collect();
+        check(
+            session,
+            &fill(&sql.assign_partitions, &[("partitions", &Literal::partitions(&partitions))]),
+            "PRIMARY",
+            2002,
+        )
+        .await;
     })
     .await;
 }

@@ -38,7 +38,7 @@ statements! {
     fence settle_lock held held_partition done_at_once removed_at_once
     settle_done settle_retry settle_hold settle_ended begin_attempt
     of_events of_handlers
-    stamp ripen identify highest now
+    assign_partitions promote_due identify highest now
     lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe
     members owners give_partitions gain_partitions
     membership strays free_strays

@@ -17,7 +17,7 @@ use pillarbox_core::write::{Dialect, NewRow, Statement};
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, insert, ownership, place, purge, reclaim, schema, settle, share, upkeep,
+    MysqlOptions, claim, dead, fetch, insert, order, ownership, purge, reclaim, schema, settle, share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -86,7 +86,7 @@ impl Store for MysqlStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(place::identify_sql(&self.inner.sql, seqs))
+        Some(order::identify_sql(&self.inner.sql, seqs))
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -145,24 +145,24 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::RECLAIM, || reclaim::reclaim(&self.inner, node, thorough)).await
     }
 
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        self.inner.sessions.call(operation::STAMP, || place::stamp(&self.inner, rows)).await
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::ASSIGN_PARTITIONS, || order::assign_partitions(&self.inner, rows)).await
     }
 
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        self.inner.sessions.call(operation::RIPEN, || place::ripen(&self.inner, rows)).await
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::PROMOTE_DUE, || order::promote_due(&self.inner, rows)).await
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        self.inner.sessions.call(operation::IDENTIFY, || place::identify(&self.inner, seqs)).await
+        self.inner.sessions.call(operation::IDENTIFY, || order::identify(&self.inner, seqs)).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
-        self.inner.sessions.call(operation::WRITERS, || place::writers(&self.inner)).await
+        self.inner.sessions.call(operation::WRITERS, || order::writers(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.sessions.call(operation::NOW, || place::now(&self.inner)).await
+        self.inner.sessions.call(operation::NOW, || order::now(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

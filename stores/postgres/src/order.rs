@@ -11,11 +11,11 @@ use crate::session::Param;
 use crate::store::Inner;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(store: &Inner, stamps: &[(RowId, u8)]) -> Result<(), Failure> {
-    if stamps.is_empty() {
+pub(crate) async fn assign_partitions(store: &Inner, partitions: &[(RowId, u8)]) -> Result<(), Failure> {
+    if partitions.is_empty() {
         return Ok(());
     }
-    let mut ascending: Vec<&(RowId, u8)> = stamps.iter().collect();
+    let mut ascending: Vec<&(RowId, u8)> = partitions.iter().collect();
     ascending.sort_unstable_by_key(|(row, _)| row.seq);
     let partitions: Vec<i16> = ascending.iter().map(|(_, partition)| i16::from(*partition)).collect();
     let rows = Rows::ascending(ascending.into_iter().map(|(row, _)| row));
@@ -23,13 +23,13 @@ pub(crate) async fn stamp(store: &Inner, stamps: &[(RowId, u8)]) -> Result<(), F
     rows.bind(&mut params);
     params.push((&partitions, Type::INT2_ARRAY));
     let session = store.sessions.session().await?;
-    session.query(&store.sql.stamp, &params).await?;
+    session.query(&store.sql.assign_partitions, &params).await?;
     session.finish();
     Ok(())
 }
 
 /// Takes the due time from pending rows whose time has come.
-pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
+pub(crate) async fn promote_due(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> 
     let mut params: Vec<Param<'_>> = Vec::new();
     rows.bind(&mut params);
     let session = store.sessions.session().await?;
-    session.query(&store.sql.ripen, &params).await?;
+    session.query(&store.sql.promote_due, &params).await?;
     session.finish();
     Ok(())
 }

@@ -134,12 +134,12 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::RECLAIM, reclaim::reclaim(&self.inner, node, thorough)).await
     }
 
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        self.inner.sessions.call(operation::STAMP, order::stamp(&self.inner, rows)).await
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::ASSIGN_PARTITIONS, order::assign_partitions(&self.inner, rows)).await
     }
 
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        self.inner.sessions.call(operation::RIPEN, order::ripen(&self.inner, rows)).await
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::PROMOTE_DUE, order::promote_due(&self.inner, rows)).await
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {

@@ -166,8 +166,8 @@ async fn a_whole_life_in_transaction_mode() {
             Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(seqs(&found.rows), written[10..]);
-        store.stamp(&[(row(written[10]).await, 7)]).await.expect("stamps");
-        store.ripen(&rows_at(&store, &written).await.expect("reads")).await.expect("ripens");
+        store.assign_partitions(&[(row(written[10]).await, 7)]).await.expect("stamps");
+        store.promote_due(&rows_at(&store, &written).await.expect("reads")).await.expect("ripens");
         assert_eq!(store.writers().await.expect("asks").highest, written[19]);
         assert_eq!(store.partitions().await.expect("counts").pending, 10);
         assert_eq!(store.blocked(0, 10).await.expect("lists"), []);

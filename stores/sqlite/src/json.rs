@@ -18,7 +18,7 @@ pub(crate) fn array(numbers: impl IntoIterator<Item = i64>) -> String {
 }
 
 /// A JSON array of `[seq, partition, event_id]`.
-pub(crate) fn stamps(rows: &[(RowId, u8)]) -> String {
+pub(crate) fn partitions(rows: &[(RowId, u8)]) -> String {
     list(rows, |text, (row, partition)| {
         let _ = write!(text, "[{},{partition},", row.seq);
         quote(text, row.event_id.as_str());
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(events(&rows), r#"["é","\"\\\u000a"]"#);
         assert_eq!((places([]).as_str(), places(&rows[..1]).as_str()), ("[]", r#"[[7,"é"]]"#));
         let [first, second] = rows;
-        assert_eq!(stamps(&[]), "[]");
-        assert_eq!(stamps(&[(first, 0), (second, 255)]), r#"[[7,0,"é"],[8,255,"\"\\\u000a"]]"#);
+        assert_eq!(partitions(&[]), "[]");
+        assert_eq!(partitions(&[(first, 0), (second, 255)]), r#"[[7,0,"é"],[8,255,"\"\\\u000a"]]"#);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod json;
 mod location;
 mod migrate;
 mod options;
+mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
@@ -36,7 +37,6 @@ mod row;
 mod settle;
 mod share;
 mod sql;
-mod stamp;
 mod statistics;
 mod store;
 mod upkeep;

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::store_error;
 use crate::insert::Inserts;
 use crate::sql::Sql;
-use crate::{SqliteOptions, claim, database, fetch, migrate, ownership, reclaim, settle, share, stamp};
+use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -176,7 +176,7 @@ impl Store for SqliteStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(stamp::identify_sql(self.sql(), seqs))
+        Some(order::identify_sql(self.sql(), seqs))
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -304,23 +304,23 @@ impl Store for SqliteStore {
         Ok(reclaimed)
     }
 
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        let failed = self.failed(operation::STAMP);
-        let mut tx = self.begin(operation::STAMP).await?;
-        stamp::stamp(&mut tx, self.sql(), rows).await.map_err(&failed)?;
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        let failed = self.failed(operation::ASSIGN_PARTITIONS);
+        let mut tx = self.begin(operation::ASSIGN_PARTITIONS).await?;
+        order::assign_partitions(&mut tx, self.sql(), rows).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        let failed = self.failed(operation::RIPEN);
-        let mut tx = self.begin(operation::RIPEN).await?;
-        stamp::ripen(&mut tx, self.sql(), rows).await.map_err(&failed)?;
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        let failed = self.failed(operation::PROMOTE_DUE);
+        let mut tx = self.begin(operation::PROMOTE_DUE).await?;
+        order::promote_due(&mut tx, self.sql(), rows).await.map_err(&failed)?;
         tx.commit().await.map_err(failed)
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
         let mut connection = self.reader(operation::IDENTIFY).await?;
-        stamp::identify(&mut connection, self.sql(), seqs).await.map_err(self.failed(operation::IDENTIFY))
+        order::identify(&mut connection, self.sql(), seqs).await.map_err(self.failed(operation::IDENTIFY))
     }
 
     /// One connection writes at a time, so events are committed in the order of their `seq`: what is not visible below the

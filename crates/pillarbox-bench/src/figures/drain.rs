@@ -21,7 +21,7 @@ pub(crate) struct DrainFigures {
     pub(super) delete_done: bool,
     idle_transaction: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    company: Option<Company>,
+    company: Option<BackgroundLoad>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     naive: Option<Naive>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ struct KeyFigures {
 
 /// The writers of other events meanwhile, and their rate.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Company {
+pub(crate) struct BackgroundLoad {
     pub(crate) writers: u16,
     pub(crate) written_beside_per_s: f64,
 }
@@ -71,7 +71,7 @@ impl DrainFigures {
         }
     }
 
-    pub(crate) fn with_company(self, company: Option<Company>) -> Self {
+    pub(crate) fn with_company(self, company: Option<BackgroundLoad>) -> Self {
         Self { company, ..self }
     }
 

@@ -12,7 +12,7 @@ mod write;
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::lab::{About, Counted, Lab, Rows};
+use super::lab::{About, BenchDb, Counted, Rows};
 use super::load::Load;
 use super::meter::Measured;
 use pillarbox_console::report::{grouped, micros, per_second, rate, rounded, table};
@@ -20,7 +20,7 @@ use pillarbox_console::stopwatch::Latency;
 
 pub(crate) use beside::{HotFigures, LatencyFigures, MixedFigures, SteadyFigures};
 pub(crate) use costs::{Costs, each};
-pub(crate) use drain::{Company, DrainFigures, Naive};
+pub(crate) use drain::{BackgroundLoad, DrainFigures, Naive};
 pub(crate) use engine::{IdleFigures, IdleMode, MemoryFigures, OverheadFigures, Peak};
 pub(crate) use relay::RelayFigures;
 pub(crate) use sample::Sample;
@@ -41,7 +41,7 @@ pub(crate) struct Figures {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) yardstick: Option<YardstickFigures>,
     #[serde(flatten)]
-    pub(crate) own: Own,
+    pub(crate) own: BenchSpecific,
     #[serde(flatten)]
     pub(crate) costs: Costs,
     /// The demands on the run beyond losing nothing; most benches make none.
@@ -73,7 +73,7 @@ pub(crate) struct YardstickFigures {
 /// The figures that only one of the benches measures.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Own {
+pub(crate) enum BenchSpecific {
     Write(WriteFigures),
     Hot(HotFigures),
     Drain(DrainFigures),
@@ -88,12 +88,12 @@ pub(crate) enum Own {
 
 /// The lost and duplicate events of a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Fate {
+pub(crate) struct LossCount {
     duplicates: u64,
     lost: u64,
 }
 
-impl Fate {
+impl LossCount {
     /// For events to be delivered: calls beyond the first, and rows that are not DONE.
     pub(crate) fn delivered(load: &Load, calls: &Calls, rows: &Rows) -> Self {
         Self { duplicates: calls.duplicates(), lost: u64::from(load.events).saturating_sub(rows.done) }
@@ -125,20 +125,33 @@ impl Fate {
 
 impl Figures {
     /// Figures of a bench that took `seconds`.
-    pub(crate) fn new(bench: &'static str, lab: &dyn Lab, seconds: f64, measured: Measured, own: Own) -> Self {
+    pub(crate) fn new(
+        bench: &'static str,
+        lab: &dyn BenchDb,
+        seconds: f64,
+        measured: Measured,
+        own: BenchSpecific,
+    ) -> Self {
         let store = lab.store();
         let store = format!("{} {}", store.info().dialect, store.info().address);
         Self::of(bench, store, lab.about(), seconds, measured, own)
     }
 
     /// Figures of a bench without a database.
-    pub(crate) fn in_memory(bench: &'static str, seconds: f64, measured: Measured, own: Own) -> Self {
+    pub(crate) fn in_memory(bench: &'static str, seconds: f64, measured: Measured, own: BenchSpecific) -> Self {
         let yardstick = "messages to as many tasks, each with a channel of tokio";
         let about = About { yardstick, counted: Counted::Statements, statements: "", wal: "" };
         Self::of(bench, "memory".to_owned(), about, seconds, measured, own)
     }
 
-    fn of(bench: &'static str, store: String, about: About, seconds: f64, measured: Measured, own: Own) -> Self {
+    fn of(
+        bench: &'static str,
+        store: String,
+        about: About,
+        seconds: f64,
+        measured: Measured,
+        own: BenchSpecific,
+    ) -> Self {
         Self {
             bench,
             store,
@@ -154,8 +167,8 @@ impl Figures {
     }
 
     /// Adds the events of the run, and their rate.
-    pub(crate) fn with_events(mut self, load: &Load, fate: Fate) -> Self {
-        let Fate { duplicates, lost } = fate;
+    pub(crate) fn with_events(mut self, load: &Load, fate: LossCount) -> Self {
+        let LossCount { duplicates, lost } = fate;
         let events_per_s = rounded(per_second(load.events.into(), self.seconds), 0);
         let (events, payload_bytes) = (load.events, load.payload_bytes);
         self.events = Some(EventFigures { events, payload_bytes, events_per_s, duplicates, lost });
@@ -229,13 +242,13 @@ impl Figures {
     fn notes(&self) -> String {
         const RESTS: &str = "Between the phases the database cleans up what they left, so that none pays for another.";
         const MEAN: &str = "The yardstick is the mean of a measurement before and one after.";
-        let has_database = !matches!(self.own, Own::Overhead(_));
+        let has_database = !matches!(self.own, BenchSpecific::Overhead(_));
         let notes = [has_database.then_some(RESTS), self.yardstick.map(|_| MEAN)];
         notes.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 
-impl Own {
+impl BenchSpecific {
     fn lines(&self, about: About) -> Vec<Line> {
         match self {
             Self::Write(figures) => figures.lines(),

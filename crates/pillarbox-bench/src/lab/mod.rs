@@ -40,7 +40,7 @@ pub(crate) const COMPANY: &str = "bench.company";
 
 /// A database to measure on.
 #[async_trait]
-pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
+pub(crate) trait BenchDb: fmt::Debug + Send + Sync + 'static {
     /// The meaning of the figures that differ between databases.
     fn about(&self) -> About;
 
@@ -106,9 +106,9 @@ pub(crate) trait Lab: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Opens the database with `connections` for writing, beside those of the outbox.
-pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn Lab>, Failure> {
+pub(crate) async fn open(store: &str, connections: usize) -> Result<Arc<dyn BenchDb>, Failure> {
     let table = TableName::parse(TABLE)?;
-    let lab: Arc<dyn Lab> = match Address::parse(store)? {
+    let lab: Arc<dyn BenchDb> = match Address::parse(store)? {
         Address::Sqlite(file) => Arc::new(sqlite::SqliteLab::open(&file, &table).await?),
         Address::Postgres(url) => Arc::new(postgres::PostgresLab::open(&url, &table, connections).await?),
         Address::Mysql(url) => Arc::new(mysql::MysqlLab::open(&url, &table, connections).await?),

@@ -13,7 +13,7 @@ use pillarbox::{Envelope, MysqlStore, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot};
+use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
 use crate::failure::Failure;
 use pillarbox_console::report::per_second;
 use pillarbox_console::service::mysql_options;
@@ -109,7 +109,7 @@ impl MysqlLab {
 }
 
 #[async_trait]
-impl Lab for MysqlLab {
+impl BenchDb for MysqlLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of UPDATE … WHERE id IN (1000 ids in a row), one connection",

@@ -11,7 +11,7 @@ use pillarbox::{Envelope, Outbox, PostgresStore, Store};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot, count};
+use super::{About, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot, count};
 use crate::failure::Failure;
 use pillarbox_console::report::per_second;
 use pillarbox_console::service::postgres_pool;
@@ -114,7 +114,7 @@ impl PostgresLab {
 }
 
 #[async_trait]
-impl Lab for PostgresLab {
+impl BenchDb for PostgresLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of UPDATE … WHERE id = ANY(1000 ids in a row), one connection",

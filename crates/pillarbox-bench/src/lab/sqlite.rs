@@ -11,7 +11,7 @@ use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
-use super::{About, BATCH, BY_HAND, Counted, Gauge, Kind, Lab, Rows, Snapshot};
+use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
 use crate::failure::Failure;
 use pillarbox_console::failure::Failure as Common;
 use pillarbox_console::report::per_second;
@@ -77,7 +77,7 @@ impl SqliteLab {
 }
 
 #[async_trait]
-impl Lab for SqliteLab {
+impl BenchDb for SqliteLab {
     fn about(&self) -> About {
         About {
             yardstick: "rows of 200 B, of UPDATE … WHERE id IN (1000 ids in a row), one connection",

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{BATCH, Lab};
+use super::{BATCH, BenchDb};
 use crate::failure::Failure;
 
 /// Rows of the yardstick's table.
@@ -15,14 +15,14 @@ pub(crate) struct Yardstick {
 
 impl Yardstick {
     /// Measures before a run of this many events.
-    pub(crate) async fn before(lab: &dyn Lab, events: u32) -> Result<Self, Failure> {
+    pub(crate) async fn before(lab: &dyn BenchDb, events: u32) -> Result<Self, Failure> {
         let time = time(events);
         lab.rest().await?;
         Ok(Self { before: lab.yardstick(time).await?, time })
     }
 
     /// Measures after the run and returns the mean of both.
-    pub(crate) async fn after(self, lab: &dyn Lab) -> Result<f64, Failure> {
+    pub(crate) async fn after(self, lab: &dyn BenchDb) -> Result<f64, Failure> {
         lab.rest().await?;
         Ok(f64::midpoint(self.before, lab.yardstick(self.time).await?))
     }

@@ -3,7 +3,7 @@ use std::fs;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::lab::Lab;
+use crate::lab::BenchDb;
 
 /// The machine that the benches ran on, without the facts that the system does not report.
 #[derive(Debug, Clone, Serialize)]
@@ -16,7 +16,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) async fn look(lab: &dyn Lab) -> Result<Self, Failure> {
+    pub(crate) async fn look(lab: &dyn BenchDb) -> Result<Self, Failure> {
         let cores = std::thread::available_parallelism().ok().map(Into::into);
         Ok(Self { cores, memory_bytes: memory(), system: system(), database: lab.describe().await? })
     }

@@ -5,8 +5,8 @@ use pillarbox::Outbox;
 
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::Fate;
-use crate::lab::{Lab, Rows, seconds_between};
+use crate::figures::LossCount;
+use crate::lab::{BenchDb, Rows, seconds_between};
 use crate::load::Load;
 use crate::meter::{Goal, Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
@@ -15,7 +15,7 @@ use crate::writers::Writers;
 /// Writers at work, each transaction one event, while nodes deliver the events.
 #[derive(Debug)]
 pub(super) struct Beside<'a> {
-    pub(super) lab: &'a Arc<dyn Lab>,
+    pub(super) lab: &'a Arc<dyn BenchDb>,
     pub(super) load: &'a Load,
     pub(super) writers: u16,
     /// Events per second; flat out without it.
@@ -41,7 +41,7 @@ pub(super) enum Path {
 pub(super) struct Outcome {
     pub(super) calls: Arc<Calls>,
     pub(super) rows: Rows,
-    pub(super) fate: Fate,
+    pub(super) fate: LossCount,
     pub(super) measured: Measured,
     /// From the first write to the last `done_at`, by the database's clock.
     pub(super) seconds: f64,
@@ -67,7 +67,7 @@ impl Beside<'_> {
         let (started, writing, done_by_then) = ran?;
         let measured = meter.finish().await?;
         let rows = lab.count().await?;
-        let (fate, seconds) = (Fate::delivered(load, &calls, &rows), seconds_between(started, rows.last_done_at));
+        let (fate, seconds) = (LossCount::delivered(load, &calls, &rows), seconds_between(started, rows.last_done_at));
         Ok(Outcome { calls, rows, fate, measured, seconds, writing, done_by_then })
     }
 
@@ -119,7 +119,12 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    pub(super) async fn write_half(&mut self, lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result<(), Failure> {
+    pub(super) async fn write_half(
+        &mut self,
+        lab: &Arc<dyn BenchDb>,
+        load: &Load,
+        writers: u16,
+    ) -> Result<(), Failure> {
         lab.clear().await?;
         lab.rest().await?;
         let half = load.of_events(load.events.div_ceil(2));

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use crate::args::DrainArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{Company, DrainFigures, Fate, Figures, Naive, Own};
-use crate::lab::{Kind, Lab, Yardstick, seconds_between};
+use crate::figures::{BackgroundLoad, BenchSpecific, DrainFigures, Figures, LossCount, Naive};
+use crate::lab::{BenchDb, Kind, Yardstick, seconds_between};
 use crate::load::Load;
 use crate::meter::{Goal, Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
@@ -16,7 +16,7 @@ use pillarbox_console::progress::bar;
 use pillarbox_console::report::{per_second, rounded};
 
 /// A backlog that was written while no outbox ran, delivered by handlers that do nothing.
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {
     lab.clear().await?;
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     fill(&**lab, load, args).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &DrainArgs) -> Re
     let naive =
         naive_per_s.map(|per_s| Naive { naive_per_s: rounded(per_s, 0), naive_ratio: rounded(ours / per_s, 1) });
     let figures = DrainFigures::new(args, &settings.config, load, &calls).with_company(company).with_naive(naive);
-    let figures = Figures::new("drain", &**lab, seconds, measured, Own::Drain(figures));
+    let figures = Figures::new("drain", &**lab, seconds, measured, BenchSpecific::Drain(figures));
     Ok(figures.with_events(load, fate).with_yardstick(yardstick))
 }
 
@@ -51,7 +51,7 @@ fn settings(args: &DrainArgs) -> NodeSettings {
 }
 
 /// Writes the backlog, and the other rows of the table.
-async fn fill(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<(), Failure> {
+async fn fill(lab: &dyn BenchDb, load: &Load, args: &DrainArgs) -> Result<(), Failure> {
     for (kind, rows) in [(Kind::Done, args.done), (Kind::Dead, args.dead), (Kind::Delayed, args.delayed)] {
         lab.add(kind, rows, &load.payload).await?;
     }
@@ -64,13 +64,18 @@ async fn fill(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<(), Failur
 
 struct Drained {
     seconds: f64,
-    fate: Fate,
+    fate: LossCount,
     measured: Measured,
     calls: Arc<Calls>,
-    company: Option<Company>,
+    company: Option<BackgroundLoad>,
 }
 
-async fn drain(lab: &Arc<dyn Lab>, load: &Load, args: &DrainArgs, settings: &NodeSettings) -> Result<Drained, Failure> {
+async fn drain(
+    lab: &Arc<dyn BenchDb>,
+    load: &Load,
+    args: &DrainArgs,
+    settings: &NodeSettings,
+) -> Result<Drained, Failure> {
     let calls = Calls::new(load);
     let snapshot = if args.idle_transaction { Some(lab.hold_snapshot().await?) } else { None };
     let writers = Writers::new(lab, &load.company(), args.writers);
@@ -103,14 +108,18 @@ async fn drain(lab: &Arc<dyn Lab>, load: &Load, args: &DrainArgs, settings: &Nod
     let rows = lab.count().await?;
     // A deleted row has no `done_at`.
     let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
-    let fate = if args.delete_done { Fate::removed(load, &calls, &rows) } else { Fate::delivered(load, &calls, &rows) };
+    let fate = if args.delete_done {
+        LossCount::removed(load, &calls, &rows)
+    } else {
+        LossCount::delivered(load, &calls, &rows)
+    };
     let per_s = rounded(per_second(writers.written(), writing.as_secs_f64()), 0);
-    let company = (args.writers > 0).then_some(Company { writers: args.writers, written_beside_per_s: per_s });
+    let company = (args.writers > 0).then_some(BackgroundLoad { writers: args.writers, written_beside_per_s: per_s });
     Ok(Drained { seconds, fate, measured, calls, company })
 }
 
 /// The same backlog in the same table, by a hand-written loop. Returns events per second.
-async fn by_hand(lab: &dyn Lab, load: &Load, args: &DrainArgs) -> Result<f64, Failure> {
+async fn by_hand(lab: &dyn BenchDb, load: &Load, args: &DrainArgs) -> Result<f64, Failure> {
     lab.clear().await?;
     fill(lab, load, args).await?;
     let snapshot = if args.idle_transaction { Some(lab.hold_snapshot().await?) } else { None };

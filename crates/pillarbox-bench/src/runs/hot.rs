@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use super::beside::{Alone, Beside, Path};
 use crate::failure::Failure;
-use crate::figures::{Figures, HotFigures, Own, share};
-use crate::lab::{Lab, Yardstick};
+use crate::figures::{BenchSpecific, Figures, HotFigures, share};
+use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
 use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::report::{per_second, rounded};
 
 /// Writers flat out, each transaction one event, while the events are delivered from memory; and the same writers alone.
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, writers: u16) -> Result<Figures, Failure> {
     lab.clear().await?;
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     let mut alone = Alone::default();
@@ -28,6 +28,6 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, writers: u16) -> Result
         done_within_1s: share(ran.rows.done_within_1s, load.events.into()),
         commit_to_handler_us: ran.calls.stopwatch.latency(),
     };
-    let figures = Figures::new("hot", &**lab, ran.seconds, ran.measured, Own::Hot(hot));
+    let figures = Figures::new("hot", &**lab, ran.seconds, ran.measured, BenchSpecific::Hot(hot));
     Ok(figures.with_events(load, ran.fate).with_yardstick(yardstick))
 }

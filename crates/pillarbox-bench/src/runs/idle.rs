@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 use crate::args::IdleArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{Figures, IdleFigures, IdleMode, Own};
-use crate::lab::Lab;
+use crate::figures::{BenchSpecific, Figures, IdleFigures, IdleMode};
+use crate::lab::BenchDb;
 use crate::meter::Measured;
 use crate::nodes::Nodes;
 use crate::process;
@@ -16,7 +16,7 @@ use pillarbox_console::progress::bar;
 use pillarbox_console::report::{per_second, rounded};
 
 /// An idle outbox: its statements and its CPU time, mode by mode.
-pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &dyn BenchDb, args: &IdleArgs) -> Result<Figures, Failure> {
     let (after, time) = (Duration::from_secs(args.after.into()), Duration::from_secs(args.seconds.into()));
     let chosen = args.mode.as_ref().map_or(ModeArg::value_variants(), std::slice::from_ref);
     let (bar, mut modes) = (bar(chosen.len() as u64, "modes"), Vec::new());
@@ -34,11 +34,11 @@ pub(crate) async fn run(lab: &dyn Lab, args: &IdleArgs) -> Result<Figures, Failu
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let (seconds, idle) = (time.as_secs_f64(), Own::Idle(IdleFigures { modes }));
+    let (seconds, idle) = (time.as_secs_f64(), BenchSpecific::Idle(IdleFigures { modes }));
     Ok(Figures::new("idle", lab, seconds, Measured::default(), idle))
 }
 
-async fn count(lab: &dyn Lab, mode: ModeArg, after: Duration, time: Duration) -> Result<IdleMode, Failure> {
+async fn count(lab: &dyn BenchDb, mode: ModeArg, after: Duration, time: Duration) -> Result<IdleMode, Failure> {
     // The outbox polls less and less often while it finds nothing.
     sleep(after).await;
     // The database counts these readings too.

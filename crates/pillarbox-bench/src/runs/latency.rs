@@ -3,15 +3,15 @@ use std::sync::Arc;
 use super::beside::{Beside, Path};
 use crate::args::LatencyArgs;
 use crate::failure::Failure;
-use crate::figures::{Figures, LatencyFigures, Own};
-use crate::lab::Lab;
+use crate::figures::{BenchSpecific, Figures, LatencyFigures};
+use crate::lab::BenchDb;
 use crate::load::Load;
 use crate::meter::Measured;
 use pillarbox_console::arguments::ModeArg;
 
 /// The time from commit to handler at a steady rate: in the process of the writers, and on a node elsewhere, which is woken if
 /// the database can do that.
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &LatencyArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &LatencyArgs) -> Result<Figures, Failure> {
     let (rate, writers) = (args.pace.rate, args.writers.writers);
     let woken = lab.store().wake_ups().is_some();
     let measure = async |path| {
@@ -30,6 +30,6 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &LatencyArgs) -> 
     };
     // Two runs have no costs in common.
     let (seconds, measured) = (hot.seconds + other.seconds, Measured::default());
-    let figures = Figures::new("latency", &**lab, seconds, measured, Own::Latency(latency));
+    let figures = Figures::new("latency", &**lab, seconds, measured, BenchSpecific::Latency(latency));
     Ok(figures.with_events(&load.of_events(load.events * 2), hot.fate.and(other.fate)))
 }

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use super::beside::{Alone, Beside, Path};
 use crate::args::MixedArgs;
 use crate::failure::Failure;
-use crate::figures::{Figures, MixedFigures, Own};
-use crate::lab::{Lab, Yardstick};
+use crate::figures::{BenchSpecific, Figures, MixedFigures};
+use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
 use pillarbox_console::report::{per_second, rounded};
 
 /// Writers flat out, each transaction one event, while one node delivers the events from the table; and the same writers alone.
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &MixedArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &MixedArgs) -> Result<Figures, Failure> {
     let writers = args.writers.writers;
     lab.clear().await?;
     let yardstick = Yardstick::before(&**lab, load.events).await?;
@@ -32,7 +32,7 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &MixedArgs) -> Re
         write_ratio: rounded(written_per_s / alone.per_s(), 3),
         commit_to_handler_us: ran.calls.stopwatch.latency(),
     };
-    let figures = Figures::new("mixed", &**lab, ran.seconds, ran.measured, Own::Mixed(mixed));
+    let figures = Figures::new("mixed", &**lab, ran.seconds, ran.measured, BenchSpecific::Mixed(mixed));
     Ok(figures.with_events(load, ran.fate).with_yardstick(yardstick))
 }
 

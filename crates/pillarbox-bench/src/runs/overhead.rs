@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::args::OverheadArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{Costs, Fate, Figures, OverheadFigures, Own};
+use crate::figures::{BenchSpecific, Costs, Figures, LossCount, OverheadFigures};
 use crate::lab::MemoryLab;
 use crate::load::Load;
 use crate::meter::Measured;
@@ -41,9 +41,9 @@ pub(crate) async fn run(args: &OverheadArgs) -> Result<Figures, Failure> {
 
     let costs = Costs::of_cpu(cpu, cpu_after, load.events.into());
     let measured = Measured { costs, ..Measured::default() };
-    let own = Own::Overhead(OverheadFigures { workers: args.workers });
+    let own = BenchSpecific::Overhead(OverheadFigures { workers: args.workers });
     let figures = Figures::in_memory("overhead", seconds, measured, own);
-    Ok(figures.with_events(&load, Fate::summed(&load, &calls, done)).with_yardstick(yardstick))
+    Ok(figures.with_events(&load, LossCount::summed(&load, &calls, done)).with_yardstick(yardstick))
 }
 
 /// Sends messages to tasks in turn, and waits until all are received. Returns messages per second.

@@ -7,12 +7,12 @@ use super::beside::{Beside, Path};
 use crate::args::RelayBenchArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{Fate, Figures, Own, RelayFigures, share};
-use crate::lab::{Lab, seconds_between};
+use crate::figures::{BenchSpecific, Figures, LossCount, RelayFigures, share};
+use crate::lab::{BenchDb, seconds_between};
 use crate::load::Load;
 use crate::meter::{Goal, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
-use crate::passing::Passing;
+use crate::passing::BrokerTarget;
 use pillarbox_console::progress::bar;
 
 /// The time for which messages are published alone, before the backlog and after it.
@@ -20,19 +20,19 @@ const ALONE: Duration = Duration::from_secs(2);
 
 /// A backlog passed on to a broker, each event DONE once it is confirmed; then events at a steady rate, to measure the
 /// time from commit to confirmation. The yardstick is publishing alone.
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &RelayBenchArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &RelayBenchArgs) -> Result<Figures, Failure> {
     let publisher = pillarbox_relay::publisher_at(args.to.kind(), args.url()).map_err(RelayError::from)?;
-    let passing = Passing { publisher, target: args.target().into(), batch: args.batch.into() };
+    let passing = BrokerTarget { publisher, target: args.target().into(), batch: args.batch.into() };
     let measured = measure(lab, load, args, &passing).await;
     passing.publisher.close().await;
     measured
 }
 
 async fn measure(
-    lab: &Arc<dyn Lab>,
+    lab: &Arc<dyn BenchDb>,
     load: &Load,
     args: &RelayBenchArgs,
-    passing: &Passing,
+    passing: &BrokerTarget,
 ) -> Result<Figures, Failure> {
     let targets = [passing.target.to_string()];
     passing.publisher.check(&targets).await.map_err(|error| passing.refused(&error))?;
@@ -66,7 +66,11 @@ async fn measure(
     let rows = lab.count().await?;
     // A deleted row has no `done_at`.
     let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
-    let fate = if args.delete_done { Fate::removed(load, &calls, &rows) } else { Fate::delivered(load, &calls, &rows) };
+    let fate = if args.delete_done {
+        LossCount::removed(load, &calls, &rows)
+    } else {
+        LossCount::delivered(load, &calls, &rows)
+    };
 
     let after = passing.publish_alone(load, workers, ALONE).await?;
     // The time at which each event was done is read from its row.
@@ -89,7 +93,7 @@ async fn measure(
         commit_to_confirmed_us: latency.calls.stopwatch.latency(),
         done_within_1s: share(latency.rows.done_within_1s, steady.events.into()),
     };
-    let figures = Figures::new("relay", &**lab, seconds, measured, Own::Relay(relay));
+    let figures = Figures::new("relay", &**lab, seconds, measured, BenchSpecific::Relay(relay));
     let alone = "messages published and confirmed alone: the same client, without a database, before and after";
     Ok(figures.with_events(load, fate.and(latency.fate)).with_yardstick_of(f64::midpoint(before, after), alone))
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 use super::beside::{Beside, Path};
 use crate::args::SteadyArgs;
 use crate::failure::Failure;
-use crate::figures::{Figures, Own, Sample, SteadyFigures, Verdict, share};
-use crate::lab::Lab;
+use crate::figures::{BenchSpecific, Figures, Sample, SteadyFigures, Verdict, share};
+use crate::lab::BenchDb;
 use crate::load::Load;
 use pillarbox_console::report::{per_second, rounded};
 
 /// Writers at a steady rate, each transaction one event, while the events are delivered: does the outbox keep up with them?
-pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &SteadyArgs) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &SteadyArgs) -> Result<Figures, Failure> {
     let (rate, writers) = (args.pace.rate, args.writers.writers);
     let path = if args.cold { Path::Elsewhere { woken: false } } else { Path::Memory };
     let settings = args.mode.into();
@@ -32,7 +32,7 @@ pub(crate) async fn run(lab: &Arc<dyn Lab>, load: &Load, args: &SteadyArgs) -> R
         done_within_1s: share(ran.rows.done_within_1s, load.events.into()),
         commit_to_handler_us: ran.calls.stopwatch.latency(),
     };
-    let figures = Figures::new("steady", &**lab, ran.seconds, ran.measured, Own::Steady(steady));
+    let figures = Figures::new("steady", &**lab, ran.seconds, ran.measured, BenchSpecific::Steady(steady));
     Ok(figures.with_events(load, ran.fate).with_verdicts(verdicts))
 }
 

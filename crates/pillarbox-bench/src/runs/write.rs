@@ -3,8 +3,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-use crate::figures::{Fate, Figures, Own, WriteFigures};
-use crate::lab::{Lab, Yardstick};
+use crate::figures::{BenchSpecific, Figures, LossCount, WriteFigures};
+use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
 use crate::meter::{Goal, Meter, Progress};
 use pillarbox_console::progress::bar;
@@ -17,7 +17,7 @@ const TURNS: u32 = 10;
 /// Writing alone: a thousand events at once, and one event beside a business row.
 ///
 /// No outbox runs: its part of a write happens in memory, after the statement.
-pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> {
+pub(crate) async fn run(lab: &dyn BenchDb, load: &Load) -> Result<Figures, Failure> {
     lab.clear().await?;
     let write = one_by_one(lab, load).await?;
     lab.clear().await?;
@@ -32,12 +32,12 @@ pub(crate) async fn run(lab: &dyn Lab, load: &Load) -> Result<Figures, Failure> 
     let measured = meter.finish().await?;
     let rows = lab.count().await?;
     let yardstick = yardstick.after(lab).await?;
-    let figures = Figures::new("write", lab, seconds, measured, Own::Write(write));
-    Ok(figures.with_events(load, Fate::written(load, &rows)).with_yardstick(yardstick))
+    let figures = Figures::new("write", lab, seconds, measured, BenchSpecific::Write(write));
+    Ok(figures.with_events(load, LossCount::written(load, &rows)).with_yardstick(yardstick))
 }
 
 /// A business row alone and with an event, in turns, so that a slow machine slows both.
-async fn one_by_one(lab: &dyn Lab, load: &Load) -> Result<WriteFigures, Failure> {
+async fn one_by_one(lab: &dyn BenchDb, load: &Load) -> Result<WriteFigures, Failure> {
     let each = (load.events.min(TRANSACTIONS) / TURNS).max(1);
     let (mut alone, mut with_event) = (Duration::ZERO, Duration::ZERO);
     for turn in 0..TURNS {

@@ -15,20 +15,20 @@ use crate::store;
 use pillarbox_console::progress;
 use pillarbox_console::report::{self, counted, plain};
 
-/// The fate of events that were given up.
+/// The change to make to events that were given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DeadAction {
     Replay,
     Discard,
 }
 
 /// Replays or discards the chosen events. It fails if one of them was not given up, after it has changed the others.
-pub(super) async fn run(target: &Target, chosen: Chosen, fate: Fate) -> Result<ExitCode, Failure> {
+pub(super) async fn run(target: &Target, chosen: Chosen, action: DeadAction) -> Result<ExitCode, Failure> {
     let store = store::existing(target).await?;
     let changed = if chosen.all {
-        all(&*store, &chosen.matching.into(), chosen.yes, fate).await
+        all(&*store, &chosen.matching.into(), chosen.yes, action).await
     } else {
-        each(&*store, &chosen, fate).await
+        each(&*store, &chosen, action).await
     };
     store.close().await;
     let changed = changed?;
@@ -39,25 +39,25 @@ pub(super) async fn run(target: &Target, chosen: Chosen, fate: Fate) -> Result<E
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, fate: Fate) -> Result<Changed, Failure> {
+async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, action: DeadAction) -> Result<Changed, Failure> {
     let dead = DeadEvents::of(store);
     let matching = dead.count(filter).await?;
     if matching == 0 {
-        return Ok(Changed { fate, rows: 0, refused: Vec::new() });
+        return Ok(Changed { action, rows: 0, refused: Vec::new() });
     }
-    let about_to = match fate {
-        Fate::Replay => format!("deliver {} again", counted(matching, "row")),
-        Fate::Discard => format!("delete {} for good", counted(matching, "row")),
+    let about_to = match action {
+        DeadAction::Replay => format!("deliver {} again", counted(matching, "row")),
+        DeadAction::Discard => format!("delete {} for good", counted(matching, "row")),
     };
     confirm(yes, &about_to)?;
-    let bar = progress::bar(matching, fate.participle());
+    let bar = progress::bar(matching, action.participle());
     let progress = |so_far| advance(&bar, so_far);
-    let changed = match fate {
-        Fate::Replay => dead.replay_all(filter, progress).await,
-        Fate::Discard => dead.discard_all(filter, progress).await,
+    let changed = match action {
+        DeadAction::Replay => dead.replay_all(filter, progress).await,
+        DeadAction::Discard => dead.discard_all(filter, progress).await,
     };
     bar.finish_and_clear();
-    Ok(Changed { fate, rows: changed?, refused: Vec::new() })
+    Ok(Changed { action, rows: changed?, refused: Vec::new() })
 }
 
 /// Shows progress. More events may have gone DEAD since they were counted.
@@ -67,10 +67,10 @@ fn advance(bar: &ProgressBar, so_far: u64) {
 }
 
 /// Changes nothing before the rows of every event are determined.
-async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed, Failure> {
+async fn each(store: &dyn Store, chosen: &Chosen, action: DeadAction) -> Result<Changed, Failure> {
     let handler = chosen.matching.handler.as_deref();
     if !chosen.seq.is_empty() {
-        return rows(store, &chosen.seq, fate).await;
+        return rows(store, &chosen.seq, action).await;
     }
     let mut doomed = Vec::with_capacity(chosen.event_ids.len());
     for event_id in &chosen.event_ids {
@@ -81,9 +81,9 @@ async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed,
         }
         doomed.push((event_id, dead.iter().map(|record| record.seq).collect::<Vec<_>>()));
     }
-    let mut changed = Changed { fate, rows: 0, refused: Vec::new() };
+    let mut changed = Changed { action, rows: 0, refused: Vec::new() };
     for (event_id, seqs) in doomed {
-        let done = change(store, &seqs, fate).await?;
+        let done = change(store, &seqs, action).await?;
         changed.rows += done.len() as u64;
         if done.is_empty() {
             let status = records(store, event_id, handler).await?.first().map(|record| status_name(record.status));
@@ -95,9 +95,9 @@ async fn each(store: &dyn Store, chosen: &Chosen, fate: Fate) -> Result<Changed,
 }
 
 /// Changes the rows with these numbers that are DEAD.
-async fn rows(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Changed, Failure> {
-    let done = change(store, seqs, fate).await?;
-    let mut changed = Changed { fate, rows: done.len() as u64, refused: Vec::new() };
+async fn rows(store: &dyn Store, seqs: &[i64], action: DeadAction) -> Result<Changed, Failure> {
+    let done = change(store, seqs, action).await?;
+    let mut changed = Changed { action, rows: done.len() as u64, refused: Vec::new() };
     for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
         let status = store.record(*seq).await?.map(|record| status_name(record.status));
         changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
@@ -105,10 +105,10 @@ async fn rows(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Changed, Fa
     Ok(changed)
 }
 
-async fn change(store: &dyn Store, seqs: &[i64], fate: Fate) -> Result<Vec<i64>, Failure> {
-    Ok(match fate {
-        Fate::Replay => store.replay(seqs).await?,
-        Fate::Discard => store.discard(seqs).await?,
+async fn change(store: &dyn Store, seqs: &[i64], action: DeadAction) -> Result<Vec<i64>, Failure> {
+    Ok(match action {
+        DeadAction::Replay => store.replay(seqs).await?,
+        DeadAction::Discard => store.discard(seqs).await?,
     })
 }
 
@@ -130,7 +130,7 @@ fn names(records: &[Record]) -> String {
 /// The result of a command.
 #[derive(Debug)]
 struct Changed {
-    fate: Fate,
+    action: DeadAction,
     rows: u64,
     refused: Vec<Refused>,
 }
@@ -162,13 +162,13 @@ struct Json<'a> {
 
 impl Changed {
     fn json(&self) -> Json<'_> {
-        let rows = |fate| (self.fate == fate).then_some(self.rows);
-        Json { replayed: rows(Fate::Replay), discarded: rows(Fate::Discard), refused: &self.refused }
+        let rows = |action| (self.action == action).then_some(self.rows);
+        Json { replayed: rows(DeadAction::Replay), discarded: rows(DeadAction::Discard), refused: &self.refused }
     }
 
     fn text(&self) -> String {
         let verb = if self.rows == 1 { "was" } else { "were" };
-        format!("{} {verb} {}", counted(self.rows, "row"), self.fate.participle())
+        format!("{} {verb} {}", counted(self.rows, "row"), self.action.participle())
     }
 }
 
@@ -188,7 +188,7 @@ impl Refused {
     }
 }
 
-impl Fate {
+impl DeadAction {
     fn participle(self) -> &'static str {
         match self {
             Self::Replay => "replayed",

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use crate::args::Dead;
 use crate::failure::Failure;
-use change::Fate;
+use change::DeadAction;
 
 /// Runs one of the commands.
 pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
@@ -19,7 +19,7 @@ pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
         Dead::Show { target, event_id, seq, handler } => {
             show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await
         }
-        Dead::Replay { target, chosen } => change::run(&target, chosen, Fate::Replay).await,
-        Dead::Discard { target, chosen } => change::run(&target, chosen, Fate::Discard).await,
+        Dead::Replay { target, chosen } => change::run(&target, chosen, DeadAction::Replay).await,
+        Dead::Discard { target, chosen } => change::run(&target, chosen, DeadAction::Discard).await,
     }
 }

@@ -11,7 +11,7 @@ use super::sink::{Closed, Sink};
 
 /// Hands each event to the sink, and answers when its line is written.
 #[derive(Debug)]
-pub(super) struct Courier {
+pub(super) struct JsonLineHandler {
     sink: Sink,
     /// The wait between writing a line and reporting its event as delivered.
     delay: Option<Duration>,
@@ -33,7 +33,7 @@ impl From<Closed> for Undelivered {
     }
 }
 
-impl Courier {
+impl JsonLineHandler {
     pub(super) fn new(sink: Sink, delay: Option<Duration>) -> Self {
         Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
     }

@@ -1,7 +1,7 @@
 //! Passes events on: to brokers, as a file configures it, or, as the simplest relay, in one line of JSON per delivery.
 //!
 //! ```text
-//! engine ──▶ Courier (one call per event) ──▶ Sink ──▶ writer thread ──▶ stdout, file
+//! engine ──▶ JsonLineHandler (one call per event) ──▶ Sink ──▶ writer thread ──▶ stdout, file
 //!                    ◀── written and flushed ──────────────┘
 //! ```
 //!

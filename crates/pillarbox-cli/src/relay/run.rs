@@ -12,7 +12,7 @@ use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::courier::Courier;
+use super::courier::JsonLineHandler;
 use super::output::Output;
 use super::sink::{End, Sink};
 use crate::args::{Destination, RelayArgs};
@@ -44,7 +44,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let running: Arc<OnceLock<(Arc<dyn Store>, Outbox)>> = Arc::default();
     let serving = endpoint.serve(reports(&running));
     let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
-    let courier = Arc::new(Courier::new(sink, args.delay));
+    let courier = Arc::new(JsonLineHandler::new(sink, args.delay));
     let started = tokio::select! {
         started = start(&args, config, &courier) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -86,7 +86,11 @@ async fn serve(signals: &mut Signals, end: oneshot::Receiver<End>) -> Option<End
     }
 }
 
-async fn start(args: &RelayArgs, config: Config, courier: &Arc<Courier>) -> Result<(Arc<dyn Store>, Outbox), Failure> {
+async fn start(
+    args: &RelayArgs,
+    config: Config,
+    courier: &Arc<JsonLineHandler>,
+) -> Result<(Arc<dyn Store>, Outbox), Failure> {
     let store = store::existing(&args.target).await?;
     let outbox = match args.mode {
         ModeArg::SingleNode => launch(Outbox::single_node(Arc::clone(&store)), config, Arc::clone(courier)).await,
@@ -110,7 +114,7 @@ async fn start(args: &RelayArgs, config: Config, courier: &Arc<Courier>) -> Resu
 async fn launch<K: kind::Deliverer>(
     builder: OutboxBuilder<K>,
     config: Config,
-    courier: Arc<Courier>,
+    courier: Arc<JsonLineHandler>,
 ) -> Result<Outbox, Failure> {
     let handler = move |delivery: Delivery| {
         let courier = Arc::clone(&courier);

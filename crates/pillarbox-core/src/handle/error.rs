@@ -64,7 +64,7 @@ impl HandlerError {
 
     /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
     /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
-    pub fn not_here(delay: Duration, error: impl Into<BoxError>) -> Self {
+    pub fn defer_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self { kind: HandlerErrorKind::NotHere(delay), source: error.into() }
     }
 
@@ -124,7 +124,7 @@ impl HandlerError {
     }
 
     /// For how long this process cannot take the event, where another may.
-    pub fn elsewhere(&self) -> Option<Duration> {
+    pub fn node_backoff(&self) -> Option<Duration> {
         match self.kind {
             HandlerErrorKind::NotHere(delay) => Some(delay),
             _ => None,

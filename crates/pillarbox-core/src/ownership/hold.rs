@@ -23,7 +23,7 @@ pub enum Fence {
 ///
 /// Neither `?` nor `!` can be in the name of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
+pub enum PriorAttempt {
     /// Nothing to worry about.
     Clean,
     /// Its node died; whether it had begun an attempt is unknown.
@@ -37,7 +37,7 @@ pub const DIED: &str = "?";
 /// The mark of a dead node that had begun an attempt.
 pub const CRASHED: &str = "!";
 
-impl Past {
+impl PriorAttempt {
     /// Reads the column for `node`, which is about to deliver the row.
     #[must_use]
     pub fn read(locked_by: Option<&str>, node: &NodeId) -> Self {
@@ -66,16 +66,16 @@ mod tests {
     fn what_the_column_says_is_read() {
         let node = NodeId::from_stored("me-1");
         let table = [
-            (None, Past::Clean),
-            (Some("me-1"), Past::Clean),
-            (Some("me-1!"), Past::Clean),
-            (Some("other-1"), Past::Clean),
-            (Some("other-1!"), Past::Crashed),
-            (Some("?"), Past::Suspect),
-            (Some("!"), Past::Crashed),
+            (None, PriorAttempt::Clean),
+            (Some("me-1"), PriorAttempt::Clean),
+            (Some("me-1!"), PriorAttempt::Clean),
+            (Some("other-1"), PriorAttempt::Clean),
+            (Some("other-1!"), PriorAttempt::Crashed),
+            (Some("?"), PriorAttempt::Suspect),
+            (Some("!"), PriorAttempt::Crashed),
         ];
         for (locked_by, past) in table {
-            assert_eq!(Past::read(locked_by, &node), past, "{locked_by:?}");
+            assert_eq!(PriorAttempt::read(locked_by, &node), past, "{locked_by:?}");
         }
         assert_eq!(begun_by(&node), "me-1!");
     }

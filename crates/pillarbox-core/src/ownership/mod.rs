@@ -11,7 +11,7 @@ pub mod spread;
 mod takeover;
 
 pub use epochs::Epochs;
-pub use hold::{CRASHED, DIED, Fence, Past, begun_by};
+pub use hold::{CRASHED, DIED, Fence, PriorAttempt, begun_by};
 pub use mode::{Mode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;

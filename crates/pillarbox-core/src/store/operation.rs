@@ -27,10 +27,10 @@ pub const CLAIM: &str = "claim events";
 pub const RELEASE: &str = "release events";
 /// [`Store::reclaim`](super::Store::reclaim).
 pub const RECLAIM: &str = "free the events of dead nodes";
-/// [`Store::stamp`](super::Store::stamp).
-pub const STAMP: &str = "assign events to partitions";
-/// [`Store::ripen`](super::Store::ripen).
-pub const RIPEN: &str = "clear the due time of events";
+/// [`Store::assign_partitions`](super::Store::assign_partitions).
+pub const ASSIGN_PARTITIONS: &str = "assign events to partitions";
+/// [`Store::promote_due`](super::Store::promote_due).
+pub const PROMOTE_DUE: &str = "clear the due time of events";
 /// [`Store::identify`](super::Store::identify).
 pub const IDENTIFY: &str = "identify rows";
 /// [`Store::writers`](super::Store::writers).

@@ -66,11 +66,11 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
         (**self).reclaim(node, thorough).await
     }
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        (**self).stamp(rows).await
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+        (**self).assign_partitions(rows).await
     }
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        (**self).ripen(rows).await
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
+        (**self).promote_due(rows).await
     }
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         (**self).identify_sql(seqs)

@@ -26,7 +26,7 @@ pub use open::ConnectionId;
 pub use open::OpenTransactions;
 pub use probe::Probe;
 #[doc(hidden)]
-pub use probe::{Fate, Found};
+pub use probe::{Found, Presence};
 pub use receipts::Receipts;
 pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};

@@ -35,18 +35,18 @@ impl Found {
 
     /// The fate of a row, if `probed`, which ascends, are the rows of its receipt that were asked for. Its event counts as well
     /// as its `seq`, which SQLite rolls back with the row, and gives again.
-    pub fn fate(&self, probed: &[i64], seq: i64, event_id: &str) -> Fate {
+    pub fn fate(&self, probed: &[i64], seq: i64, event_id: &str) -> Presence {
         if probed.binary_search(&seq).is_err() {
-            return Fate::Unknown;
+            return Presence::Unknown;
         }
         let found = self.0.binary_search_by(|row| (row.seq, row.event_id.as_str()).cmp(&(seq, event_id)));
-        if found.is_ok() { Fate::There } else { Fate::Gone }
+        if found.is_ok() { Presence::There } else { Presence::Gone }
     }
 }
 
 /// The fate of a written row when its transaction has committed, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Presence {
     /// It was found.
     There,
     /// It was looked for and not found.
@@ -64,10 +64,11 @@ mod tests {
     fn a_row_is_there_only_with_its_own_event_id() {
         let row = |seq, event_id: &str| RowId { seq, event_id: EventId::from_stored(event_id), handler: None };
         let found = Found::new(vec![row(7, "b"), row(5, "a")]);
-        let table = [(5, "a", Fate::There), (5, "b", Fate::Gone), (6, "a", Fate::Gone), (7, "b", Fate::There)];
+        let table =
+            [(5, "a", Presence::There), (5, "b", Presence::Gone), (6, "a", Presence::Gone), (7, "b", Presence::There)];
         for (seq, event_id, fate) in table {
             assert_eq!(found.fate(&[5, 6, 7], seq, event_id), fate, "{seq} {event_id}");
         }
-        assert_eq!(found.fate(&[5], 7, "b"), Fate::Unknown, "it was found for another receipt");
+        assert_eq!(found.fate(&[5], 7, "b"), Presence::Unknown, "it was found for another receipt");
     }
 }

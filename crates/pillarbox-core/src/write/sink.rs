@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{Fate, NewRow, Written};
+use super::{NewRow, Presence, Written};
 
 /// The delivering side as the writing side sees it: what becomes of rows once their transaction has ended. The engine implements it.
 ///
@@ -16,7 +16,7 @@ pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
     fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>);
 
     /// The transaction has committed; `fate` says what is known of each row.
-    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Fate);
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Presence);
 
     /// The caller says that the transaction has committed.
     fn notify_committed(&self, written: &Written);

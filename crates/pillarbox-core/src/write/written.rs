@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::probe::{Fate, Found};
+use super::probe::{Found, Presence};
 use super::{CommitSink, NewRow, WriterHooks};
 use crate::event::{Envelope, EventId};
 use crate::plants;
@@ -121,8 +121,8 @@ impl Written {
     pub fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
         let fates =
             self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.fate(probed, *seq, row.event_id()));
-        let mut known = fates.filter(|fate| *fate != Fate::Unknown).peekable();
-        known.peek().is_some() && known.all(|fate| fate == Fate::Gone) && !plants::is("rolled_back_rows_go_hot")
+        let mut known = fates.filter(|fate| *fate != Presence::Unknown).peekable();
+        known.peek().is_some() && known.all(|fate| fate == Presence::Gone) && !plants::is("rolled_back_rows_go_hot")
     }
 
     /// Somebody says that the transaction has committed.

@@ -5,8 +5,8 @@ mod listener;
 mod ordered_poller;
 mod passed_over;
 mod poller;
+mod promote_due;
 mod read_cursor;
-mod ripen;
 mod safe_point;
 mod sweep;
 
@@ -17,8 +17,8 @@ pub(crate) use listener::listen;
 pub(crate) use ordered_poller::{OrderedPoller, ReadState};
 pub(crate) use passed_over::PassedOver;
 pub(crate) use poller::Poller;
+use promote_due::promote_due;
 pub(crate) use read_cursor::ReadCursor;
-use ripen::ripen;
 use safe_point::SafePoint;
 
 /// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::passed_over::{PassedOver, Wanted};
-use super::{PATIENCE, ReadCursor, SLOW, ripen};
+use super::{PATIENCE, ReadCursor, SLOW, promote_due};
 use crate::observe::Counters;
-use crate::queue::{Class, FetchGuard, InFlight, KeyLanes, Limits, Refill, Source};
+use crate::queue::{Class, FetchGuard, InFlight, KeyedQueue, Limits, Refill, Source};
 
 /// The shortest time between two reads of a range from the bottom of the table, if the second has no other reason.
 const BOTTOM_EVERY: Duration = Duration::from_secs(15);
@@ -31,7 +31,7 @@ const TELLING: usize = 3;
 /// would read them again each time; what is beyond it does.
 const MOST_LEFT_OUT: usize = 40_000;
 
-/// Reads the pending rows of this node's partitions into its [`KeyLanes`], so that no event of a key overtakes another.
+/// Reads the pending rows of this node's partitions into its [`KeyedQueue`], so that no event of a key overtakes another.
 ///
 /// ```text
 ///   bottom           mark                                      highest
@@ -50,7 +50,7 @@ const MOST_LEFT_OUT: usize = 40_000;
 pub(crate) struct OrderedPoller {
     pub(crate) cursor: ReadCursor,
     pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) lanes: Arc<KeyLanes>,
+    pub(crate) queue: Arc<KeyedQueue>,
     pub(crate) heads: Heads,
     /// The channel for the verdicts on rows that make no event.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
@@ -77,10 +77,10 @@ pub(crate) struct ReadState {
     next_passed: usize,
     /// Since when there is something to read and no room for it.
     full_since: Option<Instant>,
-    /// The types that the gate held back when it was last asked.
-    held: Vec<Box<str>>,
+    /// The types that were paused at the last look.
+    paused: Vec<Box<str>>,
     /// The time at which it was asked.
-    held_since: Option<Instant>,
+    paused_since: Option<Instant>,
 }
 
 /// Adjoining partitions of this node, which is what one statement can read.
@@ -190,7 +190,7 @@ impl OrderedPoller {
             if self.follow_assignment() {
                 self.cursor.expect_more();
             }
-            self.follow_gate();
+            self.follow_pauses();
             let Some((job, room)) = self.job() else {
                 let next_look = self.cursor.next_look();
                 self.wait(next_look).await;
@@ -223,24 +223,24 @@ impl OrderedPoller {
 
     /// Reads the partitions that were gained from the bottom. True if others are owned than before.
     fn follow_assignment(&mut self) -> bool {
-        let (assignment, partitions) = self.lanes.assignment();
+        let (assignment, partitions) = self.queue.assignment();
         let changed = assignment != self.state.assignment;
         if changed {
             self.state.assignment = assignment;
             self.state.ranges = partitions.runs().into_iter().map(PartitionRange::new).collect();
-            self.lanes.pass_nothing();
+            self.queue.pass_nothing();
         }
         changed
     }
 
-    /// Takes over the types that the gate holds back. If one is held no more, all is read from the bottom, where its rows may be.
-    fn follow_gate(&mut self) {
+    /// Takes over the types that are paused. If one is resumed, all is read from the bottom, where its rows may be.
+    fn follow_pauses(&mut self) {
         let now = Instant::now();
-        let held = self.cursor.held_back(now);
-        if held.reopened {
+        let paused = self.cursor.paused(now);
+        if paused.resumed {
             self.start_over();
         }
-        (self.state.held, self.state.held_since) = (held.types, Some(now));
+        (self.state.paused, self.state.paused_since) = (paused.types, Some(now));
     }
 
     fn are_others_due(&self) -> bool {
@@ -250,7 +250,7 @@ impl OrderedPoller {
 
     /// The next thing to read, and how much of it; `None` if there is nothing, or no room for it.
     fn job(&mut self) -> Option<(Job, Limits)> {
-        let range = self.lanes.room().and_then(|room| Some((self.unread()?, room)));
+        let range = self.queue.room().and_then(|room| Some((self.unread()?, room)));
         if let Some(job) = self.passed().filter(|_| !(self.state.read_passed && range.is_some())) {
             self.state.read_passed = true;
             if let (Job::Passed(index, _), _) = &job {
@@ -261,10 +261,10 @@ impl OrderedPoller {
         self.state.read_passed = false;
         // In turns, if there are both.
         let refills = !self.state.refills || range.is_none();
-        let refill = if refills { self.lanes.refill(self.cursor.config.batch, Instant::now()) } else { None };
+        let refill = if refills { self.queue.refill(self.cursor.config.batch, Instant::now()) } else { None };
         self.state.refills = refill.is_some();
         if let Some(refill) = refill {
-            let bytes = self.lanes.shares().fetch_bytes();
+            let bytes = self.queue.shares().fetch_bytes();
             let room = Limits { rows: refill.wanted, bytes };
             return Some((Job::Refill(refill), room));
         }
@@ -275,7 +275,7 @@ impl OrderedPoller {
 
     /// A class to read of those that are passed over: of each range in turn, since reading one may not get on.
     fn passed(&self) -> Option<(Job, Limits)> {
-        let shares = self.lanes.shares();
+        let shares = self.queue.shares();
         let ranges = self.state.ranges.iter().enumerate();
         let (index, wanted) = ranges
             .filter_map(|(index, range)| Some((index, range.passed.wanted(shares)?)))
@@ -287,10 +287,10 @@ impl OrderedPoller {
     async fn wait_for_room(&mut self) {
         let patience = *self.state.full_since.get_or_insert_with(Instant::now) + PATIENCE;
         tokio::select! {
-            () = self.lanes.wanted(true) => {}
-            () = tokio::time::sleep_until(patience), if self.lanes.shares().is_divided() => {
+            () = self.queue.wanted(true) => {}
+            () = tokio::time::sleep_until(patience), if self.queue.shares().is_divided() => {
                 self.state.full_since = None;
-                for class in self.lanes.shares().pass_over() {
+                for class in self.queue.shares().pass_over() {
                     self.state.ranges.iter_mut().for_each(|range| range.passed.left(class, range.mark));
                 }
             }
@@ -312,7 +312,7 @@ impl OrderedPoller {
         let (telemetry, poll_schedule) = (Arc::clone(&self.cursor.telemetry), Arc::clone(&self.cursor.poll_schedule));
         tokio::select! {
             look = telemetry.loops.look.until(latest, poll_schedule.wait(latest)) => self.look_from(look.lowest),
-            () = self.lanes.wanted(false) => {}
+            () = self.queue.wanted(false) => {}
         }
     }
 
@@ -323,7 +323,7 @@ impl OrderedPoller {
             return self.state.ranges.iter_mut().for_each(|range| range.unread = true);
         };
         self.state.ranges.iter_mut().for_each(|range| range.look_from(seq));
-        self.lanes.look_from(seq);
+        self.queue.look_from(seq);
     }
 
     /// True if operators have intervened: rows may have become due below those that are read above the mark. Then all has to be
@@ -332,7 +332,7 @@ impl OrderedPoller {
         let changed = std::mem::replace(&mut self.state.interventions, interventions) != interventions
             && !plants::is("interventions_ignored");
         if changed {
-            self.lanes.intervened();
+            self.queue.intervened();
             self.start_over();
         }
         changed
@@ -352,7 +352,7 @@ impl OrderedPoller {
             (range.mark, range.unread) = (0, true);
             range.passed.start_over();
         }
-        self.lanes.look_from(0);
+        self.queue.look_from(0);
     }
 
     /// Fetches once; true if anything new was found. `None` if it has to choose anew before it asks the database.
@@ -369,7 +369,7 @@ impl OrderedPoller {
         let complete = self.cursor.complete();
         let in_flight = Arc::clone(&self.in_flight);
         let fetching = in_flight.begin_fetch();
-        let begun = self.lanes.begin_fetch();
+        let begun = self.queue.begin_fetch();
         if begun.freed.is_some() {
             // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
             self.look_from(begun.freed);
@@ -381,7 +381,7 @@ impl OrderedPoller {
             return Ok(Some(true));
         }
         if fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None) {
-            self.lanes.saw_heads(begun.number, heads);
+            self.queue.saw_heads(begun.number, heads);
         }
         let starts_over = self.has_to_start_over(interventions);
         if starts_over && !from_bottom {
@@ -418,9 +418,9 @@ impl OrderedPoller {
     }
 
     /// True if there is more to be read than a fetch has seen, and that may belong before what it brought: the database went back, or a
-    /// type is not held back any more that it left in the table.
+    /// type was resumed that it left in the table.
     fn has_missed_something(&mut self, fetch: &Fetch) -> bool {
-        self.has_lost_its_place() || !self.cursor.gate.holds_all(&fetch.without_types)
+        self.has_lost_its_place() || !self.cursor.type_pause.are_paused(&fetch.without_types)
     }
 
     /// Puts the rows of a fetch, which has seen all of its scope up to `seen`, into the order in which they are delivered.
@@ -430,11 +430,11 @@ impl OrderedPoller {
         seen: i64,
         partitions: &RangeInclusive<u8>,
     ) -> Result<(), StoreError> {
-        ripen(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
+        promote_due(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
             row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
         })
         .await?;
-        self.stamp(rows, partitions).await?;
+        self.assign_partitions(rows, partitions).await?;
         rows.sort_unstable_by_key(FetchedRow::seq);
         Ok(())
     }
@@ -451,7 +451,7 @@ impl OrderedPoller {
         let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), Some(partition(row)))));
         let is_worthless = fetching.is_called_off();
         let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
-        let since = self.state.held_since.unwrap_or(read.began);
+        let since = self.state.paused_since.unwrap_or(read.began);
         let source = Source { fetch, floor: read.above, refill: matches!(job, Job::Refill(..)), class, since };
         let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
         let left = self.queue(rows, &admitted, source).await;
@@ -464,7 +464,7 @@ impl OrderedPoller {
         match job {
             Job::Range(index) => self.has_read_range(index, read, is_worthless, took),
             Job::Refill(_) | Job::Passed(..) if is_worthless => {}
-            Job::Refill(refill) => self.lanes.refilled(&refill.keys, fetch, read.seen, read.complete),
+            Job::Refill(refill) => self.queue.refilled(&refill.keys, fetch, read.seen, read.complete),
             Job::Passed(index, wanted) => self.has_read_passed(index, wanted, read, &left),
         }
         if read.full && is_all_left && self.state.position(of) == before {
@@ -531,14 +531,14 @@ impl OrderedPoller {
             }
         }
         if !self.state.ranges.iter().any(|range| range.passed.has(wanted.class)) {
-            self.lanes.caught_up(wanted.class);
+            self.queue.caught_up(wanted.class);
         }
     }
 
     /// The fetch to make for a job.
     fn aim(&mut self, job: &Job, fetching: &FetchGuard<'_>, size: Limits, now: Instant, may_have_heads: bool) -> Aim {
         let mut heads = if may_have_heads { self.heads } else { Heads::None };
-        let behind = || self.lanes.behind();
+        let behind = || self.queue.behind();
         let (above, from_bottom, partitions, without, only) = match job {
             Job::Refill(refill) => (refill.floor, false, refill.partitions.clone(), Vec::new(), refill.keys.clone()),
             Job::Passed(index, wanted) => {
@@ -550,7 +550,7 @@ impl OrderedPoller {
                 Some(range) => {
                     if range.is_bottom_due(now) {
                         range.mark = 0;
-                        self.lanes.look_from(0);
+                        self.queue.look_from(0);
                     }
                     if range.mark == 0 {
                         // Now and then it is asked in any case: what is known may be wrong where rows are changed by hand.
@@ -570,42 +570,46 @@ impl OrderedPoller {
         let node = Some(self.cursor.tenure.node.clone());
         let scope = Scope { partitions: partitions.clone(), heads, without, only, node };
         let Limits { rows: limit, bytes: max_bytes } = size;
-        let without_types = self.state.held.clone();
+        let without_types = self.state.paused.clone();
         let fetch = Fetch { above, exclude, limit, max_bytes, scope: Some(scope), without_types };
         Aim { fetch, partitions, from_bottom }
     }
 
     /// Gives a partition to rows that have none, which other programs have written. Every fetch finds such rows, whatever
     /// partitions it asks for. Only those of the partitions `read` stay: of others there may be earlier rows that are not read yet.
-    async fn stamp(&mut self, rows: &mut Vec<FetchedRow>, read: &RangeInclusive<u8>) -> Result<(), StoreError> {
-        let mut stamps = Vec::new();
+    async fn assign_partitions(
+        &mut self,
+        rows: &mut Vec<FetchedRow>,
+        read: &RangeInclusive<u8>,
+    ) -> Result<(), StoreError> {
+        let mut assigned = Vec::new();
         for row in rows.iter_mut() {
             match row {
                 FetchedRow::Row(row) if row.partition.is_none() => {
                     let partition = proper_partition(row);
                     row.partition = Some(partition);
-                    stamps.push((row.id(), partition));
+                    assigned.push((row.id(), partition));
                 }
                 FetchedRow::Broken(row) if row.partition.is_none() => {
                     // Without a key its partition does not matter: whoever finds it declares it DEAD.
                     let partition = row.key.as_ref().map_or(0, |key| partition_of(&key.key));
                     row.partition = Some(partition);
-                    stamps.push((row.id(), partition));
+                    assigned.push((row.id(), partition));
                 }
                 FetchedRow::Row(_) | FetchedRow::Broken(_) => {}
             }
         }
-        if !stamps.is_empty() {
-            self.cursor.store.stamp(&stamps).await?;
-            let (_, ours) = self.lanes.assignment();
-            let (ranges, lanes) = (&mut self.state.ranges, &self.lanes);
+        if !assigned.is_empty() {
+            self.cursor.store.assign_partitions(&assigned).await?;
+            let (_, ours) = self.queue.assignment();
+            let (ranges, queue) = (&mut self.state.ranges, &self.queue);
             rows.retain(|row| {
                 let partition = partition(row);
                 if !read.contains(&partition) {
                     // Its own range reads it, in its turn.
                     for range in ranges.iter_mut().filter(|range| range.partitions.contains(&partition)) {
                         range.look_from(row.seq());
-                        lanes.look_from(row.seq());
+                        queue.look_from(row.seq());
                     }
                     return false;
                 }
@@ -631,7 +635,7 @@ impl OrderedPoller {
         };
         let events: Vec<_> = events.into_iter().map(with_past).collect();
         // Without waiting for anything: what was checked of the fetch has to hold still.
-        let (refused, left) = self.lanes.push(events, source);
+        let (refused, left) = self.queue.push(events, source);
         Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
         self.in_flight.forget(refused);
         for (_, verdict) in broken {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Fence, Mode, Past};
+use pillarbox_core::ownership::{Fence, Mode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope, written};
@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
-use super::{PATIENCE, ReadCursor, SLOW, ripen};
+use super::{PATIENCE, ReadCursor, SLOW, promote_due};
 use crate::observe::Counters;
-use crate::queue::{Class, FetchGuard, InFlight, Lanes, Limits};
+use crate::queue::{Class, FetchGuard, InFlight, Limits, ReadyQueue};
 
-/// Reads pending rows into the cold lane, as many as fit, for as long as this node owns them.
+/// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
 pub(crate) struct Poller {
     pub(crate) cursor: ReadCursor,
     pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) queue: Arc<ReadyQueue>,
     pub(crate) passed: PassedOver,
     /// The last fetch was for a class that is passed over.
     pub(crate) read_passed: bool,
@@ -50,13 +50,13 @@ impl Poller {
         sweep.begin(None, true, Instant::now());
         loop {
             let job = self.job(&mut sweep).await;
-            let held = self.cursor.held_back(Instant::now());
-            if held.reopened {
+            let paused = self.cursor.paused(Instant::now());
+            if paused.resumed {
                 sweep.start_over(Instant::now());
                 self.passed.start_over();
             }
             let (began, size) = (Instant::now(), self.cursor.size(job.room()));
-            match self.read(&mut sweep, job, size, held.types, began).await {
+            match self.read(&mut sweep, job, size, paused.types, began).await {
                 Ok(found) => {
                     self.cursor.succeeded(true).await;
                     if matches!(job, Job::Sweep(_)) {
@@ -76,7 +76,7 @@ impl Poller {
     /// Waits for something to read and for room, and begins a sweep if none is under way.
     async fn job(&mut self, sweep: &mut Sweep) -> Job {
         let latest = self.cursor.next_look();
-        let shares = Arc::clone(self.lanes.shares());
+        let shares = Arc::clone(self.queue.shares());
         let mut full_since = None;
         loop {
             let room = shares.fetch_room();
@@ -129,13 +129,13 @@ impl Poller {
         sweep: &mut Sweep,
         job: Job,
         size: Limits,
-        held_types: Vec<Box<str>>,
+        paused_types: Vec<Box<str>>,
         began: Instant,
     ) -> Result<bool, StoreError> {
         self.find_place(sweep);
         let (in_flight, complete) = (Arc::clone(&self.in_flight), self.cursor.complete());
         let fetching = in_flight.begin_fetch();
-        let fetch = self.aim(sweep, job, &fetching, size, held_types);
+        let fetch = self.aim(sweep, job, &fetching, size, paused_types);
         let held = fetch.exclude.iter().min().copied();
         let Fetched { mut rows, cut, next_due, .. } = self.cursor.fetch(&fetch).await?;
         if self.find_place(sweep) {
@@ -183,9 +183,9 @@ impl Poller {
         job: Job,
         fetching: &FetchGuard<'_>,
         size: Limits,
-        held_types: Vec<Box<str>>,
+        paused_types: Vec<Box<str>>,
     ) -> Fetch {
-        // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
+        // Backlogged the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
         let fence = self.cursor.tenure.fence();
         let goes_on = matches!(job, Job::Sweep(_)) && sweep.cursor().is_some() && fence == Fence::Table;
@@ -194,7 +194,7 @@ impl Poller {
             Job::Sweep(_) => sweep.above(),
             Job::Passed(wanted) => wanted.above,
         };
-        let mut without_types = held_types;
+        let mut without_types = paused_types;
         without_types.extend(self.passed.types(job.class()).map(Box::from));
         let Limits { rows: limit, bytes: max_bytes } = size;
         Fetch { above, exclude, limit, max_bytes, scope: self.scope(), without_types }
@@ -205,7 +205,7 @@ impl Poller {
         if full {
             let seen = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
             let ReadCursor { store, poll_schedule, .. } = &self.cursor;
-            ripen(&**store, poll_schedule, rows, |row| seen.is_none_or(|seen| row.seq > seen)).await?;
+            promote_due(&**store, poll_schedule, rows, |row| seen.is_none_or(|seen| row.seq > seen)).await?;
         }
         rows.sort_unstable_by_key(FetchedRow::seq);
         Ok(())
@@ -224,7 +224,7 @@ impl Poller {
             // From here on the sweep reads its events with the others.
             (None, _) => {
                 self.passed.caught_up(wanted.class);
-                self.lanes.shares().caught_up(wanted.class);
+                self.queue.shares().caught_up(wanted.class);
                 // What was being handed back when it was its turn was not seen.
                 sweep.has_passed_nothing();
                 self.cursor.poll_schedule.wake_for_any();
@@ -259,12 +259,12 @@ impl Poller {
         };
         let good: Vec<_> = events.into_iter().map(with_past).collect();
         let read = good.len();
-        // Closed lanes mean that the term ends, which gives up everything that is held.
-        let refused = self.lanes.push_cold(good, reading).unwrap_or_default();
+        // A closed queue means that the term ends, which gives up everything that is held.
+        let refused = self.queue.push_cold(good, reading).unwrap_or_default();
         Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
         queued |= read > refused.len();
         let mut left: BTreeMap<Class, i64> = BTreeMap::new();
-        let shares = self.lanes.shares();
+        let shares = self.queue.shares();
         for (row, class) in &refused {
             let lowest = left.entry(*class).or_insert(row.seq);
             *lowest = row.seq.min(*lowest);
@@ -331,12 +331,12 @@ impl Poller {
 
     /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
     /// have had in memory.
-    fn past(&mut self, row: &Row) -> Past {
+    fn past(&mut self, row: &Row) -> PriorAttempt {
         let past = self.cursor.tenure.past(row.locked_by.as_deref());
         if self.suspects == 0 || row.seq > self.suspects_up_to {
             return past;
         }
         self.suspects -= 1;
-        if past == Past::Clean { Past::Suspect } else { past }
+        if past == PriorAttempt::Clean { PriorAttempt::Suspect } else { past }
     }
 }

@@ -11,15 +11,15 @@ use tracing::Instrument as _;
 
 use super::{FetchSize, IN_VAIN, SafePoint};
 use crate::config::ClaimConfig;
-use crate::gate::{Gate, Held, Seen};
 use crate::observe::{Consequence, Failed, FailureLog, Telemetry, clean_error};
 use crate::pause::{Pause, jittered};
 use crate::poll_schedule::PollSchedule;
 use crate::queue::Limits;
 use crate::tenure::Tenure;
+use crate::type_pause::{Paused, SeenTypes, TypePause};
 
 /// The way to the table, and the part of a poller's position that is the same in every mode: how far the table is proven, of which
-/// history of the database that is, which types the gate holds back, how much to ask for, and when to look again.
+/// history of the database that is, which types are paused, how much to ask for, and when to look again.
 #[derive(Debug)]
 pub(crate) struct ReadCursor {
     pub(super) store: Arc<dyn Store>,
@@ -28,12 +28,12 @@ pub(crate) struct ReadCursor {
     pub(super) poll_schedule: Arc<PollSchedule>,
     pub(super) random: Arc<dyn Random>,
     pub(super) config: ClaimConfig,
-    pub(super) gate: Gate,
+    pub(super) type_pause: TypePause,
     safe_point: SafePoint,
     /// The history of the database, of which all that is known of the table is.
     history: History,
-    /// The types that the gate held back when it was last asked.
-    seen: Seen,
+    /// The types that were paused at the last look.
+    seen: SeenTypes,
     size: FetchSize,
     /// The last read brought only what was left in the table, and would bring it again; how long it took.
     in_vain: Option<Duration>,
@@ -51,7 +51,7 @@ impl ReadCursor {
         poll_schedule: Arc<PollSchedule>,
         random: Arc<dyn Random>,
         config: ClaimConfig,
-        gate: Gate,
+        type_pause: TypePause,
     ) -> Self {
         Self {
             store,
@@ -59,10 +59,10 @@ impl ReadCursor {
             telemetry,
             poll_schedule,
             random,
-            gate,
+            type_pause,
             safe_point: SafePoint::default(),
             history: History::default(),
-            seen: Seen::default(),
+            seen: SeenTypes::default(),
             size: FetchSize::new(Limits { rows: config.batch, bytes: usize::MAX }),
             in_vain: None,
             interval: config.min_interval,
@@ -94,13 +94,13 @@ impl ReadCursor {
         true
     }
 
-    /// The types that the gate holds back at `now`. If one is held no more, all has to be read from the bottom, where its rows may be.
-    pub(super) fn held_back(&mut self, now: Instant) -> Held {
-        let held = self.gate.held(&mut self.seen, now);
-        if let Some(next) = held.next {
+    /// The types that are paused at `now`. If one is resumed, all has to be read from the bottom, where its rows may be.
+    pub(super) fn paused(&mut self, now: Instant) -> Paused {
+        let paused = self.type_pause.paused(&mut self.seen, now);
+        if let Some(next) = paused.next {
             self.poll_schedule.due_in(next.saturating_duration_since(Instant::now()));
         }
-        held
+        paused
     }
 
     /// The size of the next fetch, with so much room.

@@ -1,9 +1,9 @@
 //! From the queue to the handler: workers, each with one event at a time.
 
-mod suspects;
+mod crash_tracker;
 mod unknown;
 mod worker;
 
-pub(crate) use suspects::Suspects;
+pub(crate) use crash_tracker::CrashTracker;
 pub(crate) use unknown::Unknown;
 pub(crate) use worker::Worker;

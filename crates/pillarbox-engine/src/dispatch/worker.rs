@@ -12,7 +12,7 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{
     BatchHandler, BoxFuture, DeliveringNode, Delivery, Failure, Fallback, HandlerError, OnDead, Outcome,
 };
-use pillarbox_core::ownership::{Mode, Past};
+use pillarbox_core::ownership::{Mode, PriorAttempt};
 use pillarbox_core::retry::{ExponentialBackoff, Retry, RetryPolicy};
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
@@ -20,13 +20,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Suspects, Unknown};
-use crate::gate::Gate;
+use super::{CrashTracker, Unknown};
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, UnroutableReason};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
 use crate::queue::{Charge, InFlight, Item};
 use crate::settle::{Attempt, Decision, Rules, decide};
 use crate::tenure::Tenure;
+use crate::type_pause::TypePause;
 
 /// The state that all workers of a term share.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub(crate) struct Worker {
     pub(crate) interceptors: Interceptors,
     pub(crate) tenure: Tenure,
     pub(crate) verdicts: mpsc::Sender<Verdict>,
-    pub(crate) suspects: Arc<Suspects>,
-    pub(crate) gate: Gate,
+    pub(crate) crashes: Arc<CrashTracker>,
+    pub(crate) type_pause: TypePause,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
@@ -55,7 +55,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Handles events until the lanes are closed and empty.
+    /// Handles events until the queue is closed and empty.
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
         while let Some(item) = self.in_flight.next().await {
             let mut delivering = pin!(async {
@@ -103,7 +103,7 @@ impl Worker {
         let counts = self.in_flight.decided(seq, change);
         if !counts {
             // The process lives, so the attempt has not crashed. Before the row is let go, for then it may be another node's.
-            self.suspects.withdraw_if_announced(&self.tenure, seq).await;
+            self.crashes.withdraw_if_announced(&self.tenure, seq).await;
             self.in_flight.let_go(seq);
         }
         counts
@@ -119,7 +119,7 @@ impl Worker {
     ///
     /// Rare paths are boxed, so that the future of the common one stays small: it is copied for every event.
     async fn deliver(&self, item: Item, slot: &Slot) -> Delivered<'_> {
-        if item.past != Past::Clean {
+        if item.past != PriorAttempt::Clean {
             return Box::pin(self.deliver_suspect(item, slot)).await.into();
         }
         // In order, each event is called alone: the next may begin only when this one's fate is known.
@@ -150,7 +150,7 @@ impl Worker {
             found.is_some_and(|(other, own)| std::ptr::eq(other, own))
                 && Some(handler.lane(&self.delivery(other))) == lane
         };
-        let same = |other: &Item| other.past == Past::Clean && (lane.is_none() || is_same(other));
+        let same = |other: &Item| other.past == PriorAttempt::Clean && (lane.is_none() || is_same(other));
         let class = item.class;
         let mut items = vec![item];
         items.extend(self.in_flight.more(class, max - 1, same));
@@ -171,7 +171,7 @@ impl Worker {
     /// Handles an event that its last node may have died of. The attempt is announced in the table first; if an announced
     /// one never ended, it counts.
     async fn deliver_suspect(&self, item: Item, slot: &Slot) -> Option<Verdict> {
-        let crashed = item.past == Past::Crashed;
+        let crashed = item.past == PriorAttempt::Crashed;
         let attempts = item.row.attempts.saturating_add(u32::from(crashed));
         let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
         let found = self.router.find(&item.row);
@@ -186,13 +186,13 @@ impl Worker {
             return Some(verdict);
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
-        let _alone = if attempts > 0 { Some(self.suspects.alone.lock().await) } else { None };
+        let _alone = if attempts > 0 { Some(self.crashes.alone.lock().await) } else { None };
         if let Some(error) = &error {
             let failed = Failed::new(&item.row, Some(attempts), Some(Duration::ZERO), error.clone());
             self.telemetry.failures.report(Consequence::Retried, failed);
         }
         let announced = BegunAttempt { row: item.row.id(), expected: item.row.expected(), attempts, error };
-        if !self.suspects.announce(&self.tenure, &announced, &*self.random).await {
+        if !self.crashes.announce(&self.tenure, &announced, &*self.random).await {
             self.decided_about(item.row.seq, None).await;
             return None;
         }
@@ -224,16 +224,16 @@ impl Worker {
                     self.verdicts.send(hold).await.ok()?;
                 }
             }
-            if item.past != Past::Clean {
+            if item.past != PriorAttempt::Clean {
                 // While it waits it is not being attempted: a crash now would not be its doing.
-                self.suspects.withdraw(&self.tenure, &[item.row.id()]).await;
+                self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
             let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
             self.ending.run_until_cancelled(tokio::time::sleep(delay)).await?;
             if self.deliverer.lost.is_cancelled() {
                 return None;
             }
-            item = Item { row, since: Instant::now(), past: Past::Clean, ..item };
+            item = Item { row, since: Instant::now(), past: PriorAttempt::Clean, ..item };
         }
     }
 
@@ -442,11 +442,11 @@ impl Worker {
     /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
     fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
         let Attempt::Ended(Err(error)) = attempt else { return false };
-        if item.past != Past::Clean || !error.is_deferred() {
+        if item.past != PriorAttempt::Clean || !error.is_deferred() {
             return false;
         }
-        self.gate.holds(&item.row.event_type)
-            || error.elsewhere().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
+        self.type_pause.is_paused(&item.row.event_type)
+            || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
     }
 
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {

@@ -90,7 +90,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn replay(&self, event_id: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, None, Fate::Replay).await
+        self.change(event_id, None, DeadAction::Replay).await
     }
 
     /// As [`replay`](Self::replay), for the handler of this name alone.
@@ -98,7 +98,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, Some(handler), Fate::Replay).await
+        self.change(event_id, Some(handler), DeadAction::Replay).await
     }
 
     /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
@@ -108,7 +108,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's; what was replayed by then stays so.
     pub async fn replay_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.each_page(filter, progress, Fate::Replay).await
+        self.each_page(filter, progress, DeadAction::Replay).await
     }
 
     /// Deletes a DEAD event.
@@ -119,7 +119,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard(&self, event_id: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, None, Fate::Discard).await
+        self.change(event_id, None, DeadAction::Discard).await
     }
 
     /// As [`discard`](Self::discard), for the handler of this name alone.
@@ -127,10 +127,10 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, Some(handler), Fate::Discard).await
+        self.change(event_id, Some(handler), DeadAction::Discard).await
     }
 
-    async fn change(&self, event_id: &str, handler: Option<&str>, fate: Fate) -> Result<Changed, StoreError> {
+    async fn change(&self, event_id: &str, handler: Option<&str>, action: DeadAction) -> Result<Changed, StoreError> {
         let mut records = self.store.records(event_id).await?;
         records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
         if records.is_empty() {
@@ -138,7 +138,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         }
         let dead = records.iter().filter(|record| record.status == Status::Dead.code());
         // The statement asks again whether they are.
-        let changed = self.apply(fate, &dead.map(|record| record.seq).collect::<Vec<_>>()).await?;
+        let changed = self.apply(action, &dead.map(|record| record.seq).collect::<Vec<_>>()).await?;
         Ok(if changed == 0 { Changed::NotDead } else { Changed::Rows(changed) })
     }
 
@@ -148,14 +148,14 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's; what was deleted by then stays so.
     pub async fn discard_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.each_page(filter, progress, Fate::Discard).await
+        self.each_page(filter, progress, DeadAction::Discard).await
     }
 
     async fn each_page(
         &self,
         filter: &DeadFilter,
         mut progress: impl FnMut(u64) + Send,
-        fate: Fate,
+        action: DeadAction,
     ) -> Result<u64, StoreError> {
         let (mut above, mut total) = (0, 0);
         loop {
@@ -163,16 +163,16 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
             let Some(last) = page.last() else { return Ok(total) };
             above = last.seq;
             let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
-            total += self.apply(fate, &seqs).await?;
+            total += self.apply(action, &seqs).await?;
             progress(total);
         }
     }
 
     /// Changes those of the rows that are DEAD, and returns how many were.
-    async fn apply(&self, fate: Fate, seqs: &[i64]) -> Result<u64, StoreError> {
-        let changed = match fate {
-            Fate::Replay => self.store.replay(seqs).await?,
-            Fate::Discard => self.store.discard(seqs).await?,
+    async fn apply(&self, action: DeadAction, seqs: &[i64]) -> Result<u64, StoreError> {
+        let changed = match action {
+            DeadAction::Replay => self.store.replay(seqs).await?,
+            DeadAction::Discard => self.store.discard(seqs).await?,
         };
         self.wake_for(&changed);
         Ok(changed.len() as u64)
@@ -201,7 +201,7 @@ pub enum Changed {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum DeadAction {
     Replay,
     Discard,
 }

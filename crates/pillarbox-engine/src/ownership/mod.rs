@@ -15,7 +15,7 @@
 //!      │      database says it is not registered             │   │ told to stop
 //!      │                            ▼                        │   ▼
 //!      └───────────────────────── lost ◀─────────────────────┘  drains, settles, gives back, leaves
-//!         handlers are told, lanes dropped,
+//!         handlers are told, queues dropped,
 //!         verdicts given up
 //! ```
 //!

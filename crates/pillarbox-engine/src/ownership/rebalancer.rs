@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::observe::Telemetry;
 use crate::pause::{Pause, jittered};
-use crate::queue::{InFlight, KeyLanes};
+use crate::queue::{InFlight, KeyedQueue};
 
 /// The time between two looks at the nodes and the free partitions: a node that leaves is replaced within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
@@ -41,7 +41,7 @@ pub(crate) struct Rebalancer {
     pub(crate) node: NodeId,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) lanes: Arc<KeyLanes>,
+    pub(crate) queue: Arc<KeyedQueue>,
     pub(crate) random: Arc<dyn Random>,
     /// The time that running handlers may take to end before they are told to stop.
     pub(crate) patience: Duration,
@@ -69,9 +69,9 @@ impl Rebalancer {
                     if pause.end() {
                         tracing::info!("partitions can be shared again");
                     }
-                    let (before, _) = self.lanes.assignment();
+                    let (before, _) = self.queue.assignment();
                     surplus.set(self.deliver_share(&holding).await, Instant::now());
-                    let (after, _) = self.lanes.assignment();
+                    let (after, _) = self.queue.assignment();
                     soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
                     let every = match (work.is_recent(&self.telemetry), holding.next_expiry) {
                         (true, _) => LOOK_EVERY,
@@ -98,11 +98,11 @@ impl Rebalancer {
     async fn deliver_share(&self, holding: &Holding) -> Partitions {
         let surplus = spread::surplus(holding.owned, holding.target.clone());
         let active = holding.owned.difference(surplus);
-        let (_, before) = self.lanes.assignment();
+        let (_, before) = self.queue.assignment();
         if !holding.unclean.is_empty() {
-            self.lanes.suspect(holding.unclean, written(&*self.store).await);
+            self.queue.suspect(holding.unclean, written(&*self.store).await);
         }
-        let dropped = self.lanes.assign(active);
+        let dropped = self.queue.assign(active);
         self.in_flight.forget(dropped);
         if active != before {
             tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");
@@ -140,7 +140,7 @@ impl Rebalancer {
 
     /// Tells the handlers of these partitions to stop.
     fn tell(&self, partitions: Partitions) {
-        if !partitions.is_empty() && self.lanes.tell(partitions) > 0 {
+        if !partitions.is_empty() && self.queue.tell(partitions) > 0 {
             tracing::warn!(
                 node = %self.node,
                 ?partitions,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::quarantine::Quarantine;
 use super::registry::FetchGuard;
-use super::{Class, Feed, Intake, Item};
+use super::{Class, Intake, Item, WorkQueue};
 use crate::poll_schedule::PollSchedule;
 
 /// The rows in flight of a term: those that this node holds, from the moment that one enters its memory until its verdict is
@@ -29,19 +29,19 @@ use crate::poll_schedule::PollSchedule;
 #[derive(Debug)]
 pub(crate) struct InFlight {
     intake: Arc<Intake>,
-    feed: Feed,
+    queue: WorkQueue,
     fence: Fence,
     quarantine: Mutex<Quarantine>,
 }
 
 impl InFlight {
-    pub(crate) fn new(intake: Arc<Intake>, feed: Feed, fence: Fence) -> Self {
-        Self { intake, feed, fence, quarantine: Mutex::default() }
+    pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence) -> Self {
+        Self { intake, queue, fence, quarantine: Mutex::default() }
     }
 
     /// The queue from which workers take.
-    pub(crate) fn feed(&self) -> &Feed {
-        &self.feed
+    pub(crate) fn queue(&self) -> &WorkQueue {
+        &self.queue
     }
 
     fn poll_schedule(&self) -> &PollSchedule {
@@ -71,19 +71,19 @@ impl InFlight {
 
     /// A row of a key that makes no event has failed: `change` is to be recorded. What was waiting behind it is left to the table.
     pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) {
-        if let Feed::Keys(keys) = &self.feed {
-            self.forget(keys.failed(key, seq, change));
+        if let WorkQueue::Keyed(keyed) = &self.queue {
+            self.forget(keyed.failed(key, seq, change));
         }
     }
 
     /// The next event; `None` once the queue is closed and empty.
     pub(crate) async fn next(&self) -> Option<Item> {
-        self.feed.pop().await
+        self.queue.pop().await
     }
 
     /// Up to `max` of the events of a class that would be next and are `wanted`.
     pub(crate) fn more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
-        self.feed.pop_more(class, max, wanted)
+        self.queue.pop_more(class, max, wanted)
     }
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed. What was
@@ -92,7 +92,7 @@ impl InFlight {
     /// Returns false if nothing is to be recorded, since its handler was told to stop: then the row has to be [let go](Self::let_go).
     #[must_use = "a row whose verdict does not count has to be let go"]
     pub(crate) fn decided(&self, seq: i64, change: Option<&Change>) -> bool {
-        let ended = self.feed.ended(seq, change);
+        let ended = self.queue.ended(seq, change);
         self.forget(ended.dropped);
         !ended.left
     }
@@ -100,13 +100,13 @@ impl InFlight {
     /// Lets go of a row whose verdict does not count: it is in the table as it was, for whichever node owns it.
     pub(crate) fn let_go(&self, seq: i64) {
         self.intake.registry.release([seq]);
-        self.feed.recorded([(seq, false)]);
+        self.queue.recorded([(seq, false)]);
         self.poll_schedule().wake_for(seq);
     }
 
     /// Leaves an event that was put off, and what waits behind it, in the table as they are.
     pub(crate) fn leave(&self, row: &Row) {
-        let ended = self.feed.left(row.seq);
+        let ended = self.queue.left(row.seq);
         let others = !ended.dropped.is_empty();
         self.forget(ended.dropped);
         if self.fence == Fence::Row {
@@ -114,7 +114,7 @@ impl InFlight {
             return self.intake.hand_back(row.id());
         }
         self.intake.registry.release([row.seq]);
-        self.feed.recorded([(row.seq, false)]);
+        self.queue.recorded([(row.seq, false)]);
         if others {
             self.poll_schedule().wake_for(row.seq);
         }
@@ -146,7 +146,7 @@ impl InFlight {
         let dead = dead.map(|verdict| verdict.row.seq).filter(is_recorded).min();
         // The reader may have left these rows out while it started over.
         let lost = seqs.clone().min().filter(|_| went_back);
-        let freed = self.feed.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
+        let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
         if let Some(lowest) = [dead, lost, freed].into_iter().flatten().min() {
             self.poll_schedule().wake_for(lowest);
         }
@@ -161,7 +161,7 @@ impl InFlight {
 
     /// The database refuses to record a verdict: the row stays pending, and is delivered again when its quarantine ends.
     pub(crate) fn quarantine(&self, seq: i64) {
-        if let Some(freed) = self.feed.recorded([(seq, false)]) {
+        if let Some(freed) = self.queue.recorded([(seq, false)]) {
             self.poll_schedule().wake_for(freed);
         }
         if !self.quarantined().add(seq) {
@@ -206,7 +206,7 @@ impl InFlight {
 
     /// Throws away what is queued and takes nothing more in: the table still has it. Returns the number of events.
     pub(crate) fn abandon(&self) -> usize {
-        self.feed.abandon()
+        self.queue.abandon()
     }
 
     /// Forgets everything: the term is over.
@@ -216,6 +216,6 @@ impl InFlight {
 
     /// Takes nothing more in; what is queued is still delivered.
     pub(crate) fn close(&self) {
-        self.feed.close();
+        self.queue.close();
     }
 }

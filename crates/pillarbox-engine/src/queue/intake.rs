@@ -6,10 +6,10 @@ use pillarbox_core::ownership::{Fence, Mode, NodeId};
 use pillarbox_core::plants;
 use pillarbox_core::store::{Row, RowId};
 use pillarbox_core::throttle::Throttle;
-use pillarbox_core::write::{CommitSink, Fate, Found, NewRow, Written};
+use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
 use tokio::time::Instant;
 
-use super::{Feed, KeyLanes, Notifier, Registry, ReleaseQueue, Reported, Taken, Unverified};
+use super::{HotTake, KeyedQueue, Notifier, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
 use crate::observe::{Counters, Telemetry};
 use crate::poll_schedule::PollSchedule;
 
@@ -68,7 +68,7 @@ pub(crate) struct Intake {
 /// The open side of a term.
 #[derive(Debug)]
 struct Open {
-    feed: Feed,
+    queue: WorkQueue,
     node: NodeId,
 }
 
@@ -97,15 +97,15 @@ impl Intake {
         }
     }
 
-    /// A term of `node` begins: events committed from now on may enter its lanes.
-    pub(crate) fn open(&self, feed: Feed, node: NodeId) {
+    /// A term of `node` begins: events committed from now on may enter its queue.
+    pub(crate) fn open(&self, queue: WorkQueue, node: NodeId) {
         let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
         self.release_queue.clear();
-        *term = Some(Open { feed, node });
+        *term = Some(Open { queue, node });
     }
 
-    /// A term ends: no event enters its lanes after this returns.
+    /// A term ends: no event enters its queue after this returns.
     pub(crate) fn close(&self) {
         *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
         self.unverified.clear();
@@ -139,24 +139,24 @@ impl Intake {
     /// Payload bytes of the events that wait or run.
     pub(crate) fn payload_bytes(&self) -> usize {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        term.as_ref().map_or(0, |open| open.feed.payload_bytes())
+        term.as_ref().map_or(0, |open| open.queue.payload_bytes())
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        term.as_ref().map_or((0, 0), |open| open.feed.depths())
+        term.as_ref().map_or((0, 0), |open| open.queue.depths())
     }
 
-    /// Makes rows this node's own before they are inserted, as many as the hot lane could take, where that is what lets
+    /// Makes rows this node's own before they are inserted, as many as the hot queue could take, where that is what lets
     /// them be delivered from memory. Only for a transaction whose end will be reported.
     pub(crate) fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow> {
         if self.hot_path != HotPath::Owned {
             return rows;
         }
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { node, feed }) = term.as_ref() else { return rows };
-        // What the lane has no room for now is left for whichever node claims it first.
-        let mut room = self.hot_capacity.saturating_sub(feed.depths().0);
+        let Some(Open { node, queue }) = term.as_ref() else { return rows };
+        // What the queue has no room for now is left for whichever node claims it first.
+        let mut room = self.hot_capacity.saturating_sub(queue.depths().0);
         let own = |row: NewRow| {
             if row.is_delayed() || room == 0 {
                 return row;
@@ -193,10 +193,10 @@ impl Intake {
 
     /// These rows are committed, and the owners of their partitions deliver them: from the table, where they stand in
     /// their order.
-    fn wake_owners(&self, keys: &KeyLanes, rows: &[NewRow], seqs: &[i64]) {
+    fn wake_owners(&self, keyed: &KeyedQueue, rows: &[NewRow], seqs: &[i64]) {
         let (mut ours, mut theirs) = (Vec::new(), false);
         for (row, seq) in rows.iter().zip(seqs) {
-            if !keys.is_ours(row.partition()) {
+            if !keyed.is_ours(row.partition()) {
                 theirs = true;
             } else if !row.is_delayed() {
                 ours.push(*seq);
@@ -209,7 +209,7 @@ impl Intake {
         if theirs {
             self.notifier.committed();
         }
-        self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keys.is_ours(row.partition())));
+        self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keyed.is_ours(row.partition())));
     }
 
     fn seek(&self, rows: &[NewRow], seqs: &[i64]) {
@@ -239,7 +239,7 @@ impl Intake {
 }
 
 impl CommitSink for Intake {
-    /// Rows were written in an open transaction. More than the hot lane could ever take are not worth remembering.
+    /// Rows were written in an open transaction. More than the hot queue could ever take are not worth remembering.
     fn announce(&self, rows: &[NewRow], seqs: &[i64]) {
         self.registry.announce(self.hot_candidates(rows, seqs).map(|(_, seq)| seq));
     }
@@ -249,11 +249,11 @@ impl CommitSink for Intake {
         self.registry.forget(seqs);
     }
 
-    /// Adds the rows that the hot lane could take, if they are known to be committed, to others of the same transaction.
+    /// Adds the rows that the hot queue could take, if they are known to be committed, to others of the same transaction.
     fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { feed: Feed::Lanes(lanes), .. }) = term.as_ref() else { return };
-        let room = self.hot_capacity.saturating_sub(lanes.depths().0).min(MOST_VERIFIED).saturating_sub(asked.len());
+        let Some(Open { queue: WorkQueue::Ready(ready), .. }) = term.as_ref() else { return };
+        let room = self.hot_capacity.saturating_sub(ready.depths().0).min(MOST_VERIFIED).saturating_sub(asked.len());
         asked.extend(self.hot_candidates(rows, seqs).take(room).map(|(_, seq)| seq));
     }
 
@@ -262,7 +262,7 @@ impl CommitSink for Intake {
     fn notify_committed(&self, written: &Written) {
         let (rows, seqs) = written.rows();
         if plants::is("caller_is_believed") {
-            return self.committed(rows, seqs, &|_, _| Fate::There);
+            return self.committed(rows, seqs, &|_, _| Presence::There);
         }
         if self.hot_path == HotPath::All {
             let mut verify = Vec::new();
@@ -274,18 +274,18 @@ impl CommitSink for Intake {
             }
         }
         self.reported.push(written);
-        self.committed(rows, seqs, &|_, _| Fate::Unknown);
+        self.committed(rows, seqs, &|_, _| Presence::Unknown);
     }
 
     /// These rows are committed. Those that are known to be there, and are not delayed, take the hot path as far as there is
     /// room; the others are delivered from the table.
-    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Fate) {
-        // Held for reading until the rows are in the lane, so that a term cannot end in between and leave them held.
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Presence) {
+        // Held for reading until the rows are queued, so that a term cannot end in between and leave them held.
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
-        let (lanes, node) = match term.as_ref() {
-            Some(Open { feed: Feed::Lanes(lanes), node }) => (lanes, node),
-            Some(Open { feed: Feed::Keys(keys), .. }) => return self.wake_owners(keys, rows, seqs),
+        let (ready, node) = match term.as_ref() {
+            Some(Open { queue: WorkQueue::Ready(ready), node }) => (ready, node),
+            Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => return self.wake_owners(keyed, rows, seqs),
             None => {
                 self.notifier.committed();
                 return self.seek(rows, seqs);
@@ -296,28 +296,29 @@ impl CommitSink for Intake {
         for (row, seq) in rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| !row.is_delayed()) {
             let (fate, holder) = (fate(row, seq), row.locked_by());
             // A row that names an earlier incarnation of this node is not its own any more.
-            let fate = if fate == Fate::Gone && plants::is("rolled_back_rows_go_hot") { Fate::There } else { fate };
-            if fate == Fate::Gone || holder.is_some_and(|holder| holder != node.as_str()) {
+            let fate =
+                if fate == Presence::Gone && plants::is("rolled_back_rows_go_hot") { Presence::There } else { fate };
+            if fate == Presence::Gone || holder.is_some_and(|holder| holder != node.as_str()) {
                 continue;
             }
             // It is in the table for anybody who claims it, which may be this node, at once.
-            if !self.hot_path.takes(row) || (fate == Fate::Unknown && holder.is_none()) {
+            if !self.hot_path.takes(row) || (fate == Presence::Unknown && holder.is_none()) {
                 dropped += u64::from(self.hot_path == HotPath::All);
                 left.get_or_insert(seq);
                 continue;
             }
             match self.registry.take_announced(row.id(seq)) {
-                Taken::Now => {}
-                Taken::Before => continue,
+                HotTake::Now => {}
+                HotTake::Before => continue,
                 // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
                 // the commit after its first look, only this tells the cold path of it.
-                Taken::Unknown => {
+                HotTake::Unknown => {
                     self.poll_schedule.wake_for(seq);
                     continue;
                 }
             }
             taken += 1;
-            if fate == Fate::There && lanes.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
+            if fate == Presence::There && ready.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
                 Counters::add(&self.telemetry.counters.hot, 1);
                 continue;
             }
@@ -352,8 +353,8 @@ impl CommitSink for Intake {
     fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         let theirs = match term.as_ref() {
-            Some(Open { feed: Feed::Keys(keys), .. }) => {
-                let is_ours = |row: &NewRow| keys.is_ours(row.partition());
+            Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => {
+                let is_ours = |row: &NewRow| keyed.is_ours(row.partition());
                 self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
                 !rows.iter().all(is_ours)
             }

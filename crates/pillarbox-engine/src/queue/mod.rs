@@ -3,28 +3,28 @@
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
 mod class_queue;
-mod feed;
 mod in_flight;
 mod intake;
-mod keys;
-mod lanes;
+mod keyed_queue;
 mod notifier;
 mod quarantine;
+mod ready_queue;
 mod registry;
 mod release_queue;
 mod reported;
 mod shares;
 mod unverified;
+mod work_queue;
 
-pub(crate) use feed::Feed;
 pub(crate) use in_flight::InFlight;
 pub(crate) use intake::{HotPath, Intake};
-pub(crate) use keys::{KeyLanes, Refill, Source};
-pub(crate) use lanes::{Item, Lanes};
+pub(crate) use keyed_queue::{KeyedQueue, Refill, Source};
 pub(crate) use notifier::Notifier;
+pub(crate) use ready_queue::{Item, ReadyQueue};
 pub(crate) use registry::FetchGuard;
-use registry::{Registry, Taken};
+use registry::{HotTake, Registry};
 use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
 pub(crate) use unverified::Unverified;
+pub(crate) use work_queue::WorkQueue;

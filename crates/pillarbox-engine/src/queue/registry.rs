@@ -70,7 +70,7 @@ impl Entry {
 
 /// The result of taking a row for the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum HotTake {
     /// It is held from now on.
     Now,
     /// The cold path holds it.
@@ -104,15 +104,15 @@ impl Registry {
     }
 
     /// Takes an announced row for the hot path, unless the cold path has taken it already.
-    pub(crate) fn take_announced(&self, row: RowId) -> Taken {
+    pub(crate) fn take_announced(&self, row: RowId) -> HotTake {
         match self.lock().rows.get_mut(&row.seq) {
             Some(entry @ Entry::Announced) => {
                 *entry = Entry::held(row, false, None);
-                Taken::Now
+                HotTake::Now
             }
-            Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => Taken::Now,
-            Some(Entry::Held { .. } | Entry::Settled) => Taken::Before,
-            None => Taken::Unknown,
+            Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => HotTake::Now,
+            Some(Entry::Held { .. } | Entry::Settled) => HotTake::Before,
+            None => HotTake::Unknown,
         }
     }
 
@@ -302,10 +302,10 @@ mod tests {
         let registry = Registry::default();
         registry.announce([1, 2]);
         assert_eq!(registry.begin_fetch().admit([(row(1), false, None), (row(3), true, None)]), [true, true]);
-        assert_eq!(registry.take_announced(row(1)), Taken::Before);
+        assert_eq!(registry.take_announced(row(1)), HotTake::Before);
         registry.release([1]);
-        assert_eq!(registry.take_announced(row(1)), Taken::Unknown, "not even after it was settled");
-        assert_eq!(registry.take_announced(row(2)), Taken::Now);
+        assert_eq!(registry.take_announced(row(1)), HotTake::Unknown, "not even after it was settled");
+        assert_eq!(registry.take_announced(row(2)), HotTake::Now);
         assert_eq!(registry.begin_fetch().admit([(row(2), false, None)]), [false], "and the other way round");
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let registry = Registry::default();
         registry.announce([1]);
         let fetch = registry.begin_fetch();
-        assert_eq!(registry.take_announced(row(1)), Taken::Now);
+        assert_eq!(registry.take_announced(row(1)), HotTake::Now);
         registry.release([1]);
         assert_eq!(fetch.admit([(row(1), false, None)]), [false]);
         drop(fetch);
@@ -339,14 +339,14 @@ mod tests {
     fn forgetting_leaves_held_rows_alone() {
         let registry = Registry::default();
         registry.announce([1, 2]);
-        assert_eq!(registry.take_announced(row(1)), Taken::Now);
+        assert_eq!(registry.take_announced(row(1)), HotTake::Now);
         registry.forget(&[1, 2]);
         assert_eq!(registry.held(), 1);
-        assert_eq!(registry.take_announced(row(2)), Taken::Unknown);
+        assert_eq!(registry.take_announced(row(2)), HotTake::Unknown);
         registry.announce([3]);
         registry.clear();
         assert_eq!(registry.held(), 0);
-        assert_eq!(registry.take_announced(row(3)), Taken::Unknown, "another node may have delivered it since");
+        assert_eq!(registry.take_announced(row(3)), HotTake::Unknown, "another node may have delivered it since");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const MAX_ROWS: usize = 100_000;
 /// Rows given back by one statement.
 const BATCH: usize = 5_000;
 
-/// Rows that are this node's own in the table and that it does not deliver now: they found the hot lane full, their class has its share of the memory, their type is held
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot queue full, their class has its share of the memory, their type is held
 /// back, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
 /// that this node claimed again meanwhile would be given away under its hands.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::store::Store;
-use pillarbox_core::write::{Fate, Found, Written};
+use pillarbox_core::write::{Found, Presence, Written};
 use tokio::sync::Notify;
 
 use super::Intake;
@@ -64,7 +64,7 @@ impl Reported {
             if let Ok(found) = store.identify(&seqs).await {
                 let found = Found::new(found);
                 for First { seq, event_id, event_type } in receipts {
-                    if found.fate(&seqs, seq, &event_id) == Fate::Gone {
+                    if found.fate(&seqs, seq, &event_id) == Presence::Gone {
                         intake.complain(&event_id, &event_type);
                     }
                 }

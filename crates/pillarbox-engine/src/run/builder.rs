@@ -16,7 +16,7 @@ use tracing::Span;
 use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
 use super::outbox::Writing;
 use super::supervisor::{Handling, Supervisor};
-use super::{Config, FailingHead, FailingKey, Gate, Outbox, Shared};
+use super::{Config, FailingHead, FailingKey, Outbox, Shared, TypePause};
 use crate::handlers::{DuplicateHandler, Events, Register, Registration, Unroutable, check_id, on, on_type};
 use crate::handlers::{FanOut, Recipient};
 use crate::maintain::{Purger, Task};
@@ -412,8 +412,8 @@ impl<K: Deliverer> OutboxBuilder<K> {
 
 impl<K: Parallel> OutboxBuilder<K> {
     /// Holds back events of some types for a while, as a handler says that passes events on.
-    pub fn gate(mut self, gate: Gate) -> Self {
-        self.handling.gate = gate;
+    pub fn type_pause(mut self, type_pause: TypePause) -> Self {
+        self.handling.type_pause = type_pause;
         self
     }
 

@@ -13,8 +13,8 @@ pub use crate::config::{
     ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
     RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig, applies,
 };
-pub use crate::gate::Gate;
 pub use crate::observe::Role;
+pub use crate::type_pause::TypePause;
 pub use builder::OutboxBuilder;
 pub use error::StartError;
 pub use outbox::Outbox;

@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::supervisor::Supervisor;
-use super::{Gate, Shared};
+use super::{Shared, TypePause};
 use crate::claim::{OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
-use crate::dispatch::{Suspects, Unknown, Worker};
+use crate::dispatch::{CrashTracker, Unknown, Worker};
 use crate::maintain::{Purger, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
-use crate::queue::{Classes, Feed, InFlight, KeyLanes, Lanes, Limits, Shares};
+use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, WorkQueue};
 use crate::settle::{Complaints, Settler};
 use crate::tenure::Tenure;
 
@@ -54,9 +54,9 @@ pub(super) struct Parts<'a> {
     supervisor: &'a Supervisor,
     pub(super) tenure: Tenure,
     pub(super) in_flight: Arc<InFlight>,
-    pub(super) suspects: Arc<Suspects>,
+    pub(super) crashes: Arc<CrashTracker>,
     deliverer: Arc<DeliveringNode>,
-    gate: Gate,
+    type_pause: TypePause,
     verdicts: mpsc::Sender<Verdict>,
     signals: Signals,
 }
@@ -76,23 +76,23 @@ impl<'a> Parts<'a> {
             abandoned: telemetry.calls.abandoned.clone(),
         });
         // In order, one event after the other is handled: what stands still stops all, and what is held back would be overtaken.
-        let (classes, gate) = match tenure.mode {
-            Mode::Ordered => (Classes::one(), Gate::new()),
-            _ => (Classes::of_handlers(router, &deliverer), supervisor.gate.clone()),
+        let (classes, type_pause) = match tenure.mode {
+            Mode::Ordered => (Classes::one(), TypePause::new()),
+            _ => (Classes::of_handlers(router, &deliverer), supervisor.type_pause.clone()),
         };
         let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
         let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
-        let feed = match tenure.mode {
+        let queue = match tenure.mode {
             Mode::Partitioned => {
                 let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
-                let lanes = KeyLanes::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
-                Feed::Keys(Arc::new(lanes))
+                let queue = KeyedQueue::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
+                WorkQueue::Keyed(Arc::new(queue))
             }
-            _ => Feed::Lanes(Arc::new(Lanes::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
+            _ => WorkQueue::Ready(Arc::new(ReadyQueue::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
         };
-        let in_flight = Arc::new(InFlight::new(Arc::clone(&shared.intake), feed, tenure.fence()));
-        let suspects = Suspects::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
-        Self { supervisor, tenure, in_flight, suspects: Arc::new(suspects), deliverer, gate, verdicts, signals }
+        let in_flight = Arc::new(InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence()));
+        let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
+        Self { supervisor, tenure, in_flight, crashes: Arc::new(crashes), deliverer, type_pause, verdicts, signals }
     }
 
     pub(super) fn worker(&self) -> Worker {
@@ -110,8 +110,8 @@ impl<'a> Parts<'a> {
             interceptors: interceptors.clone(),
             tenure: self.tenure.clone(),
             verdicts: self.verdicts.clone(),
-            suspects: Arc::clone(&self.suspects),
-            gate: self.gate.clone(),
+            crashes: Arc::clone(&self.crashes),
+            type_pause: self.type_pause.clone(),
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
@@ -145,11 +145,11 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub(super) fn poller(&self, lanes: &Arc<Lanes>) -> Poller {
+    pub(super) fn poller(&self, queue: &Arc<ReadyQueue>) -> Poller {
         Poller {
             cursor: self.cursor(),
             in_flight: Arc::clone(&self.in_flight),
-            lanes: Arc::clone(lanes),
+            queue: Arc::clone(queue),
             passed: PassedOver::default(),
             read_passed: false,
             suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
@@ -159,11 +159,11 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub(super) fn ordered_poller(&self, lanes: &Arc<KeyLanes>) -> OrderedPoller {
+    pub(super) fn ordered_poller(&self, queue: &Arc<KeyedQueue>) -> OrderedPoller {
         OrderedPoller {
             cursor: self.cursor(),
             in_flight: Arc::clone(&self.in_flight),
-            lanes: Arc::clone(lanes),
+            queue: Arc::clone(queue),
             heads: self.supervisor.config.retry.failing_key.heads(),
             verdicts: self.verdicts.clone(),
             stop: self.signals.stop_claiming.clone(),
@@ -180,18 +180,18 @@ impl<'a> Parts<'a> {
             Arc::clone(&shared.intake.poll_schedule),
             Arc::clone(random),
             config.claim.clone(),
-            self.gate.clone(),
+            self.type_pause.clone(),
         )
     }
 
-    pub(super) fn rebalancer(&self, lanes: &Arc<KeyLanes>) -> Rebalancer {
+    pub(super) fn rebalancer(&self, queue: &Arc<KeyedQueue>) -> Rebalancer {
         let Supervisor { shared, config, random, .. } = self.supervisor;
         Rebalancer {
             store: Arc::clone(&shared.store),
             node: self.tenure.node.clone(),
             in_flight: Arc::clone(&self.in_flight),
             telemetry: Arc::clone(&shared.telemetry),
-            lanes: Arc::clone(lanes),
+            queue: Arc::clone(queue),
             random: Arc::clone(random),
             patience: config.shutdown.drain_timeout,
             lost: self.signals.lost.clone(),

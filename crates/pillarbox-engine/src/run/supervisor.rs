@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 
 use super::tasks::TaskTracker;
 use super::term::{Ended, Term};
-use super::{Config, Gate, Role, Shared};
+use super::{Config, Role, Shared, TypePause};
 use crate::handlers::{Interceptors, Router};
 use crate::ownership::{Lease, Watch};
 use crate::pause::{Pause, jittered};
@@ -30,7 +30,7 @@ pub(super) struct Supervisor {
     pub(super) config: Config,
     pub(super) router: Arc<Router>,
     pub(super) interceptors: Interceptors,
-    pub(super) gate: Gate,
+    pub(super) type_pause: TypePause,
     pub(super) random: Arc<dyn Random>,
     pub(super) tasks: TaskTracker,
     pub(super) role: watch::Sender<Role>,
@@ -45,7 +45,7 @@ pub(super) struct Supervisor {
 pub(super) struct Handling {
     pub(super) router: Router,
     pub(super) interceptors: Interceptors,
-    pub(super) gate: Gate,
+    pub(super) type_pause: TypePause,
 }
 
 /// A registration in the database.
@@ -73,7 +73,7 @@ impl Supervisor {
             config,
             router: Arc::new(handling.router),
             interceptors: handling.interceptors,
-            gate: handling.gate,
+            type_pause: handling.type_pause,
             random,
             tasks: TaskTracker::new(),
             role: watch::Sender::new(Role::Joining),

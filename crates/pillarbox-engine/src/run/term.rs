@@ -11,9 +11,9 @@ use tracing::Instrument as _;
 use super::parts::{Parts, Signals};
 use super::supervisor::Supervisor;
 use super::tasks::TaskTracker;
-use crate::dispatch::Suspects;
+use crate::dispatch::CrashTracker;
 use crate::observe::{Loops, Telemetry};
-use crate::queue::{Feed, InFlight, Intake};
+use crate::queue::{InFlight, Intake, WorkQueue};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
@@ -34,16 +34,16 @@ pub(super) enum Ended {
 /// The time during which this node delivers: its queues and its tasks.
 ///
 /// ```text
-/// claimer ──▶ lanes ──▶ workers ──▶ verdicts ──▶ settler
+/// poller ──▶ queue ──▶ workers ──▶ verdicts ──▶ settler
 /// ```
 ///
-/// It ends in the order of the flow: claiming stops, the lanes close, workers drain them until the deadline, the settler
+/// It ends in the order of the flow: claiming stops, the queue closes, workers drain it until the deadline, the settler
 /// records what is left. Nothing of a term outlives it.
 #[derive(Debug)]
 pub(super) struct Term {
     store: Arc<dyn Store>,
     tenure: Tenure,
-    suspects: Arc<Suspects>,
+    crashes: Arc<CrashTracker>,
     intake: Arc<Intake>,
     in_flight: Arc<InFlight>,
     telemetry: Arc<Telemetry>,
@@ -67,7 +67,7 @@ impl Term {
         let worker = Arc::new(parts.worker());
         let settle = parts.settler(received);
         // Before any task runs: opening forgets what was known before this term.
-        shared.intake.open(parts.in_flight.feed().clone(), parts.tenure.node.clone());
+        shared.intake.open(parts.in_flight.queue().clone(), parts.tenure.node.clone());
 
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
@@ -75,13 +75,13 @@ impl Term {
             deliverers.spawn(Arc::clone(&worker).run(slot).in_current_span());
         }
         settler.spawn(parts.watch().in_current_span());
-        match parts.in_flight.feed() {
-            Feed::Lanes(lanes) => {
-                deliverers.spawn(parts.poller(lanes).run().in_current_span());
+        match parts.in_flight.queue() {
+            WorkQueue::Ready(queue) => {
+                deliverers.spawn(parts.poller(queue).run().in_current_span());
             }
-            Feed::Keys(lanes) => {
-                deliverers.spawn(parts.ordered_poller(lanes).run().in_current_span());
-                deliverers.spawn(parts.rebalancer(lanes).run().in_current_span());
+            WorkQueue::Keyed(queue) => {
+                deliverers.spawn(parts.ordered_poller(queue).run().in_current_span());
+                deliverers.spawn(parts.rebalancer(queue).run().in_current_span());
             }
         }
         if let Some(purger) = parts.purger() {
@@ -97,7 +97,7 @@ impl Term {
 
         Self {
             store: Arc::clone(&shared.store),
-            suspects: Arc::clone(&parts.suspects),
+            crashes: Arc::clone(&parts.crashes),
             intake: Arc::clone(&shared.intake),
             in_flight: Arc::clone(&parts.in_flight),
             telemetry: Arc::clone(&shared.telemetry),
@@ -143,8 +143,8 @@ impl Term {
         // A lease that is lost is no crash: the next owner must not take the attempts under way for such.
         let withdraw = async {
             if matches!(ended, Ended::LeaseLost) {
-                let under_way = self.suspects.under_way();
-                let withdrawn = timeout(LAST_SETTLE, self.suspects.withdraw(&self.tenure, &under_way)).await;
+                let under_way = self.crashes.under_way();
+                let withdrawn = timeout(LAST_SETTLE, self.crashes.withdraw(&self.tenure, &under_way)).await;
                 drop(withdrawn);
             }
         };
@@ -180,7 +180,7 @@ impl Term {
     /// Gives back what is still held, so that another node delivers it at once and does not take this one for dead.
     async fn release(&self) {
         let held = match self.tenure.fence() {
-            Fence::Table | Fence::Partition => self.suspects.under_way(),
+            Fence::Table | Fence::Partition => self.crashes.under_way(),
             Fence::Row => self.in_flight.rows(),
         };
         if held.is_empty() {

@@ -4,7 +4,7 @@ mod standing;
 
 use std::sync::Arc;
 
-use pillarbox_core::ownership::{Fence, Mode, NodeId, Past};
+use pillarbox_core::ownership::{Fence, Mode, NodeId, PriorAttempt};
 
 pub(crate) use standing::Standing;
 
@@ -29,9 +29,9 @@ impl Tenure {
     /// Reads the column `locked_by` of a row that is about to be delivered. Who has lost a lease itself cannot tell an attempt that
     /// crashed from one whose node was cut off by the same outage and could not take its announcement back. So it counts none, and
     /// announces its own: should that crash, the next process counts it.
-    pub(crate) fn past(&self, locked_by: Option<&str>) -> Past {
-        match Past::read(locked_by, &self.node) {
-            Past::Crashed if self.has_lost_a_lease => Past::Suspect,
+    pub(crate) fn past(&self, locked_by: Option<&str>) -> PriorAttempt {
+        match PriorAttempt::read(locked_by, &self.node) {
+            PriorAttempt::Crashed if self.has_lost_a_lease => PriorAttempt::Suspect,
             past => past,
         }
     }

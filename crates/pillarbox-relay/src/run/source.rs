@@ -124,7 +124,7 @@ impl Deliverer {
         let store = self.source.open().await?;
         let handler = on_batch(Events::Others, batch, self.forwarder.clone()).for_any_name();
         let setup = self.source.settings.clone().outbox().store(Arc::clone(&store));
-        let setup = setup.gate(self.forwarder.gate()).handler(handler).span(self.span());
+        let setup = setup.type_pause(self.forwarder.type_pause()).handler(handler).span(self.span());
         match setup.start().await {
             Ok(outbox) => {
                 let info = store.info();

@@ -3,7 +3,7 @@ use std::time::Duration;
 use pillarbox_core::handle::{HandlerError, Outcome};
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
-use crate::guard::Called;
+use crate::guard::CallResult;
 use crate::plants;
 
 pub(crate) type Answer = Result<Outcome, HandlerError>;
@@ -12,12 +12,12 @@ pub(crate) type Answer = Result<Outcome, HandlerError>;
 const STRANDED: Duration = Duration::from_secs(30);
 
 /// The state of a destination, by all receipts of a call; `None` if they say nothing about it.
-pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<Called> {
+pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<CallResult> {
     let (mut refused, mut declined): (Option<&PublishError>, Option<&PublishError>) = (None, None);
     let mut answered = false;
     for receipt in receipts {
         match receipt {
-            Ok(()) => return Some(Called::Well),
+            Ok(()) => return Some(CallResult::Well),
             Err(error) if error.scope() == Scope::Message => {}
             Err(error) if error.blames_the_destination() => refused = Some(refused.unwrap_or(error)),
             // One that will never be taken says that the destination is there, and well.
@@ -28,18 +28,18 @@ pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Op
     match (refused, declined) {
         (Some(error), _) => Some(refusal(error)),
         (None, Some(error)) => Some(declination(error)),
-        (None, None) => answered.then_some(Called::Well),
+        (None, None) => answered.then_some(CallResult::Well),
     }
 }
 
 /// The destination is to blame for a failure.
-pub(super) fn refusal(error: &PublishError) -> Called {
-    Called::Refused { problem: error.to_string().into(), after: error.delay() }
+pub(super) fn refusal(error: &PublishError) -> CallResult {
+    CallResult::Refused { problem: error.to_string().into(), after: error.delay() }
 }
 
 /// The destination has declined a message for itself.
-pub(super) fn declination(error: &PublishError) -> Called {
-    Called::Declined { problem: error.to_string().into() }
+pub(super) fn declination(error: &PublishError) -> CallResult {
+    CallResult::Declined { problem: error.to_string().into() }
 }
 
 /// The answer for an event by its receipt; `pause` is the time for which its route or its target is paused from now on, if it is.
@@ -54,7 +54,7 @@ pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> 
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
             let delay =
                 pause.unwrap_or(if kind == PublishErrorKind::Misconfigured { STRANDED } else { Duration::ZERO });
-            HandlerError::not_here(delay.max(asked.unwrap_or_default()), text)
+            HandlerError::defer_on_this_node(delay.max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),
         (PublishErrorKind::Temporary, None) => HandlerError::retryable(text),
@@ -73,15 +73,15 @@ mod tests {
         let odd = || Err(PublishError::temporary("500"));
         let large = || Err(PublishError::permanent("too large"));
         let behind = || Err(PublishError::unavailable("was not sent").limited_to(Scope::Message));
-        let refused = |text: &str, after| Some(Called::Refused { problem: text.into(), after });
+        let refused = |text: &str, after| Some(CallResult::Refused { problem: text.into(), after });
         let table = [
             (vec![], None),
             (vec![behind()], None),
-            (vec![Ok(()), away()], Some(Called::Well)),
+            (vec![Ok(()), away()], Some(CallResult::Well)),
             (vec![away(), busy(), behind()], refused("away", None)),
             (vec![odd(), busy()], refused("busy", Some(Duration::from_secs(7)))),
-            (vec![behind(), odd(), large()], Some(Called::Declined { problem: "500".into() })),
-            (vec![large()], Some(Called::Well)),
+            (vec![behind(), odd(), large()], Some(CallResult::Declined { problem: "500".into() })),
+            (vec![large()], Some(CallResult::Well)),
         ];
         for (receipts, expected) in table {
             assert_eq!(verdict(&receipts), expected, "{receipts:?}");

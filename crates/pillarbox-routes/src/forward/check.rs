@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::Forwarder;
 use super::answer::refusal;
 use super::forwarder::Probing;
-use crate::guard::Called;
-use crate::route::{CheckError, Line, Sending};
+use crate::guard::CallResult;
+use crate::route::{CheckError, RouteRuntime, Sink};
 
 /// The time between two questions to a destination that is not there when events begin to be passed on.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(1);
 struct Asked {
     publisher: Arc<dyn Publisher>,
     targets: Vec<String>,
-    lines: Vec<Arc<Line>>,
+    runtimes: Vec<Arc<RouteRuntime>>,
 }
 
 impl Asked {
@@ -30,25 +30,25 @@ impl Asked {
         CheckError {
             kind: self.publisher.info().kind,
             address: self.publisher.info().address.clone(),
-            routes: self.lines.iter().map(|line| format!("`{}`", line.name)).collect::<Vec<_>>().join(", "),
+            routes: self.runtimes.iter().map(|runtime| format!("`{}`", runtime.name)).collect::<Vec<_>>().join(", "),
             source,
         }
     }
 
     /// The question of one route to its broker; `None` if it has none.
-    fn of(line: &Arc<Line>) -> Option<Self> {
-        let sending = line.sending.as_ref()?;
-        let targets = sending.target.fixed().map(str::to_owned).into_iter().collect();
-        Some(Self { publisher: Arc::clone(&sending.publisher), targets, lines: vec![Arc::clone(line)] })
+    fn of(runtime: &Arc<RouteRuntime>) -> Option<Self> {
+        let sink = runtime.sink.as_ref()?;
+        let targets = sink.target.fixed().map(str::to_owned).into_iter().collect();
+        Some(Self { publisher: Arc::clone(&sink.publisher), targets, runtimes: vec![Arc::clone(runtime)] })
     }
 
     /// Asks for the constant beginnings of targets that depend on the event.
     async fn prefixes(&self) -> Prefixes {
         let mut found = Prefixes::default();
-        for line in &self.lines {
-            let Some(template) = line.sending.as_ref().map(|sending| &sending.target) else { continue };
+        for runtime in &self.runtimes {
+            let Some(template) = runtime.sink.as_ref().map(|sink| &sink.target) else { continue };
             let Some(prefix) = template.prefix() else { continue };
-            let (name, shown) = (&line.name, self.publisher.shown(template.text()));
+            let (name, shown) = (&runtime.name, self.publisher.shown(template.text()));
             match self.publisher.check_prefix(prefix).await {
                 Ok(true) => {
                     let shown_prefix = self.publisher.shown(prefix);
@@ -61,7 +61,7 @@ impl Asked {
                     let asked = Self {
                         publisher: Arc::clone(&self.publisher),
                         targets: Vec::new(),
-                        lines: vec![Arc::clone(line)],
+                        runtimes: vec![Arc::clone(runtime)],
                     };
                     found.errors.push(asked.error(error));
                 }
@@ -136,7 +136,7 @@ impl Forwarder {
                 return Vec::new();
             }
             // Which of its routes the broker refuses shows when each is asked for alone.
-            let alone = asked.lines.iter().filter_map(Asked::of);
+            let alone = asked.runtimes.iter().filter_map(Asked::of);
             let answers = join_all(alone.map(|asked| async move { (asked.within(patience).await, asked) })).await;
             let mut refused = Vec::new();
             for (answer, asked) in answers {
@@ -153,9 +153,9 @@ impl Forwarder {
     }
 
     fn pause(&self, asked: &Asked, error: &PublishError) {
-        for line in &asked.lines {
-            if let Some(sending) = &line.sending {
-                self.0.learn(line, sending, Instant::now(), refusal(error));
+        for runtime in &asked.runtimes {
+            if let Some(sink) = &runtime.sink {
+                self.0.learn(runtime, sink, Instant::now(), refusal(error));
             }
         }
     }
@@ -171,35 +171,35 @@ impl Forwarder {
                 Some(()) = asking.next() => continue,
             }
             next = Instant::now() + LOOK;
-            for line in &self.0.table().lines {
-                let Some(sending) = &line.sending else { continue };
-                forget(line, sending);
-                if sending.circuit().probe_unasked(Instant::now()) {
-                    asking.push(self.try_out(Arc::clone(line)));
+            for runtime in &self.0.table().runtimes {
+                let Some(sink) = &runtime.sink else { continue };
+                forget(runtime, sink);
+                if sink.circuit().probe_unasked(Instant::now()) {
+                    asking.push(self.try_out(Arc::clone(runtime)));
                 }
             }
         }
     }
 
-    async fn try_out(&self, line: Arc<Line>) {
-        let Some(sending) = &line.sending else { return };
-        let _probing = Probing(sending);
-        let targets: Vec<String> = sending.target.fixed().map(str::to_owned).into_iter().collect();
-        let called = match sending.publisher.check(&targets).await {
-            Ok(()) => Called::Answered,
+    async fn try_out(&self, runtime: Arc<RouteRuntime>) {
+        let Some(sink) = &runtime.sink else { return };
+        let _probing = Probing(sink);
+        let targets: Vec<String> = sink.target.fixed().map(str::to_owned).into_iter().collect();
+        let called = match sink.publisher.check(&targets).await {
+            Ok(()) => CallResult::Answered,
             Err(error) => refusal(&error),
         };
-        self.0.learn(&line, sending, Instant::now(), called);
+        self.0.learn(&runtime, sink, Instant::now(), called);
     }
 
     /// Each broker once, with all that its routes would send to.
     fn asked(&self) -> Vec<Asked> {
         let mut all: Vec<Asked> = Vec::new();
-        for asked in self.0.table().lines.iter().filter_map(Asked::of) {
+        for asked in self.0.table().runtimes.iter().filter_map(Asked::of) {
             match all.iter_mut().find(|other| Arc::ptr_eq(&other.publisher, &asked.publisher)) {
                 Some(other) => {
                     other.targets.extend(asked.targets);
-                    other.lines.extend(asked.lines);
+                    other.runtimes.extend(asked.runtimes);
                 }
                 None => all.push(asked),
             }
@@ -209,10 +209,10 @@ impl Forwarder {
 }
 
 /// Forgets targets that no event has needed for a while.
-fn forget(line: &Line, sending: &Sending) {
-    let mut targets = sending.targets();
+fn forget(runtime: &RouteRuntime, sink: &Sink) {
+    let mut targets = sink.targets();
     if !targets.is_empty() {
         targets.forget(Instant::now());
-        line.meters.count_paused(targets.all_paused().count());
+        runtime.meters.count_paused(targets.all_paused().count());
     }
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
 use super::answer::{refusal, verdict};
-use crate::guard::{Called, Part, Parts};
+use crate::guard::{CallResult, Part, Parts};
 
 /// The conclusions from a call about the destination as a whole, and about its parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
-    pub(super) whole: Option<Called>,
-    pub(super) parts: Vec<(Part, Called)>,
+    pub(super) whole: Option<CallResult>,
+    pub(super) parts: Vec<(Part, CallResult)>,
 }
 
 impl Findings {
     /// Every message was taken, and nothing is known against any part.
     pub(super) fn well() -> Self {
-        Self { whole: Some(Called::Well), parts: Vec::new() }
+        Self { whole: Some(CallResult::Well), parts: Vec::new() }
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
     };
     let whole = verdict(both().filter(of_whole).map(|(_, receipt)| receipt));
     let mut by_target: HashMap<&Part, Vec<&Receipt>> = HashMap::new();
-    let mut by_server: HashMap<&Part, Called> = HashMap::new();
+    let mut by_server: HashMap<&Part, CallResult> = HashMap::new();
     for (parts, receipt) in both().filter_map(|(parts, receipt)| Some((parts.as_ref()?, receipt))) {
         let error = receipt.as_ref().err();
         let about_nothing = error.is_some_and(|error| blames(error, Scope::Broker) || error.scope() == Scope::Message);
@@ -48,7 +48,7 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
             match of_server {
                 // A message that will never be taken may not have been sent; any other answer shows that the server is there.
                 None if error.is_some_and(|error| error.kind() == PublishErrorKind::Permanent) => {}
-                None => drop(by_server.insert(server, Called::Well)),
+                None => drop(by_server.insert(server, CallResult::Well)),
                 Some(error) => drop(by_server.entry(server).or_insert_with(|| refusal(error))),
             }
         }
@@ -67,12 +67,12 @@ fn blames(error: &PublishError, scope: Scope) -> bool {
 
 /// The conclusion about the whole from trouble of parts: if one target after the other fails that was well before, and nothing is
 /// taken in between, the destination is in trouble.
-pub(super) fn escalated(findings: &Findings, is_new: bool) -> Option<Called> {
+pub(super) fn escalated(findings: &Findings, is_new: bool) -> Option<CallResult> {
     let problem = findings.parts.iter().find_map(|(_, called)| match called {
-        Called::Refused { problem, .. } | Called::Declined { problem } => Some(Arc::clone(problem)),
-        Called::Well | Called::Answered => None,
+        CallResult::Refused { problem, .. } | CallResult::Declined { problem } => Some(Arc::clone(problem)),
+        CallResult::Well | CallResult::Answered => None,
     });
-    problem.filter(|_| is_new).map(|problem| Called::Declined { problem })
+    problem.filter(|_| is_new).map(|problem| CallResult::Declined { problem })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
         Some(Parts { server, target: Part::Target(target.into()) })
     }
 
-    fn found(receipts: Vec<(&str, Receipt)>) -> (Option<Called>, Vec<String>) {
+    fn found(receipts: Vec<(&str, Receipt)>) -> (Option<CallResult>, Vec<String>) {
         let (parts, receipts): (Vec<_>, Vec<_>) =
             receipts.into_iter().map(|(target, receipt)| (at(target), receipt)).unzip();
         let Findings { whole, parts } = findings(&parts, &receipts);
@@ -100,10 +100,10 @@ mod tests {
         let behind = || Err(PublishError::unavailable("behind").limited_to(Scope::Message));
         let cut = || Err(PublishError::unavailable("cut"));
         let odd = || Err(PublishError::temporary("500"));
-        let refused = |text: &str| Called::Refused { problem: text.into(), after: None };
+        let refused = |text: &str| CallResult::Refused { problem: text.into(), after: None };
 
         let (whole, parts) = found(vec![("a/1", Ok(())), ("a/2", busy()), ("b/1", away()), ("b/2", behind())]);
-        assert_eq!(whole, Some(Called::Well));
+        assert_eq!(whole, Some(CallResult::Well));
         assert_eq!(
             parts,
             [
@@ -124,7 +124,7 @@ mod tests {
     fn without_parts_the_whole_is_to_blame() {
         let receipts = [Err(PublishError::unavailable("busy").limited_to(Scope::Target))];
         let found = findings(&[None], &receipts);
-        assert_eq!(found.whole, Some(Called::Refused { problem: "busy".into(), after: None }));
+        assert_eq!(found.whole, Some(CallResult::Refused { problem: "busy".into(), after: None }));
         assert!(found.parts.is_empty());
     }
 }

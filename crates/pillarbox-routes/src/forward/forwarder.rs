@@ -7,16 +7,16 @@ use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
-use pillarbox_engine::run::Gate;
+use pillarbox_engine::run::TypePause;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::answer::Answer;
 use super::findings::{Findings, escalated, findings};
 use super::{RouteStatus, answer};
-use crate::guard::{Admission, Called, Part, Parts, Turn};
+use crate::guard::{Admission, CallResult, Part, Parts, Transition};
 use crate::plants;
-use crate::route::{Built, Line, Sending, Unrouted};
+use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
 /// The time that an event may wait for its turn beside others that go elsewhere.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const MAX_TYPES: usize = 1000;
 ///
 /// A batch holds events of one route only. It is answered when the destination has confirmed, or declined, each of them. While
 /// a route is paused its events are put off, without an attempt being counted, and types of which all events take that route are
-/// not even read from the table: see [`gate`](Self::gate).
+/// not even read from the table: see [`type_pause`](Self::type_pause).
 #[derive(Debug, Clone)]
 pub struct Forwarder(pub(super) Arc<Inner>);
 
@@ -40,7 +40,7 @@ pub(super) struct Inner {
     /// The number of events that no route took.
     unrouted_events: Counter,
     random: Arc<dyn Random>,
-    pub(super) gate: Gate,
+    pub(super) type_pause: TypePause,
     /// Event types without a route that the log has named.
     pub(super) told: Mutex<BTreeSet<Box<str>>>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Inner {
 /// The routes, until they are [replaced](Forwarder::replace). A call has the same ones from beginning to end.
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) lines: Vec<Arc<Line>>,
+    pub(super) runtimes: Vec<Arc<RouteRuntime>>,
     unrouted: Unrouted,
     /// True if there is more than one place to go, so that a waiting route is in somebody's way.
     shared: bool,
@@ -58,19 +58,24 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(built: Built, generation: u64) -> Self {
-        let Built { lines, unrouted } = built;
-        let shared = lines.len() > 1;
-        Self { lines, unrouted, shared, generation }
+        let Built { runtimes, unrouted } = built;
+        let shared = runtimes.len() > 1;
+        Self { runtimes, unrouted, shared, generation }
     }
 
-    fn line(&self, event: &Delivery) -> Option<(usize, &Line)> {
-        self.lines.iter().enumerate().find(|(_, line)| line.selector.takes(event)).map(|(index, line)| (index, &**line))
+    fn runtime(&self, event: &Delivery) -> Option<(usize, &RouteRuntime)> {
+        self.runtimes
+            .iter()
+            .enumerate()
+            .find(|(_, runtime)| runtime.selector.takes(event))
+            .map(|(index, runtime)| (index, &**runtime))
     }
 
     /// True if all events of a type take this route, so that they can be left in the table while it is paused.
     fn is_alone_with(&self, index: usize, event_type: &str) -> bool {
-        let mut taking = self.lines.iter().enumerate().filter(|(_, line)| line.selector.takes_type(event_type));
-        taking.next().is_some_and(|(first, line)| first == index && line.selector.asks_for_the_type_alone())
+        let mut taking =
+            self.runtimes.iter().enumerate().filter(|(_, runtime)| runtime.selector.takes_type(event_type));
+        taking.next().is_some_and(|(first, runtime)| first == index && runtime.selector.asks_for_the_type_alone())
     }
 }
 
@@ -105,31 +110,31 @@ pub enum Destination {
 }
 
 impl Forwarder {
-    pub(crate) fn new(built: Built, unrouted_events: Counter, random: Arc<dyn Random>, gate: Gate) -> Self {
+    pub(crate) fn new(built: Built, unrouted_events: Counter, random: Arc<dyn Random>, type_pause: TypePause) -> Self {
         let table = RwLock::new(Arc::new(Table::new(built, 0)));
-        Self(Arc::new(Inner { table, unrouted_events, random, gate, told: Mutex::default() }))
+        Self(Arc::new(Inner { table, unrouted_events, random, type_pause, told: Mutex::default() }))
     }
 
-    /// The gate to give the outbox beside this, so that it leaves the events of a paused route in the table.
+    /// The pause of types to give the outbox beside this, so that it leaves the events of a paused route in the table.
     #[must_use]
-    pub fn gate(&self) -> Gate {
-        self.0.gate.clone()
+    pub fn type_pause(&self) -> TypePause {
+        self.0.type_pause.clone()
     }
 
     /// The destination that an event would have now, if every broker were well.
     #[must_use]
     pub fn destination(&self, event: &Delivery) -> Destination {
         let table = self.0.table();
-        let Some((_, line)) = table.line(event) else { return Destination::Unrouted };
-        let route = line.name.to_string();
-        let Some(sending) = &line.sending else { return Destination::Dropped { route } };
-        match sending.message(event) {
+        let Some((_, runtime)) = table.runtime(event) else { return Destination::Unrouted };
+        let route = runtime.name.to_string();
+        let Some(sink) = &runtime.sink else { return Destination::Dropped { route } };
+        match sink.message(event) {
             Ok(None) => Destination::Dropped { route },
             Err(problem) => Destination::Unsendable { route, problem },
             Ok(Some(message)) => Destination::Sent {
                 route,
-                broker: format!("{} at {}", sending.publisher.info().kind, sending.publisher.info().address),
-                target: sending.publisher.shown(&message.target).into_owned(),
+                broker: format!("{} at {}", sink.publisher.info().kind, sink.publisher.info().address),
+                target: sink.publisher.shown(&message.target).into_owned(),
                 key: message.key.map(String::from),
             },
         }
@@ -139,13 +144,13 @@ impl Forwarder {
     #[must_use]
     pub fn status(&self) -> Vec<RouteStatus> {
         let now = Instant::now();
-        self.0.table().lines.iter().map(|line| RouteStatus::of(line, now)).collect()
+        self.0.table().runtimes.iter().map(|runtime| RouteStatus::of(runtime, now)).collect()
     }
 
     /// Closes every connection. What is handed over after that is put off.
     pub async fn close(&self) {
         let table = self.0.table();
-        join_all(table.lines.iter().filter_map(|line| line.sending.as_ref()).map(|sending| sending.publisher.close()))
+        join_all(table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()).map(|sink| sink.publisher.close()))
             .await;
     }
 }
@@ -156,16 +161,16 @@ impl BatchHandler for Forwarder {
     }
 
     fn lane(&self, delivery: &Delivery) -> u64 {
-        self.0.table().line(delivery).map_or(u64::MAX, |(index, _)| index as u64)
+        self.0.table().runtime(delivery).map_or(u64::MAX, |(index, _)| index as u64)
     }
 
     fn lanes(&self) -> usize {
-        self.0.table().lines.len()
+        self.0.table().runtimes.len()
     }
 
     fn has_type_alone(&self, delivery: &Delivery) -> bool {
         let table = self.0.table();
-        table.line(delivery).is_some_and(|(index, _)| table.is_alone_with(index, delivery.event_type()))
+        table.runtime(delivery).is_some_and(|(index, _)| table.is_alone_with(index, delivery.event_type()))
     }
 }
 
@@ -180,18 +185,18 @@ impl Inner {
         // Nearly always one: what is called together has one lane. An event that is called alone has too.
         let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
         for (place, delivery) in deliveries.iter().enumerate() {
-            let line = table.line(delivery).map(|(index, _)| index);
-            match groups.iter_mut().find(|(other, _)| *other == line) {
+            let runtime = table.runtime(delivery).map(|(index, _)| index);
+            match groups.iter_mut().find(|(other, _)| *other == runtime) {
                 Some((_, places)) => places.push(place),
-                None => groups.push((line, vec![place])),
+                None => groups.push((runtime, vec![place])),
             }
         }
-        let calls = groups.iter().map(|(line, places)| {
+        let calls = groups.iter().map(|(runtime, places)| {
             let events: Vec<&Delivery> = places.iter().filter_map(|place| deliveries.get(*place)).collect();
             let table = &table;
             async move {
-                match line.and_then(|index| table.lines.get(index).map(|line| (index, line))) {
-                    Some((index, line)) => self.through(table, index, line, &events).await,
+                match runtime.and_then(|index| table.runtimes.get(index).map(|runtime| (index, runtime))) {
+                    Some((index, runtime)) => self.through(table, index, runtime, &events).await,
                     None => events.iter().map(|event| self.unrouted(table.unrouted, event)).collect(),
                 }
             }
@@ -226,81 +231,81 @@ impl Inner {
     }
 
     /// Takes events of one route; an answer for each.
-    async fn through(&self, table: &Table, index: usize, line: &Line, events: &[&Delivery]) -> Vec<Answer> {
-        let Some(sending) = &line.sending else {
-            line.meters.dropped.increment(events.len() as u64);
+    async fn through(&self, table: &Table, index: usize, runtime: &RouteRuntime, events: &[&Delivery]) -> Vec<Answer> {
+        let Some(sink) = &runtime.sink else {
+            runtime.meters.dropped.increment(events.len() as u64);
             return events.iter().map(|_| Ok(Outcome::Done)).collect();
         };
         let put_off = |until: Instant, why: &str| {
-            line.meters.deferred.increment(1);
-            self.put_off(line, until, why)
+            runtime.meters.deferred.increment(1);
+            self.put_off(runtime, until, why)
         };
-        let _probing = match self.admit(table, index, sending, events) {
+        let _probing = match self.admit(table, index, sink, events) {
             Admission::Wait { until, problem } => {
                 let why = format!("is paused: {problem}");
                 return events.iter().map(|_| put_off(until, &why)).collect();
             }
-            Admission::Probe => Some(Probing(sending)),
+            Admission::Probe => Some(Probing(sink)),
             Admission::Go => None,
         };
-        let Prepared { mut answers, messages, parts, probes: _probes } = self.prepare(line, sending, events);
+        let Prepared { mut answers, messages, parts, probes: _probes } = self.prepare(runtime, sink, events);
         if messages.is_empty() {
             // Where nothing could be sent, nothing is learnt.
             return complete(answers, || Err(HandlerError::retryable("the event has no answer")));
         }
-        let leave = match sending.limits.leave(messages.len(), table.shared.then_some(PATIENCE)).await {
+        let leave = match sink.limits.leave(messages.len(), table.shared.then_some(PATIENCE)).await {
             Ok(leave) => leave,
             Err(not_now) => {
                 let until = Instant::now() + not_now.0;
-                self.hold(sending, until);
+                self.hold(sink, until);
                 return complete(answers, || put_off(until, "has reached its limits"));
             }
         };
-        let receipts = send(line, sending, messages).await;
+        let receipts = send(runtime, sink, messages).await;
         drop(leave);
         let now = Instant::now();
-        let is_well = receipts.iter().all(Result::is_ok) && sending.targets().is_empty();
+        let is_well = receipts.iter().all(Result::is_ok) && sink.targets().is_empty();
         let found = if is_well { Findings::well() } else { findings(&parts, &receipts) };
-        let paused = self.learn_all(line, sending, now, &found);
+        let paused = self.learn_all(runtime, sink, now, &found);
         let mut receipts = receipts.into_iter().zip(parts);
         let misses = plants::is("receipts_out_of_step");
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
             let (receipt, parts) = receipts.next().unwrap_or_else(|| (no_receipt(), None));
-            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sending.targets().paused_until(&parts));
+            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sink.targets().paused_until(&parts));
             let pause = paused.max(own).map(|until| self.spread(until.saturating_duration_since(now)));
-            *waiting = Some(answer(&line.name, receipt, pause));
+            *waiting = Some(answer(&runtime.name, receipt, pause));
         }
-        complete(answers, || answer(&line.name, no_receipt(), None))
+        complete(answers, || answer(&runtime.name, no_receipt(), None))
     }
 
     /// Makes the messages of events, as far as their targets take any now.
-    fn prepare<'a>(&self, line: &Line, sending: &'a Sending, events: &[&Delivery]) -> Prepared<'a> {
+    fn prepare<'a>(&self, runtime: &RouteRuntime, sink: &'a Sink, events: &[&Delivery]) -> Prepared<'a> {
         let now = Instant::now();
         let mut prepared = Prepared {
             answers: Vec::with_capacity(events.len()),
             messages: Vec::with_capacity(events.len()),
             parts: Vec::with_capacity(events.len()),
-            probes: Probes { sending, parts: Vec::new() },
+            probes: Probes { sink, parts: Vec::new() },
         };
         for event in events {
-            let message = match make(line, sending, event) {
+            let message = match make(runtime, sink, event) {
                 Ok(message) => message,
                 Err(answer) => {
                     prepared.answers.push(Some(answer));
                     continue;
                 }
             };
-            let parts = sending.parts(&message);
+            let parts = sink.parts(&message);
             let admission = match &parts {
-                Some(parts) => sending.targets().admit(parts, now),
+                Some(parts) => sink.targets().admit(parts, now),
                 None => Admission::Go,
             };
             match (admission, &parts) {
                 (Admission::Wait { until, problem }, _) => {
-                    line.meters.deferred.increment(1);
-                    let target = sending.publisher.shown(&message.target);
+                    runtime.meters.deferred.increment(1);
+                    let target = sink.publisher.shown(&message.target);
                     let why = format!("has paused its target {target}: {problem}");
-                    prepared.answers.push(Some(self.put_off(line, until, &why)));
+                    prepared.answers.push(Some(self.put_off(runtime, until, &why)));
                     continue;
                 }
                 (Admission::Probe, Some(parts)) => prepared.probes.parts.push(parts.clone()),
@@ -314,10 +319,10 @@ impl Inner {
     }
 
     /// Decides whether these events may be sent now.
-    fn admit(&self, table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> Admission {
-        let (is_new, held_until) = note_types(table, index, sending, events);
+    fn admit(&self, table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> Admission {
+        let (is_new, held_until) = note_types(table, index, sink, events);
         let now = Instant::now();
-        let paused = sending.circuit().paused();
+        let paused = sink.circuit().paused();
         let until_read = match (held_until, &paused) {
             _ if plants::is("held_rows_are_overtaken") => None,
             (_, Some((until, _))) if is_new => Some((*until).max(now + A_MOMENT)),
@@ -330,14 +335,14 @@ impl Inner {
                     paused.map_or_else(|| (None, "it has reached its limits".into()), |(end, why)| (Some(end), why));
                 // No longer than those that wait already: they would wait for one another.
                 if let Some(end) = end.or(held_until) {
-                    self.hold(sending, end);
+                    self.hold(sink, end);
                 }
                 Admission::Wait { until, problem }
             }
             None => {
-                let admission = sending.circuit().admit(now);
+                let admission = sink.circuit().admit(now);
                 if let Admission::Wait { until, .. } = &admission {
-                    self.hold(sending, *until);
+                    self.hold(sink, *until);
                 }
                 admission
             }
@@ -345,42 +350,48 @@ impl Inner {
     }
 
     /// Tells the breakers of the route and of its targets; until when the route is paused, if it is.
-    fn learn_all(&self, line: &Line, sending: &Sending, now: Instant, found: &Findings) -> Option<Instant> {
+    fn learn_all(&self, runtime: &RouteRuntime, sink: &Sink, now: Instant, found: &Findings) -> Option<Instant> {
         let mut is_new = false;
         if !found.parts.is_empty() {
-            let mut targets = sending.targets();
-            let mut turns = Vec::new();
+            let mut targets = sink.targets();
+            let mut transitions = Vec::new();
             for (part, called) in &found.parts {
                 let changed = targets.ended(part, now, called.clone());
                 is_new |= changed.is_new;
-                if changed.turn != Turn::None {
-                    turns.push((part, changed.turn, targets.paused(part).map(|(_, problem)| problem)));
+                if changed.transition != Transition::None {
+                    transitions.push((part, changed.transition, targets.paused(part).map(|(_, problem)| problem)));
                 }
             }
-            line.meters.count_paused(targets.all_paused().count());
+            runtime.meters.count_paused(targets.all_paused().count());
             drop(targets);
-            for (part, turn, problem) in turns {
-                tell_of_target(line, sending, part, &turn, problem.as_deref().unwrap_or_default());
+            for (part, transition, problem) in transitions {
+                tell_of_target(runtime, sink, part, &transition, problem.as_deref().unwrap_or_default());
             }
         }
         let whole = found.whole.clone().or_else(|| escalated(found, is_new));
-        whole.and_then(|called| self.learn(line, sending, now, called))
+        whole.and_then(|called| self.learn(runtime, sink, now, called))
     }
 
     /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
-    pub(super) fn learn(&self, line: &Line, sending: &Sending, now: Instant, called: Called) -> Option<Instant> {
-        let (turn, paused) = {
-            let mut circuit = sending.circuit();
+    pub(super) fn learn(
+        &self,
+        runtime: &RouteRuntime,
+        sink: &Sink,
+        now: Instant,
+        called: CallResult,
+    ) -> Option<Instant> {
+        let (transition, paused) = {
+            let mut circuit = sink.circuit();
             (circuit.ended(now, called), circuit.paused())
         };
-        let info = sending.publisher.info();
-        match turn {
-            Turn::None => {}
-            Turn::Paused { pause } => {
-                line.meters.paused.set(1.0);
+        let info = sink.publisher.info();
+        match transition {
+            Transition::None => {}
+            Transition::Paused { pause } => {
+                runtime.meters.paused.set(1.0);
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
                 tracing::warn!(
-                    route = &*line.name,
+                    route = &*runtime.name,
                     publisher = info.kind,
                     address = info.address,
                     ?pause,
@@ -388,10 +399,10 @@ impl Inner {
                     "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
                 );
             }
-            Turn::StillPaused { pause } => {
+            Transition::StillPaused { pause } => {
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
                 tracing::warn!(
-                    route = &*line.name,
+                    route = &*runtime.name,
                     publisher = info.kind,
                     address = info.address,
                     ?pause,
@@ -399,14 +410,14 @@ impl Inner {
                     "a route is still paused, for another reason than before"
                 );
             }
-            Turn::Resumed => {
-                let mut types = sending.types();
+            Transition::Resumed => {
+                let mut types = sink.types();
                 types.release(now);
-                self.gate.release(types.known.keys().map(|held| &**held));
+                self.type_pause.resume(types.known.keys().map(|held| &**held));
                 drop(types);
-                line.meters.paused.set(0.0);
+                runtime.meters.paused.set(0.0);
                 tracing::info!(
-                    route = &*line.name,
+                    route = &*runtime.name,
                     publisher = info.kind,
                     "a route goes on: its destination takes events again"
                 );
@@ -414,22 +425,22 @@ impl Inner {
         }
         let until = paused.map(|(until, _)| until);
         if let Some(until) = until {
-            self.hold(sending, until);
+            self.hold(sink, until);
         }
         until
     }
 
     /// Puts an event off until its route, or its target, may go on, without an attempt.
-    fn put_off(&self, line: &Line, until: Instant, why: &str) -> Answer {
+    fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
         let delay = until.saturating_duration_since(Instant::now());
-        Err(HandlerError::not_here(self.spread(delay), format!("route `{}` {why}", line.name)))
+        Err(HandlerError::defer_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
     }
 
     /// Leaves the route's events in the table, as far as their type says that they are.
-    fn hold(&self, sending: &Sending, until: Instant) {
-        let mut types = sending.types();
+    fn hold(&self, sink: &Sink, until: Instant) {
+        let mut types = sink.types();
         types.hold(Instant::now(), until);
-        self.gate.hold_all(types.known.keys().map(|held| &**held), until);
+        self.type_pause.pause_all(types.known.keys().map(|held| &**held), until);
         types.are_held(Instant::now());
     }
 
@@ -441,8 +452,8 @@ impl Inner {
 
 /// Remembers the types of events that take this route, if none of their type takes another. Returns whether there was a new one, and the
 /// end of the time in which earlier events than these may have been left in the table, if there was one.
-fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Delivery]) -> (bool, Option<Instant>) {
-    let mut types = sending.types();
+fn note_types(table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> (bool, Option<Instant>) {
+    let mut types = sink.types();
     // If the routes were replaced meanwhile, other types may be alone with this one now.
     let is_current = types.generation == table.generation;
     let (mut is_new, mut last, mut held_until) = (false, "", None);
@@ -458,13 +469,13 @@ fn note_types(table: &Table, index: usize, sending: &Sending, events: &[&Deliver
     (is_new, held_until)
 }
 
-/// Not a field `target`: in a line of JSON that is the module which logs.
-fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, problem: &str) {
-    let (route, publisher, target) = (&*line.name, sending.publisher.info().kind, sending.shown(part));
-    match turn {
+/// Not a field `target`: in a runtime of JSON that is the module which logs.
+fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: &Transition, problem: &str) {
+    let (route, publisher, target) = (&*runtime.name, sink.publisher.info().kind, sink.shown(part));
+    match transition {
         // There may be many targets, each with its own words at every try.
-        Turn::None | Turn::StillPaused { .. } => {}
-        Turn::Paused { pause } => tracing::warn!(
+        Transition::None | Transition::StillPaused { .. } => {}
+        Transition::Paused { pause } => tracing::warn!(
             route,
             publisher,
             destination = target,
@@ -472,7 +483,7 @@ fn tell_of_target(line: &Line, sending: &Sending, part: &Part, turn: &Turn, prob
             problem,
             "a target is paused: it takes nothing; its events stay pending, no attempt is counted, and the route goes on"
         ),
-        Turn::Resumed => tracing::info!(route, publisher, destination = target, "a target takes events again"),
+        Transition::Resumed => tracing::info!(route, publisher, destination = target, "a target takes events again"),
     }
 }
 
@@ -493,37 +504,37 @@ fn complete(answers: Vec<Option<Answer>>, mut rest: impl FnMut() -> Answer) -> V
 }
 
 /// The message of an event, or the answer for an event that is not sent.
-fn make(line: &Line, sending: &Sending, event: &Delivery) -> Result<Message, Answer> {
-    match sending.message(event) {
+fn make(runtime: &RouteRuntime, sink: &Sink, event: &Delivery) -> Result<Message, Answer> {
+    match sink.message(event) {
         Ok(Some(message)) => Ok(message),
         Ok(None) => {
-            line.meters.dropped.increment(1);
+            runtime.meters.dropped.increment(1);
             Err(Ok(Outcome::Done))
         }
         Err(problem) => {
-            line.meters.failed.increment(1);
-            Err(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", line.name))))
+            runtime.meters.failed.increment(1);
+            Err(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", runtime.name))))
         }
     }
 }
 
 /// Sends messages, and counts what came of it; a receipt for each.
-async fn send(line: &Line, sending: &Sending, messages: Vec<Message>) -> Vec<Receipt> {
+async fn send(runtime: &RouteRuntime, sink: &Sink, messages: Vec<Message>) -> Vec<Receipt> {
     let sent = messages.len();
     if sent == 0 {
         return Vec::new();
     }
     let began = Instant::now();
-    let publishing = sending.publisher.publish(messages);
-    let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*line.name)).await;
+    let publishing = sink.publisher.publish(messages);
+    let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*runtime.name)).await;
     receipts.resize_with(sent, no_receipt);
-    line.meters.duration.record(began.elapsed());
-    line.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
+    runtime.meters.duration.record(began.elapsed());
+    runtime.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
     for receipt in &receipts {
         match receipt {
-            Ok(()) => line.meters.confirmed.increment(1),
-            Err(error) if error.blames_the_destination() => line.meters.deferred.increment(1),
-            Err(_) => line.meters.failed.increment(1),
+            Ok(()) => runtime.meters.confirmed.increment(1),
+            Err(error) if error.blames_the_destination() => runtime.meters.deferred.increment(1),
+            Err(_) => runtime.meters.failed.increment(1),
         }
     }
     receipts
@@ -535,7 +546,7 @@ fn no_receipt() -> Receipt {
 }
 
 /// One that tries a destination out. Given up, it lets the next one.
-pub(super) struct Probing<'a>(pub(super) &'a Sending);
+pub(super) struct Probing<'a>(pub(super) &'a Sink);
 
 impl Drop for Probing<'_> {
     fn drop(&mut self) {
@@ -545,7 +556,7 @@ impl Drop for Probing<'_> {
 
 /// Messages that try targets out. Given up, they let the next ones.
 struct Probes<'a> {
-    sending: &'a Sending,
+    sink: &'a Sink,
     parts: Vec<Parts>,
 }
 
@@ -554,7 +565,7 @@ impl Drop for Probes<'_> {
         if self.parts.is_empty() {
             return;
         }
-        let mut targets = self.sending.targets();
+        let mut targets = self.sink.targets();
         self.parts.iter().flat_map(Parts::each).for_each(|part| targets.withdraw(part));
     }
 }

@@ -9,4 +9,4 @@ mod status;
 
 pub(crate) use answer::answer;
 pub use forwarder::{Destination, Forwarder};
-pub use status::{RouteStatus, TargetStatus, Way};
+pub use status::{RouteState, RouteStatus, TargetStatus};

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::Forwarder;
 use super::forwarder::Table;
-use crate::route::{Line, RouteError, Routes};
+use crate::route::{RouteError, RouteRuntime, Routes};
 
 impl Forwarder {
     /// Puts other routes in the place of these while events are passed on. A call that is on its way ends with the routes it
@@ -18,29 +18,29 @@ impl Forwarder {
     /// As [`Routes::build`]; the routes stay as they were.
     pub fn replace(&self, routes: Routes, keeps: impl Fn(&str) -> bool) -> Result<(), RouteError> {
         let mut table = self.0.table.write().unwrap_or_else(PoisonError::into_inner);
-        let kept: BTreeMap<Arc<str>, Arc<Line>> = table
-            .lines
+        let kept: BTreeMap<Arc<str>, Arc<RouteRuntime>> = table
+            .runtimes
             .iter()
-            .filter(|line| keeps(&line.name))
-            .map(|line| (Arc::clone(&line.name), Arc::clone(line)))
+            .filter(|runtime| keeps(&runtime.name))
+            .map(|runtime| (Arc::clone(&runtime.name), Arc::clone(runtime)))
             .collect();
         // Before any of the new ones is made, whose gauges have the same names.
         let built = routes.built(&kept)?;
         let generation = table.generation + 1;
-        let is_kept = |line: &Arc<Line>| built.lines.iter().any(|other| Arc::ptr_eq(other, line));
-        let is_named = |line: &Arc<Line>| built.lines.iter().any(|other| other.name == line.name);
-        for line in table.lines.iter().filter(|line| !is_kept(line) && !is_named(line)) {
-            line.meters.rest();
+        let is_kept = |runtime: &Arc<RouteRuntime>| built.runtimes.iter().any(|other| Arc::ptr_eq(other, runtime));
+        let is_named = |runtime: &Arc<RouteRuntime>| built.runtimes.iter().any(|other| other.name == runtime.name);
+        for runtime in table.runtimes.iter().filter(|runtime| !is_kept(runtime) && !is_named(runtime)) {
+            runtime.meters.rest();
         }
         let (now, mut held_until) = (Instant::now(), None);
-        for sending in table.lines.iter().filter_map(|line| line.sending.as_ref()) {
-            let mut types = sending.types();
+        for sink in table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
+            let mut types = sink.types();
             // None is held for a route that is no more.
-            self.0.gate.release(types.known.keys().map(|held| &**held));
+            self.0.type_pause.resume(types.known.keys().map(|held| &**held));
             held_until = held_until.max(types.begin_anew(now, generation));
         }
-        for sending in built.lines.iter().filter_map(|line| line.sending.as_ref()) {
-            let mut types = sending.types();
+        for sink in built.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
+            let mut types = sink.types();
             types.generation = generation;
             types.were_held(held_until);
         }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::route::{Line, Sending};
+use crate::route::{RouteRuntime, Sink};
 
 /// The status of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +17,7 @@ pub struct RouteStatus {
     pub address: String,
     /// The state of the route.
     #[serde(flatten)]
-    pub way: Way,
+    pub state: RouteState,
     /// The number of targets and servers that are paused by themselves, where the target depends on the event.
     #[serde(skip_serializing_if = "is_none")]
     pub paused_targets: usize,
@@ -34,7 +34,7 @@ pub struct TargetStatus {
     pub target: String,
     /// Its state.
     #[serde(flatten)]
-    pub way: Way,
+    pub state: RouteState,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
@@ -46,16 +46,16 @@ fn is_none(paused: &usize) -> bool {
 const SHOWN: usize = 20;
 
 impl RouteStatus {
-    pub(super) fn of(line: &Line, now: Instant) -> Self {
-        let sending = line.sending.as_ref();
-        let info = sending.map(|sending| sending.publisher.info());
-        let paused = sending.and_then(|sending| sending.circuit().paused());
-        let (paused_targets, targets) = sending.map(|sending| targets(sending, now)).unwrap_or_default();
+    pub(super) fn of(route: &RouteRuntime, now: Instant) -> Self {
+        let sink = route.sink.as_ref();
+        let info = sink.map(|sink| sink.publisher.info());
+        let paused = sink.and_then(|sink| sink.circuit().paused());
+        let (paused_targets, targets) = sink.map(|sink| targets(sink, now)).unwrap_or_default();
         Self {
-            route: line.name.to_string(),
+            route: route.name.to_string(),
             publisher: info.map_or("none", |info| info.kind),
             address: info.map(|info| info.address.clone()).unwrap_or_default(),
-            way: paused.map_or(Way::Open, |(until, problem)| Way::paused(until, now, &problem)),
+            state: paused.map_or(RouteState::Open, |(until, problem)| RouteState::paused(until, now, &problem)),
             paused_targets,
             targets,
         }
@@ -63,14 +63,14 @@ impl RouteStatus {
 }
 
 /// The number of paused targets, and the first of them.
-fn targets(sending: &Sending, now: Instant) -> (usize, Vec<TargetStatus>) {
-    let targets = sending.targets();
+fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
+    let targets = sink.targets();
     let mut paused: Vec<_> = targets.all_paused().collect();
     paused.sort_by_key(|(_, until, _)| *until);
     let count = paused.len();
     let shown = paused.into_iter().take(SHOWN).map(|(part, until, problem)| TargetStatus {
-        target: sending.shown(part),
-        way: Way::paused(until, now, &problem),
+        target: sink.shown(part),
+        state: RouteState::paused(until, now, &problem),
     });
     (count, shown.collect())
 }
@@ -78,7 +78,7 @@ fn targets(sending: &Sending, now: Instant) -> (usize, Vec<TargetStatus>) {
 /// The state of a route: open or paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Shown")]
-pub enum Way {
+pub enum RouteState {
     /// It does.
     Open,
     /// It does not, until the destination takes something again.
@@ -90,7 +90,7 @@ pub enum Way {
     },
 }
 
-impl Way {
+impl RouteState {
     fn paused(until: Instant, now: Instant, problem: &str) -> Self {
         let next_probe = Some(until.saturating_duration_since(now)).filter(|pause| !pause.is_zero());
         Self::Paused { next_probe, problem: problem.to_owned() }
@@ -106,14 +106,14 @@ enum Shown {
     Probing { problem: String },
 }
 
-impl From<Way> for Shown {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Open => Self::Open,
-            Way::Paused { next_probe: Some(pause), problem } => {
+impl From<RouteState> for Shown {
+    fn from(state: RouteState) -> Self {
+        match state {
+            RouteState::Open => Self::Open,
+            RouteState::Paused { next_probe: Some(pause), problem } => {
                 Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
             }
-            Way::Paused { next_probe: None, problem } => Self::Probing { problem },
+            RouteState::Paused { next_probe: None, problem } => Self::Probing { problem },
         }
     }
 }

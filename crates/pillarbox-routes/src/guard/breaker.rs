@@ -58,7 +58,7 @@ pub(crate) enum Admission {
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Called {
+pub(crate) enum CallResult {
     /// At least one message was taken, or none was to blame.
     Well,
     /// The destination answers a check: it may take messages, and none was sent.
@@ -71,7 +71,7 @@ pub(crate) enum Called {
 
 /// The change of a breaker's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Transition {
     None,
     Paused {
         pause: Duration,
@@ -116,38 +116,38 @@ impl Circuit {
     }
 
     /// A call has ended that was admitted.
-    pub(crate) fn ended(&mut self, now: Instant, called: Called) -> Turn {
+    pub(crate) fn ended(&mut self, now: Instant, called: CallResult) -> Transition {
         match (&mut self.state, called) {
-            (State::Closed { failures, pause }, Called::Well) => {
+            (State::Closed { failures, pause }, CallResult::Well) => {
                 (*failures, *pause) = (0, None);
-                Turn::None
+                Transition::None
             }
-            (State::Closed { .. }, Called::Answered) => Turn::None,
-            (State::Open { probing: true, .. }, Called::Well) => {
+            (State::Closed { .. }, CallResult::Answered) => Transition::None,
+            (State::Open { probing: true, .. }, CallResult::Well) => {
                 self.state = State::Closed { failures: 0, pause: None };
-                Turn::Resumed
+                Transition::Resumed
             }
             // An answer is no proof: should the next call fail, the pauses go on where they were.
-            (State::Open { probing: true, pause, .. }, Called::Answered) => {
+            (State::Open { probing: true, pause, .. }, CallResult::Answered) => {
                 self.state = State::Closed { failures: 0, pause: Some(*pause) };
-                Turn::Resumed
+                Transition::Resumed
             }
             // One that began before the pause says nothing about what is now.
-            (State::Open { probing: false, .. }, _) => Turn::None,
-            (State::Closed { failures, pause }, Called::Declined { problem }) => {
+            (State::Open { probing: false, .. }, _) => Transition::None,
+            (State::Closed { failures, pause }, CallResult::Declined { problem }) => {
                 *failures += 1;
                 let last = *pause;
-                if *failures < self.breaker.failures { Turn::None } else { self.pause(now, last, problem, None) }
+                if *failures < self.breaker.failures { Transition::None } else { self.pause(now, last, problem, None) }
             }
-            (State::Closed { pause, .. }, Called::Refused { problem, after }) => {
+            (State::Closed { pause, .. }, CallResult::Refused { problem, after }) => {
                 let last = *pause;
                 self.pause(now, last, problem, after)
             }
-            (State::Open { pause, .. }, Called::Declined { problem }) => {
+            (State::Open { pause, .. }, CallResult::Declined { problem }) => {
                 let last = *pause;
                 self.pause(now, Some(last), problem, None)
             }
-            (State::Open { pause, .. }, Called::Refused { problem, after }) => {
+            (State::Open { pause, .. }, CallResult::Refused { problem, after }) => {
                 let last = *pause;
                 self.pause(now, Some(last), problem, after)
             }
@@ -161,20 +161,26 @@ impl Circuit {
         }
     }
 
-    fn pause(&mut self, now: Instant, last: Option<Duration>, problem: Arc<str>, after: Option<Duration>) -> Turn {
+    fn pause(
+        &mut self,
+        now: Instant,
+        last: Option<Duration>,
+        problem: Arc<str>,
+        after: Option<Duration>,
+    ) -> Transition {
         let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
         // What the destination asks for holds, within an hour.
         let asked = after.unwrap_or_default().min(Duration::from_secs(3600));
         let length = pause.max(asked);
-        let turn = match &self.state {
-            State::Closed { .. } => Turn::Paused { pause: length },
-            State::Open { problem: before, .. } if *before != problem => Turn::StillPaused { pause: length },
-            State::Open { .. } => Turn::None,
+        let transition = match &self.state {
+            State::Closed { .. } => Transition::Paused { pause: length },
+            State::Open { problem: before, .. } if *before != problem => Transition::StillPaused { pause: length },
+            State::Open { .. } => Transition::None,
         };
         let until = now + length;
         let unasked = until + length / 10 + TURN_OF_EVENTS;
         self.state = State::Open { until, unasked, pause, problem, probing: false };
-        turn
+        transition
     }
 
     /// Until when it is paused, and why.
@@ -192,8 +198,8 @@ mod tests {
 
     const BREAKER: Breaker = Breaker { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
 
-    fn refused(after: Option<u64>) -> Called {
-        Called::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
+    fn refused(after: Option<u64>) -> CallResult {
+        CallResult::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
     }
 
     fn seconds(n: u64) -> Duration {
@@ -205,7 +211,7 @@ mod tests {
         let start = Instant::now();
         let mut circuit = Circuit::new(BREAKER);
         assert_eq!(circuit.admit(start), Admission::Go);
-        assert_eq!(circuit.ended(start, refused(None)), Turn::Paused { pause: seconds(1) });
+        assert_eq!(circuit.ended(start, refused(None)), Transition::Paused { pause: seconds(1) });
         let mut now = start;
         for pause in [1, 2, 4, 4] {
             let wait = Admission::Wait { until: now + seconds(pause), problem: "away".into() };
@@ -213,28 +219,28 @@ mod tests {
             now += seconds(pause);
             assert_eq!(circuit.admit(now), Admission::Probe);
             assert!(matches!(circuit.admit(now), Admission::Wait { .. }), "only one tries it out");
-            assert_eq!(circuit.ended(now, refused(None)), Turn::None);
+            assert_eq!(circuit.ended(now, refused(None)), Transition::None);
         }
         now += seconds(4);
         assert_eq!(circuit.admit(now), Admission::Probe);
-        assert_eq!(circuit.ended(now, Called::Well), Turn::Resumed);
+        assert_eq!(circuit.ended(now, CallResult::Well), Transition::Resumed);
         assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
-        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(1) }, "pauses begin anew");
+        assert_eq!(circuit.ended(now, refused(None)), Transition::Paused { pause: seconds(1) }, "pauses begin anew");
     }
 
     #[test]
     fn another_problem_is_told_once() {
         let now = Instant::now();
-        let because = |problem: &str| Called::Refused { problem: problem.into(), after: None };
+        let because = |problem: &str| CallResult::Refused { problem: problem.into(), after: None };
         let mut circuit = Circuit::new(BREAKER);
         circuit.ended(now, because("connection refused"));
-        for (seconds_later, problem, turn) in [
-            (1, "connection refused", Turn::None),
-            (4, "no such queue", Turn::StillPaused { pause: seconds(4) }),
-            (9, "no such queue", Turn::None),
+        for (seconds_later, problem, transition) in [
+            (1, "connection refused", Transition::None),
+            (4, "no such queue", Transition::StillPaused { pause: seconds(4) }),
+            (9, "no such queue", Transition::None),
         ] {
             assert_eq!(circuit.admit(now + seconds(seconds_later)), Admission::Probe);
-            assert_eq!(circuit.ended(now + seconds(seconds_later), because(problem)), turn);
+            assert_eq!(circuit.ended(now + seconds(seconds_later), because(problem)), transition);
         }
     }
 
@@ -242,7 +248,7 @@ mod tests {
     fn what_the_destination_asks_for_holds() {
         let start = Instant::now();
         let mut circuit = Circuit::new(BREAKER);
-        assert_eq!(circuit.ended(start, refused(Some(60))), Turn::Paused { pause: seconds(60) });
+        assert_eq!(circuit.ended(start, refused(Some(60))), Transition::Paused { pause: seconds(60) });
         assert!(matches!(circuit.admit(start + seconds(59)), Admission::Wait { .. }));
         assert_eq!(circuit.admit(start + seconds(60)), Admission::Probe);
     }
@@ -250,12 +256,12 @@ mod tests {
     #[test]
     fn declined_messages_pause_only_in_a_row() {
         let now = Instant::now();
-        let declined = || Called::Declined { problem: "500".into() };
+        let declined = || CallResult::Declined { problem: "500".into() };
         let mut circuit = Circuit::new(BREAKER);
-        for called in [declined(), declined(), Called::Well, declined(), declined()] {
-            assert_eq!(circuit.ended(now, called), Turn::None);
+        for called in [declined(), declined(), CallResult::Well, declined(), declined()] {
+            assert_eq!(circuit.ended(now, called), Transition::None);
         }
-        assert_eq!(circuit.ended(now, declined()), Turn::Paused { pause: seconds(1) });
+        assert_eq!(circuit.ended(now, declined()), Transition::Paused { pause: seconds(1) });
     }
 
     #[test]
@@ -263,8 +269,8 @@ mod tests {
         let now = Instant::now();
         let mut circuit = Circuit::new(BREAKER);
         circuit.ended(now, refused(None));
-        for late in [Called::Well, refused(None)] {
-            assert_eq!(circuit.ended(now, late), Turn::None);
+        for late in [CallResult::Well, refused(None)] {
+            assert_eq!(circuit.ended(now, late), Transition::None);
             assert_eq!(circuit.paused().map(|(until, _)| until), Some(now + seconds(1)));
         }
     }
@@ -275,17 +281,24 @@ mod tests {
         let mut circuit = Circuit::new(BREAKER);
         assert!(!circuit.probe_unasked(start), "it is not paused");
         circuit.ended(start, refused(None));
-        assert!(!circuit.probe_unasked(start + seconds(3)), "events have the first turn, and may be late by a tenth");
+        assert!(
+            !circuit.probe_unasked(start + seconds(3)),
+            "events have the first transition, and may be late by a tenth"
+        );
         let now = start + seconds(4);
         assert!(circuit.probe_unasked(now) && !circuit.probe_unasked(now), "one at a time");
         assert!(matches!(circuit.admit(now), Admission::Wait { .. }), "events wait for the outcome");
-        assert_eq!(circuit.ended(now, Called::Answered), Turn::Resumed);
+        assert_eq!(circuit.ended(now, CallResult::Answered), Transition::Resumed);
         assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
-        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(2) }, "they go on where they were");
+        assert_eq!(
+            circuit.ended(now, refused(None)),
+            Transition::Paused { pause: seconds(2) },
+            "they go on where they were"
+        );
         assert!(circuit.probe_unasked(now + seconds(5)));
-        circuit.ended(now, Called::Answered);
-        assert_eq!(circuit.ended(now, Called::Well), Turn::None);
-        assert_eq!(circuit.ended(now, refused(None)), Turn::Paused { pause: seconds(1) }, "a message was taken");
+        circuit.ended(now, CallResult::Answered);
+        assert_eq!(circuit.ended(now, CallResult::Well), Transition::None);
+        assert_eq!(circuit.ended(now, refused(None)), Transition::Paused { pause: seconds(1) }, "a message was taken");
     }
 
     #[test]

@@ -5,6 +5,6 @@ mod limits;
 mod targets;
 
 pub use breaker::Breaker;
-pub(crate) use breaker::{Admission, Called, Circuit, Turn};
+pub(crate) use breaker::{Admission, CallResult, Circuit, Transition};
 pub(crate) use limits::Limits;
 pub(crate) use targets::{Part, Parts, Targets};

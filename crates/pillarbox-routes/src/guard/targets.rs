@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Breaker;
-use super::breaker::{Admission, Called, Circuit, Turn};
+use super::breaker::{Admission, CallResult, Circuit, Transition};
 
 /// Parts of a destination that one route remembers as being in trouble.
 const MAX_PARTS: usize = 1000;
@@ -57,7 +57,7 @@ struct Troubled {
 /// The change that a call has made for a part.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changed {
-    pub(crate) turn: Turn,
+    pub(crate) transition: Transition,
     /// True if nothing was known against it before.
     pub(crate) is_new: bool,
 }
@@ -96,34 +96,34 @@ impl Targets {
     }
 
     /// A call has ended that said something about a part.
-    pub(crate) fn ended(&mut self, part: &Part, now: Instant, called: Called) -> Changed {
-        let is_well = called == Called::Well;
+    pub(crate) fn ended(&mut self, part: &Part, now: Instant, called: CallResult) -> Changed {
+        let is_well = called == CallResult::Well;
         if !self.troubled.contains_key(part) {
             if is_well {
-                return Changed { turn: Turn::None, is_new: false };
+                return Changed { transition: Transition::None, is_new: false };
             }
             self.make_room(now);
             let circuit = Circuit::new(self.breaker);
             self.troubled.insert(part.clone(), Troubled { circuit, waiting: 0, touched: now });
-            let turn = self.told(part, now, called);
-            return Changed { turn, is_new: true };
+            let transition = self.told(part, now, called);
+            return Changed { transition, is_new: true };
         }
-        let turn = self.told(part, now, called);
+        let transition = self.told(part, now, called);
         if is_well && self.paused(part).is_none() {
             self.troubled.remove(part);
         }
-        Changed { turn, is_new: false }
+        Changed { transition, is_new: false }
     }
 
-    fn told(&mut self, part: &Part, now: Instant, called: Called) -> Turn {
-        let Some(troubled) = self.troubled.get_mut(part) else { return Turn::None };
+    fn told(&mut self, part: &Part, now: Instant, called: CallResult) -> Transition {
+        let Some(troubled) = self.troubled.get_mut(part) else { return Transition::None };
         let before = troubled.circuit.paused().map(|(until, _)| until);
-        let turn = troubled.circuit.ended(now, called);
+        let transition = troubled.circuit.ended(now, called);
         troubled.touched = now;
         if troubled.circuit.paused().map(|(until, _)| until) != before {
             troubled.waiting = 0;
         }
-        turn
+        transition
     }
 
     /// The one that was to try a part out was given up before it ended.
@@ -181,8 +181,8 @@ mod tests {
 
     const BREAKER: Breaker = Breaker { failures: 2, pause: Duration::from_secs(1), max_pause: Duration::from_secs(4) };
 
-    fn refused(after: Option<u64>) -> Called {
-        Called::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
+    fn refused(after: Option<u64>) -> CallResult {
+        CallResult::Refused { problem: "away".into(), after: after.map(Duration::from_secs) }
     }
 
     fn parts(server: &str, target: &str) -> Parts {
@@ -200,14 +200,17 @@ mod tests {
         let mut targets = Targets::new(BREAKER);
         let (ill, well) = (parts("s", "s/a"), parts("s", "s/b"));
         let changed = targets.ended(&ill.target, start, refused(Some(3600)));
-        assert_eq!(changed, Changed { turn: Turn::Paused { pause: Duration::from_secs(3600) }, is_new: true });
+        assert_eq!(
+            changed,
+            Changed { transition: Transition::Paused { pause: Duration::from_secs(3600) }, is_new: true }
+        );
         assert_eq!(targets.admit(&well, start), Admission::Go);
         let wait = until(&targets.admit(&ill, start));
         assert!((3600..3601).contains(&(wait - start).as_secs()), "{:?}", wait - start);
         let now = start + Duration::from_secs(3600);
         assert_eq!(targets.admit(&ill, now), Admission::Probe);
         assert!(matches!(targets.admit(&ill, now), Admission::Wait { .. }), "one tries it out");
-        assert_eq!(targets.ended(&ill.target, now, Called::Well).turn, Turn::Resumed);
+        assert_eq!(targets.ended(&ill.target, now, CallResult::Well).transition, Transition::Resumed);
         assert!(targets.is_empty() && targets.admit(&ill, now) == Admission::Go);
     }
 
@@ -268,10 +271,13 @@ mod tests {
         let now = Instant::now();
         let mut targets = Targets::new(BREAKER);
         let part = Part::Target("a".into());
-        let declined = || Called::Declined { problem: "500".into() };
-        assert_eq!(targets.ended(&part, now, declined()), Changed { turn: Turn::None, is_new: true });
-        assert_eq!(targets.ended(&part, now, Called::Well), Changed { turn: Turn::None, is_new: false });
+        let declined = || CallResult::Declined { problem: "500".into() };
+        assert_eq!(targets.ended(&part, now, declined()), Changed { transition: Transition::None, is_new: true });
+        assert_eq!(
+            targets.ended(&part, now, CallResult::Well),
+            Changed { transition: Transition::None, is_new: false }
+        );
         targets.ended(&part, now, declined());
-        assert_eq!(targets.ended(&part, now, declined()).turn, Turn::Paused { pause: BREAKER.pause });
+        assert_eq!(targets.ended(&part, now, declined()).transition, Transition::Paused { pause: BREAKER.pause });
     }
 }

@@ -3,9 +3,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random, SystemRandom};
-use pillarbox_engine::run::Gate;
+use pillarbox_engine::run::TypePause;
 
-use super::{Line, Route, RouteError, Sending};
+use super::{Route, RouteError, RouteRuntime, Sink};
 use crate::forward::Forwarder;
 use crate::guard::{Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
@@ -45,7 +45,7 @@ impl Default for Unrouted {
 ///     .route(Route::drop().types(["debug.*"]))
 ///     .otherwise(Route::to(broker, "events"))
 ///     .build()?;
-/// let outbox = Outbox::partitioned(MemoryStore::new()).gate(forwarder.gate()).handler(on_batch(Events::Others, 256, forwarder).for_any_name());
+/// let outbox = Outbox::partitioned(MemoryStore::new()).type_pause(forwarder.type_pause()).handler(on_batch(Events::Others, 256, forwarder).for_any_name());
 /// # drop(outbox);
 /// # Ok(())
 /// # }
@@ -106,7 +106,7 @@ impl Routes {
         let built = self.built(&BTreeMap::new())?;
         let prefix = prefix.as_deref().unwrap_or(PREFIX);
         let random = random.unwrap_or_else(|| Arc::new(SystemRandom));
-        Ok(Forwarder::new(built, observe::unrouted(prefix), random, Gate::new()))
+        Ok(Forwarder::new(built, observe::unrouted(prefix), random, TypePause::new()))
     }
 
     /// As [`build`](Self::build), and makes nothing.
@@ -118,14 +118,14 @@ impl Routes {
     }
 
     /// The routes at work, those of `kept` among them as they are, by their names.
-    pub(crate) fn built(self, kept: &BTreeMap<Arc<str>, Arc<Line>>) -> Result<Built, RouteError> {
+    pub(crate) fn built(self, kept: &BTreeMap<Arc<str>, Arc<RouteRuntime>>) -> Result<Built, RouteError> {
         let (unrouted, prefix) = (self.unrouted, self.prefix.clone());
         let prefix = prefix.as_deref().unwrap_or(PREFIX);
-        let lines = self.checked()?.into_iter().map(|checked| match kept.get(&checked.name) {
-            Some(line) => Arc::clone(line),
-            None => Arc::new(checked.line(prefix)),
+        let runtimes = self.checked()?.into_iter().map(|checked| match kept.get(&checked.name) {
+            Some(runtime) => Arc::clone(runtime),
+            None => Arc::new(checked.runtime(prefix)),
         });
-        Ok(Built { lines: lines.collect(), unrouted })
+        Ok(Built { runtimes: runtimes.collect(), unrouted })
     }
 
     fn checked(self) -> Result<Vec<Checked>, RouteError> {
@@ -165,7 +165,7 @@ impl Routes {
 /// The routes of a forwarder, at work.
 #[derive(Debug)]
 pub(crate) struct Built {
-    pub(crate) lines: Vec<Arc<Line>>,
+    pub(crate) runtimes: Vec<Arc<RouteRuntime>>,
     pub(crate) unrouted: Unrouted,
 }
 
@@ -185,11 +185,11 @@ fn list(names: &[&str]) -> String {
 }
 
 impl Checked {
-    fn line(self, prefix: &str) -> Line {
+    fn runtime(self, prefix: &str) -> RouteRuntime {
         let Self { name, target, key, headers, route } = self;
         let kind = route.publisher.as_ref().map_or("none", |publisher| publisher.info().kind);
         let meters = Meters::new(prefix, &name, kind);
-        let sending = route.publisher.map(|publisher| Sending {
+        let sink = route.publisher.map(|publisher| Sink {
             publisher,
             target,
             key,
@@ -203,6 +203,6 @@ impl Checked {
             targets: Mutex::new(Targets::new(route.breaker)),
             types: Mutex::default(),
         });
-        Line { name, selector: route.selector, sending, meters }
+        RouteRuntime { name, selector: route.selector, sink, meters }
     }
 }

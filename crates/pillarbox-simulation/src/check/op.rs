@@ -24,9 +24,9 @@ pub enum Op {
     /// Dead nodes and their rows are cleared away.
     Reclaim(NodeId),
     /// Rows get a partition.
-    Stamp(Vec<(RowId, u8)>),
+    AssignPartitions(Vec<(RowId, u8)>),
     /// Rows lose their due time.
-    Ripen(Vec<RowId>),
+    PromoteDue(Vec<RowId>),
     /// A node announces an attempt.
     Begin(NodeId, Fence, BegunAttempt),
     /// A node records verdicts.

@@ -59,7 +59,7 @@ impl Checker {
                     && !self.members.is_registered(&node);
                 if fits { Ok(()) } else { bad("I2", "a row was taken from a living node") }
             }
-            (Op::Stamp(_), (Some(before), Some(after))) => {
+            (Op::AssignPartitions(_), (Some(before), Some(after))) => {
                 let right = self.events.get(before.event as usize).map(|event| partition_of(event.hashed()));
                 let fits = before.partition.is_none() && after.partition == right;
                 if fits && (Line { partition: after.partition, ..before }) == after {
@@ -68,7 +68,7 @@ impl Checker {
                     bad("I3", "a row got a partition that is not its own")
                 }
             }
-            (Op::Ripen(rows), (Some(before), Some(after))) => {
+            (Op::PromoteDue(rows), (Some(before), Some(after))) => {
                 let named = rows.iter().any(|row| is(row, &before));
                 let due = before.due.is_some_and(|due| due <= self.time) && before.status.is_pending();
                 if named && due && (Line { due: None, ..before }) == after {

@@ -130,17 +130,23 @@ impl World {
     ) -> Result<Outbox, Box<dyn std::error::Error + Send + Sync>> {
         let store = Arc::clone(link);
         let routes = self.plan.routing.map(|routing| self.routes(&routing, process.name()).build()).transpose()?;
-        let gate = routes.as_ref().map(Forwarder::gate).unwrap_or_default();
+        let type_pause = routes.as_ref().map(Forwarder::type_pause).unwrap_or_default();
         let mode = self.hosts.get(node).and_then(Host::mode).unwrap_or(self.plan.mode);
         Ok(match mode {
             Mode::SingleNode => {
-                self.configure(Outbox::single_node(store).gate(gate), node, process, routes)?.start().await?
+                self.configure(Outbox::single_node(store).type_pause(type_pause), node, process, routes)?
+                    .start()
+                    .await?
             }
             Mode::MultiNode => {
-                self.configure(Outbox::multi_node(store).gate(gate), node, process, routes)?.start().await?
+                self.configure(Outbox::multi_node(store).type_pause(type_pause), node, process, routes)?.start().await?
             }
             Mode::Ordered => self.configure(Outbox::ordered(store), node, process, routes)?.start().await?,
-            _ => self.configure(Outbox::partitioned(store).gate(gate), node, process, routes)?.start().await?,
+            _ => {
+                self.configure(Outbox::partitioned(store).type_pause(type_pause), node, process, routes)?
+                    .start()
+                    .await?
+            }
         })
     }
 

@@ -103,15 +103,15 @@ impl Store for Link {
         let call = async move { store.reclaim(&id, thorough).await };
         self.call(operation::RECLAIM, Some(Op::Reclaim(node.clone())), call).await
     }
-    async fn stamp(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
+    async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
         let (store, stamped) = (self.database.store.clone(), rows.to_vec());
-        let call = async move { store.stamp(&stamped).await };
-        self.call(operation::STAMP, Some(Op::Stamp(rows.to_vec())), call).await
+        let call = async move { store.assign_partitions(&stamped).await };
+        self.call(operation::ASSIGN_PARTITIONS, Some(Op::AssignPartitions(rows.to_vec())), call).await
     }
-    async fn ripen(&self, rows: &[RowId]) -> Result<(), StoreError> {
+    async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
         let (store, ripe) = (self.database.store.clone(), rows.to_vec());
-        let call = async move { store.ripen(&ripe).await };
-        self.call(operation::RIPEN, Some(Op::Ripen(rows.to_vec())), call).await
+        let call = async move { store.promote_due(&ripe).await };
+        self.call(operation::PROMOTE_DUE, Some(Op::PromoteDue(rows.to_vec())), call).await
     }
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
         let (store, seqs) = (self.database.store.clone(), seqs.to_vec());

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::{Fence, Past, begun_by};
+use pillarbox_core::ownership::{Fence, PriorAttempt, begun_by};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow, Row};
 use tokio::time::sleep;
@@ -188,7 +188,7 @@ pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) ->
     assert_eq!(seqs_of(&forgotten), seqs[3..]);
     let said: Vec<_> = forgotten.rows.iter().map(holder_before).collect();
     assert_eq!(said, [Some(node.as_str()), Some(begun_by(&node).as_str())]);
-    assert!(said.iter().all(|locked_by| Past::read(*locked_by, &node) == Past::Clean));
+    assert!(said.iter().all(|locked_by| PriorAttempt::read(*locked_by, &node) == PriorAttempt::Clean));
     assert!(claimed(&*other, &neighbour, &all()).await?.is_empty(), "the node holds them still");
     other.close().await;
     Ok(())
@@ -206,8 +206,8 @@ pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &H) -> Out
 
     let inherited = store.claim(&heir, &all()).await?;
     assert_eq!(seqs_of(&inherited), seqs);
-    let pasts: Vec<_> = inherited.rows.iter().map(|row| Past::read(holder_before(row), &heir)).collect();
-    assert_eq!(pasts, [Past::Suspect, Past::Crashed, Past::Clean]);
+    let pasts: Vec<_> = inherited.rows.iter().map(|row| PriorAttempt::read(holder_before(row), &heir)).collect();
+    assert_eq!(pasts, [PriorAttempt::Suspect, PriorAttempt::Crashed, PriorAttempt::Clean]);
     // What is known of the attempt that never ended is kept until it is counted, whatever becomes of the heir.
     for (event, holder) in written.iter().zip([heir.to_string(), begun_by(&heir), heir.to_string()]) {
         assert_eq!(columns(db, event).await?.locked_by, Some(holder));

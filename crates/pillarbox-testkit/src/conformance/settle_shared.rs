@@ -45,7 +45,7 @@ pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Har
     let mut refused = settle(&*store, &first, Fence::Partition, &both).await?;
     refused.sort_unstable();
     assert_eq!(refused, [seqs[3], unstamped]);
-    store.stamp(&[(row_at(&*store, unstamped).await?, 0)]).await?;
+    store.assign_partitions(&[(row_at(&*store, unstamped).await?, 0)]).await?;
     assert!(settle(&*store, &first, Fence::Partition, &[verdict(unstamped, 0, Change::Done)]).await?.is_empty());
 
     // Away from the one from the moment it is given, and the other's once that has taken it.

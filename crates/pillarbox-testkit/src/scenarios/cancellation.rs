@@ -276,10 +276,10 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
     .await?;
 
     let ids = ["first", "second"];
-    let mut stamps = Vec::new();
+    let mut assigned = Vec::new();
     for (id, partition) in ids.into_iter().zip([7, 9]) {
         db.insert_three_columns(id, "test.event", "{}").await?;
-        stamps.push((rows_at(&*store, &[seq_of(db, id).await?]).await?.remove(0), partition));
+        assigned.push((rows_at(&*store, &[seq_of(db, id).await?]).await?.remove(0), partition));
     }
     let unstamp = async || {
         for id in ids {
@@ -289,9 +289,9 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
     };
     dropped_at_each_await(
         unstamp,
-        async |()| store.stamp(&stamps).await,
+        async |()| store.assign_partitions(&assigned).await,
         async |()| {
-            other.stamp(&stamps).await?;
+            other.assign_partitions(&assigned).await?;
             let mut partitions = Vec::new();
             for id in ids {
                 partitions.push(db.columns(id).await?.and_then(|row| row.partition));

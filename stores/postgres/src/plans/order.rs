@@ -122,8 +122,8 @@ async fn changes(store: &PostgresStore, node: &NodeId) {
     let (events, handlers) = (vec!["event"; seqs.len()], vec![None::<&str>; seqs.len()]);
     let rows: [Param<'_>; 3] = [(&seqs, Type::INT8_ARRAY), (&events, Type::TEXT_ARRAY), (&handlers, Type::TEXT_ARRAY)];
     let stamp = [&rows[..], &[(&partitions, Type::INT2_ARRAY)]].concat();
-    Plan::of(store, "", &sql.stamp, &stamp).await.enters_by(&["pkey"], 1000);
-    Plan::of(store, "", &sql.ripen, &rows).await.enters_by(&["pkey"], 1000);
+    Plan::of(store, "", &sql.assign_partitions, &stamp).await.enters_by(&["pkey"], 1000);
+    Plan::of(store, "", &sql.promote_due, &rows).await.enters_by(&["pkey"], 1000);
     Plan::of(store, "", &sql.identify, &rows[..1]).await.enters_by(&["pkey"], 1000);
     let (ids, length, handler) = (b"event".repeat(seqs.len()), 5, None::<&str>);
     let settle: [Param<'_>; 6] = [

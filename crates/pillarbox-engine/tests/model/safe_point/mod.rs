@@ -24,10 +24,10 @@
 //! | Here | There |
 //! |---|---|
 //! | `ask`, `learn` | `SafePoint::advance`, and the statement `writers.sql`: first its snapshot, then its list of transactions. What follows from an answer decides the engine's own [`SafePoint`](proof::SafePoint). |
-//! | `fetch` | `OrderedPoller::read` in `claim/ordered_poller.rs` up to its statement, with `KeyLanes::begin_fetch` |
-//! | `take` | the rest of it: interventions, `ripen`, `FetchGuard::admit`, `KeyLanes::push`, and where the mark goes |
-//! | `deliver` | a worker from `KeyLanes::pop` to `KeyLanes::ended` |
-//! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyLanes::recorded` and `Registry::release` |
+//! | `fetch` | `OrderedPoller::read` in `claim/ordered_poller.rs` up to its statement, with `KeyedQueue::begin_fetch` |
+//! | `take` | the rest of it: interventions, `promote_due`, `FetchGuard::admit`, `KeyedQueue::push`, and where the mark goes |
+//! | `deliver` | a worker from `KeyedQueue::pop` to `KeyedQueue::ended` |
+//! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyedQueue::recorded` and `Registry::release` |
 //! | `notices` | `Standing::holds` and `Standing::follows`; `Reader::has_lost_its_place` |
 //!
 //! How the things that happen look here:

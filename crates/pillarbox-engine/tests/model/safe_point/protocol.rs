@@ -396,7 +396,7 @@ impl Instance {
             reader.look_from(freed);
             return Some(());
         }
-        // `KeyLanes::begin_fetch`.
+        // `KeyedQueue::begin_fetch`.
         reader.unblock();
         let asks = !reader.headless || reader.watches() || reader.mark == 0;
         let asks = asks && !(self.flaw == Some(Flaw::NeverAsksForHeadsAgain) && state.fails < self.fails);

@@ -36,7 +36,7 @@ pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_ow
     let late = Envelope::builder("test.late").key("order-2").payload_json("{}").deliver_after(HOUR).build()?;
     db.write(vec![keyed("order-1")?, late]).await?;
     settle_all(&*store, &node, &seqs[4..5], &Change::Remove).await?;
-    store.stamp(&[(row_at(&*store, seq_of(db, "1").await?).await?, 33)]).await?;
+    store.assign_partitions(&[(row_at(&*store, seq_of(db, "1").await?).await?, 33)]).await?;
     let backlog = store.partitions().await?;
     assert_eq!((backlog.pending, backlog.most_pending), (18, 7));
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, LazyLock};
 use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::hash::RandomState;
-use pillarbox_core::ownership::{Partitions, Past};
+use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
 
 use super::Source;
-use super::behind::Behind;
+use super::backlogged::Backlogged;
 use crate::queue::class_queue::ClassQueue;
 use crate::queue::{Charge, Class, Item, Shares};
 
@@ -40,7 +40,7 @@ pub(super) struct State {
     pub(super) ready: ClassQueue<Ready>,
     pub(super) running: HashMap<i64, Running>,
     /// Keys of which the table has more than memory holds.
-    pub(super) behind: HashMap<KeyHash, Behind>,
+    pub(super) behind: HashMap<KeyHash, Backlogged>,
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
     /// Verdicts to be recorded that matter to their key.
@@ -90,7 +90,7 @@ pub(super) struct Key {
 
 /// The result of taking a row in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Admission {
     /// It is in memory.
     Queued,
     /// It has no place: its key has to be read apart, or may not be read now.
@@ -163,11 +163,11 @@ impl State {
         per_key: usize,
         shares: &Arc<Shares>,
         left: &mut HashMap<KeyHash, Class>,
-    ) -> Taken {
+    ) -> Admission {
         let row = &item.row;
         let (seq, partition) = (row.seq, partition_of(row));
         if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
-            return Taken::Refused;
+            return Admission::Refused;
         }
         let hash = hash_of(row);
         if shares.is_divided()
@@ -178,7 +178,7 @@ impl State {
                 left.insert(hash, class);
                 self.waited_for.insert(hash, class);
             }
-            return Taken::WaitsFor(class);
+            return Admission::WaitsFor(class);
         }
         if let Some(hash) = hash {
             if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
@@ -190,7 +190,7 @@ impl State {
                     }
                     (Entry::Vacant(place), Some(key)) if falls_behind => {
                         let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
-                        place.insert(Behind { key, partition, floor, share, since, held, refused: None, class });
+                        place.insert(Backlogged { key, partition, floor, share, since, held, refused: None, class });
                         self.waited_for.remove(&hash);
                     }
                     _ => {}
@@ -198,7 +198,7 @@ impl State {
                 if let Some(behind) = self.behind.get_mut(&hash) {
                     behind.class = item.class;
                 }
-                return Taken::Refused;
+                return Admission::Refused;
             }
             if source.refill
                 && let Some(behind) = self.behind.get_mut(&hash)
@@ -225,7 +225,7 @@ impl State {
             self.ready.push(item.class, Ready::Lone(item));
         }
         self.queued += 1;
-        Taken::Queued
+        Admission::Queued
     }
 
     /// The class for which a row has to wait, if it has to; a key that is behind is read apart, and waits there.
@@ -336,8 +336,8 @@ impl State {
             return;
         }
         *left -= 1;
-        if item.past == Past::Clean {
-            item.past = Past::Suspect;
+        if item.past == PriorAttempt::Clean {
+            item.past = PriorAttempt::Suspect;
         }
         if *left == 0 {
             self.suspected = Suspected::default();

@@ -11,29 +11,29 @@ use crate::sql::Sql;
 use crate::store::Inner;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(store: &Inner, rows: &[(RowId, u8)]) -> Result<(), Failure> {
+pub(crate) async fn assign_partitions(store: &Inner, rows: &[(RowId, u8)]) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
     // Ascending, as every other statement locks rows.
     let mut sorted: Vec<&(RowId, u8)> = rows.iter().collect();
     sorted.sort_unstable_by_key(|(row, _)| row.seq);
-    let stamp = fill(&store.sql.stamp, &[("stamps", &Literal::stamps(sorted))]);
+    let assign = fill(&store.sql.assign_partitions, &[("partitions", &Literal::partitions(sorted))]);
     let mut session = store.sessions.session().await?;
-    session.run(stamp).await?;
+    session.run(assign).await?;
     session.finish();
     Ok(())
 }
 
 /// Takes the due time from pending rows whose time has come.
-pub(crate) async fn ripen(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
+pub(crate) async fn promote_due(store: &Inner, rows: &[RowId]) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
     let (seqs, events) = places(rows);
-    let ripen = fill(&store.sql.ripen, &[("seqs", &seqs), ("events", &events)]);
+    let promote_due = fill(&store.sql.promote_due, &[("seqs", &seqs), ("events", &events)]);
     let mut session = store.sessions.session().await?;
-    session.run(ripen).await?;
+    session.run(promote_due).await?;
     session.finish();
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::poll_schedule::PollSchedule;
 ///
 /// Rows of one key that are all due need no care: a failed one keeps the later ones of its key waiting, and a delayed one
 /// waits for nobody before its time.
-pub(super) async fn ripen(
+pub(super) async fn promote_due(
     store: &dyn Store,
     poll_schedule: &PollSchedule,
     rows: &mut Vec<FetchedRow>,
@@ -23,7 +23,7 @@ pub(super) async fn ripen(
     };
     let ripe: Vec<RowId> = rows.iter().filter(|row| is_early(row)).map(FetchedRow::id).collect();
     if let Some(lowest) = ripe.iter().map(|row| row.seq).min() {
-        store.ripen(&ripe).await?;
+        store.promote_due(&ripe).await?;
         poll_schedule.wake_for(lowest);
         rows.retain(|row| !is_early(row));
     }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pillarbox_core::handle::{DeliveringNode, Path};
-use pillarbox_core::ownership::Past;
+use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ pub(crate) struct Item {
     /// The time at which it was committed (hot) or had been read (cold).
     pub(crate) since: Instant,
     /// The record of earlier deliveries that the table had.
-    pub(crate) past: Past,
+    pub(crate) past: PriorAttempt,
     pub(crate) class: Class,
     /// The part of the workers and the memory that it takes up; `None` for a copy of one that has a charge.
     pub(crate) charge: Option<Charge>,
@@ -41,7 +41,7 @@ impl Item {
 /// Workers wait on both at once. While both have work, two hot events are taken for each cold one, so that neither
 /// starves. Events of a class that has its share of the workers are passed by.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct ReadyQueue {
     state: Mutex<State>,
     shares: Arc<Shares>,
     hot_capacity: usize,
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-impl Lanes {
+impl ReadyQueue {
     pub(crate) fn new(hot_capacity: usize, cold_capacity: usize, shares: Arc<Shares>) -> Self {
         Self { state: Mutex::default(), shares, hot_capacity, cold_capacity }
     }
@@ -90,7 +90,7 @@ impl Lanes {
         &self.shares
     }
 
-    /// Queues a hot event that was committed at `since`; false if there is no room for it, or the lane is closed.
+    /// Queues a hot event that was committed at `since`; false if there is no room for it, or the queue is closed.
     pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
         let class = self.shares.class(&row, Path::Hot);
         let mut state = self.lock();
@@ -99,7 +99,10 @@ impl Lanes {
             return false;
         }
         let charge = Some(Charge::new(&self.shares, class, &row, false));
-        state.hot.push(class, Item { row, path: Path::Hot, since, past: Past::Clean, class, charge, deliverer: None });
+        state.hot.push(
+            class,
+            Item { row, path: Path::Hot, since, past: PriorAttempt::Clean, class, charge, deliverer: None },
+        );
         drop(state);
         self.shares.items.notify_one();
         true
@@ -107,10 +110,10 @@ impl Lanes {
 
     /// Queues cold events, no more than [there was room for](Shares::fetch_room). Returns those that are left to the table, with their
     /// class, since that has its share of the memory or is passed over; `reading` is the class that is read by itself. `None` if the
-    /// lane is closed.
+    /// queue is closed.
     pub(crate) fn push_cold(
         &self,
-        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        rows: impl IntoIterator<Item = (Arc<Row>, PriorAttempt)>,
         reading: Option<Class>,
     ) -> Option<Vec<(Arc<Row>, Class)>> {
         let since = Instant::now();
@@ -135,7 +138,7 @@ impl Lanes {
         Some(refused)
     }
 
-    /// The next event; `None` once the lanes are closed and empty.
+    /// The next event; `None` once the queue is closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
             {
@@ -184,7 +187,7 @@ impl Lanes {
         items
     }
 
-    /// The number of events that wait in the hot lane, and in the cold one.
+    /// The number of events that wait in the hot queue, and in the cold one.
     pub(crate) fn depths(&self) -> (usize, usize) {
         let state = self.lock();
         (state.hot.len(), state.cold.len())
@@ -223,9 +226,9 @@ mod tests {
 
     const CAPACITY: usize = 100;
 
-    fn lanes() -> Arc<Lanes> {
+    fn queue() -> Arc<ReadyQueue> {
         let most = Limits { rows: CAPACITY, bytes: usize::MAX };
-        Arc::new(Lanes::new(CAPACITY, CAPACITY, Arc::new(Shares::new(Classes::one(), CAPACITY, most))))
+        Arc::new(ReadyQueue::new(CAPACITY, CAPACITY, Arc::new(Shares::new(Classes::one(), CAPACITY, most))))
     }
 
     fn row(seq: i64) -> Row {
@@ -233,21 +236,21 @@ mod tests {
         Row::fresh(&NewRow::new(event), seq, Timestamp::from_micros(0))
     }
 
-    fn push(lanes: &Lanes, path: Path, seqs: std::ops::Range<i64>) {
+    fn push(queue: &ReadyQueue, path: Path, seqs: std::ops::Range<i64>) {
         match path {
-            Path::Hot => assert!(seqs.map(row).all(|row| lanes.push_hot(Arc::new(row), Instant::now()))),
+            Path::Hot => assert!(seqs.map(row).all(|row| queue.push_hot(Arc::new(row), Instant::now()))),
             Path::Cold => {
-                let refused = lanes.push_cold(seqs.map(|seq| (Arc::new(row(seq)), Past::Clean)), None);
+                let refused = queue.push_cold(seqs.map(|seq| (Arc::new(row(seq)), PriorAttempt::Clean)), None);
                 assert_eq!(refused.map(|rows| rows.len()), Some(0));
             }
         }
     }
 
     /// The paths of the next events, as a letter each.
-    async fn next(lanes: &Lanes, count: usize) -> String {
+    async fn next(queue: &ReadyQueue, count: usize) -> String {
         let mut paths = String::new();
         for _ in 0..count {
-            let item = timeout(Duration::from_secs(1), lanes.pop()).await.expect("there is one").expect("it is open");
+            let item = timeout(Duration::from_secs(1), queue.pop()).await.expect("there is one").expect("it is open");
             paths.push(if item.path == Path::Hot { 'H' } else { 'C' });
         }
         paths
@@ -255,30 +258,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_hot_events_are_taken_for_each_cold_one_and_neither_lane_starves() {
-        let lanes = lanes();
-        push(&lanes, Path::Hot, 0..6);
-        push(&lanes, Path::Cold, 6..12);
-        assert_eq!(next(&lanes, 9).await, "HHCHHCHHC");
-        assert_eq!(next(&lanes, 3).await, "CCC", "a lane alone has all the turns");
+        let queue = queue();
+        push(&queue, Path::Hot, 0..6);
+        push(&queue, Path::Cold, 6..12);
+        assert_eq!(next(&queue, 9).await, "HHCHHCHHC");
+        assert_eq!(next(&queue, 3).await, "CCC", "a queue alone has all the turns");
         // However much the one is filled up, the other has its turn.
         for round in 0..5 {
             let first = 100 + round * 10;
-            push(&lanes, Path::Hot, first..first + 4);
-            push(&lanes, Path::Cold, first + 4..first + 6);
-            assert_eq!(next(&lanes, 6).await, "HHCHHC");
+            push(&queue, Path::Hot, first..first + 4);
+            push(&queue, Path::Cold, first + 4..first + 6);
+            assert_eq!(next(&queue, 6).await, "HHCHHC");
         }
-        push(&lanes, Path::Hot, 200..203);
-        assert_eq!(next(&lanes, 3).await, "HHH");
+        push(&queue, Path::Hot, 200..203);
+        assert_eq!(next(&queue, 3).await, "HHH");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_waits_on_both_lanes() {
         for path in [Path::Hot, Path::Cold] {
-            let lanes = lanes();
-            let (taken, ()) = tokio::join!(next(&lanes, 2), async {
+            let queue = queue();
+            let (taken, ()) = tokio::join!(next(&queue, 2), async {
                 for seq in 0..2 {
                     tokio::time::sleep(Duration::from_millis(10)).await;
-                    push(&lanes, path, seq..seq + 1);
+                    push(&queue, path, seq..seq + 1);
                 }
             });
             assert_eq!(taken, if path == Path::Hot { "HH" } else { "CC" });
@@ -289,9 +292,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_push_of_many_wakes_all_who_wait() {
         for path in [Path::Hot, Path::Cold] {
-            let lanes = lanes();
+            let queue = queue();
             let (first, second, third, ()) =
-                tokio::join!(next(&lanes, 1), next(&lanes, 1), next(&lanes, 1), async { push(&lanes, path, 0..3) });
+                tokio::join!(next(&queue, 1), next(&queue, 1), next(&queue, 1), async { push(&queue, path, 0..3) });
             assert_eq!([first, second, third].concat().len(), 3);
         }
     }

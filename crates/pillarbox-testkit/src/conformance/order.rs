@@ -15,7 +15,7 @@ use crate::run::Outcome;
 
 /// Rows without a partition, or with one that does not exist, get the one they are given; those that have one keep it, and a row that is gone does not
 /// come back.
-pub(super) async fn stamp_sets_missing_partitions_only<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn assign_partitions_sets_missing_partitions_only<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let written = keyed("order-1")?;
     let seq = db.write(vec![written.clone()]).await?[0];
@@ -25,12 +25,12 @@ pub(super) async fn stamp_sets_missing_partitions_only<H: Harness>(db: &H) -> Ou
     let [first, second, third] = [seq_of(db, "first").await?, seq_of(db, "second").await?, seq_of(db, "third").await?];
     db.set_partition("first", 256).await?;
     db.set_partition("second", -1).await?;
-    store.stamp(&[]).await?;
+    store.assign_partitions(&[]).await?;
     let stamp = async |stamps: &[(i64, u8)]| {
         let seqs: Vec<i64> = stamps.iter().map(|(seq, _)| *seq).collect();
         let partitions = stamps.iter().map(|(_, partition)| *partition);
         let stamps: Vec<_> = rows_at(&*store, &seqs).await?.into_iter().zip(partitions).collect();
-        store.stamp(&stamps).await
+        store.assign_partitions(&stamps).await
     };
     stamp(&[(second, 255), (seq, 7), (first, 0), (third + 1, 7)]).await?;
     let partitions = async || {
@@ -52,7 +52,7 @@ pub(super) async fn stamp_sets_missing_partitions_only<H: Harness>(db: &H) -> Ou
 
 /// A delayed or failed event whose time has come is one like any other from then on, in its place. One whose time has not
 /// come waits, and what is over is over.
-pub(super) async fn ripen_puts_due_rows_in_their_place<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn promote_due_puts_due_rows_in_their_place<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let late = [delayed()?, delayed()?, delayed()?, delayed()?];
@@ -68,9 +68,9 @@ pub(super) async fn ripen_puts_due_rows_in_their_place<H: Harness>(db: &H) -> Ou
     }
     settle_all(&*store, &node, &[ended], &Change::Done).await?;
 
-    store.ripen(&[]).await?;
+    store.promote_due(&[]).await?;
     let asked = [unripe, ripe, failed[0], failed[1], ended, last, last + 1];
-    store.ripen(&rows_at(&*store, &asked).await?).await?;
+    store.promote_due(&rows_at(&*store, &asked).await?).await?;
     let found = store.fetch(&all()).await?;
     let (timed, untimed): (Vec<_>, Vec<_>) = found.rows.iter().partition(|row| row.is_timed());
     assert_eq!(untimed.iter().map(|row| row.seq()).collect::<Vec<_>>(), [ripe, failed[0], last]);
@@ -85,30 +85,30 @@ pub(super) async fn ripen_puts_due_rows_in_their_place<H: Harness>(db: &H) -> Ou
 }
 
 /// A partition is that of an event, not of a place.
-pub(super) async fn stamp_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn assign_partitions_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     db.insert_three_columns("unstamped", "test.event", "{}").await?;
     let there = row_at(&*store, seq_of(db, "unstamped").await?).await?;
     for other in others_in_the_place_of(&there).into_iter().take(1) {
-        store.stamp(&[(other, 7)]).await?;
+        store.assign_partitions(&[(other, 7)]).await?;
         assert_eq!(db.columns("unstamped").await?.and_then(|row| row.partition), None);
     }
-    store.stamp(&[(there, 9)]).await?;
+    store.assign_partitions(&[(there, 9)]).await?;
     assert_eq!(db.columns("unstamped").await?.and_then(|row| row.partition), Some(9));
     Ok(())
 }
 
 /// So is the end of a delay.
-pub(super) async fn ripen_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn promote_due_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
     let (store, late) = (db.store(), delayed()?);
     let seq = db.write(vec![late.clone()]).await?[0];
     db.make_due(late.id().as_str()).await?;
     let there = row_at(&*store, seq).await?;
     for other in others_in_the_place_of(&there).into_iter().take(1) {
-        store.ripen(&[other]).await?;
+        store.promote_due(&[other]).await?;
         assert!(columns(db, &late).await?.timed);
     }
-    store.ripen(&[there]).await?;
+    store.promote_due(&[there]).await?;
     assert!(!columns(db, &late).await?.timed);
     Ok(())
 }

@@ -8,19 +8,24 @@ use crate::json;
 use crate::sql::Sql;
 
 /// Writes partitions into rows that have none.
-pub(crate) async fn stamp(
+pub(crate) async fn assign_partitions(
     connection: &mut SqliteConnection,
     sql: &Sql,
     rows: &[(RowId, u8)],
 ) -> Result<(), sqlx::Error> {
-    query(AssertSqlSafe(Arc::clone(&sql.stamp))).bind(json::stamps(rows)).execute(connection).await?;
+    query(AssertSqlSafe(Arc::clone(&sql.assign_partitions))).bind(json::partitions(rows)).execute(connection).await?;
     Ok(())
 }
 
 /// Takes the due time from pending rows whose time has come.
-pub(crate) async fn ripen(connection: &mut SqliteConnection, sql: &Sql, rows: &[RowId]) -> Result<(), sqlx::Error> {
-    let ripen = query(AssertSqlSafe(Arc::clone(&sql.ripen))).bind(json::array(rows.iter().map(|row| row.seq)));
-    ripen.bind(json::events(rows)).execute(connection).await?;
+pub(crate) async fn promote_due(
+    connection: &mut SqliteConnection,
+    sql: &Sql,
+    rows: &[RowId],
+) -> Result<(), sqlx::Error> {
+    let promote_due =
+        query(AssertSqlSafe(Arc::clone(&sql.promote_due))).bind(json::array(rows.iter().map(|row| row.seq)));
+    promote_due.bind(json::events(rows)).execute(connection).await?;
     Ok(())
 }
 

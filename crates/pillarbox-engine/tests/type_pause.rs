@@ -10,7 +10,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError};
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
-use pillarbox_engine::run::{Gate, Outbox};
+use pillarbox_engine::run::{Outbox, TypePause};
 use pillarbox_memory::{MemoryRow, MemoryStore};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -58,19 +58,20 @@ async fn delivered_by_another(store: &MemoryStore) -> usize {
 #[tokio::test]
 async fn what_a_node_cannot_deliver_now_is_free_for_others() {
     let store = written().await;
-    let (gate, calls) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    let (type_pause, calls) = (TypePause::new(), Arc::new(AtomicUsize::new(0)));
     let ill = {
-        let (gate, calls) = (gate.clone(), Arc::clone(&calls));
+        let (type_pause, calls) = (type_pause.clone(), Arc::clone(&calls));
         move |_: Delivery| {
-            let (gate, calls) = (gate.clone(), Arc::clone(&calls));
+            let (type_pause, calls) = (type_pause.clone(), Arc::clone(&calls));
             async move {
                 calls.fetch_add(1, Ordering::Relaxed);
-                gate.hold("a", Instant::now() + Duration::from_secs(600));
+                type_pause.pause("a", Instant::now() + Duration::from_secs(600));
                 Err::<(), _>(HandlerError::deferred(Duration::from_secs(600), "away"))
             }
         }
     };
-    let cut_off = Outbox::multi_node(store.clone()).gate(gate).handle_type("a", ill).start().await.expect("starts");
+    let cut_off =
+        Outbox::multi_node(store.clone()).type_pause(type_pause).handle_type("a", ill).start().await.expect("starts");
     let taken = || calls.load(Ordering::Relaxed);
     while taken() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -87,16 +88,17 @@ async fn what_a_node_cannot_deliver_now_is_free_for_others() {
 #[tokio::test]
 async fn a_node_that_stops_holds_nothing_of_a_held_type() {
     let store = written().await;
-    let (gate, called) = (Gate::new(), Arc::new(Notify::new()));
+    let (type_pause, called) = (TypePause::new(), Arc::new(Notify::new()));
     let ill = {
-        let (gate, called) = (gate.clone(), Arc::clone(&called));
+        let (type_pause, called) = (type_pause.clone(), Arc::clone(&called));
         move |_: Delivery| {
-            gate.hold("a", Instant::now() + Duration::from_secs(600));
+            type_pause.pause("a", Instant::now() + Duration::from_secs(600));
             called.notify_one();
             std::future::ready(Err::<(), _>(HandlerError::deferred(Duration::from_secs(600), "away")))
         }
     };
-    let outbox = Outbox::multi_node(store.clone()).gate(gate).handle_type("a", ill).start().await.expect("starts");
+    let outbox =
+        Outbox::multi_node(store.clone()).type_pause(type_pause).handle_type("a", ill).start().await.expect("starts");
     called.notified().await;
     outbox.shutdown().await;
     let rows = store.inspect().rows();
@@ -111,7 +113,7 @@ async fn what_only_this_node_cannot_deliver_is_left_to_others_and_not_taken_agai
         let calls = Arc::clone(&calls);
         move |_: Delivery| {
             calls.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(Err::<(), _>(HandlerError::not_here(Duration::from_secs(600), "away")))
+            std::future::ready(Err::<(), _>(HandlerError::defer_on_this_node(Duration::from_secs(600), "away")))
         }
     };
     let cut_off = Outbox::multi_node(store.clone()).handle_type("a", ill).start().await.expect("starts");

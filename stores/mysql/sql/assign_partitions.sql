@@ -1,5 +1,5 @@
 -- Each row gets a partition of its own, so they come as a table: place, partition and event id in hexadecimal.
-UPDATE JSON_TABLE('[{stamps}]', '$[*]' COLUMNS (
+UPDATE JSON_TABLE('[{partitions}]', '$[*]' COLUMNS (
     `seq` BIGINT PATH '$[0]', `partition` SMALLINT PATH '$[1]', `event` VARCHAR(512) PATH '$[2]'
 )) s
 STRAIGHT_JOIN {event} e FORCE INDEX (PRIMARY) ON e.`seq` = s.`seq`

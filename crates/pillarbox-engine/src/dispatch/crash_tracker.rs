@@ -21,7 +21,7 @@ const MAX_REMEMBERED: usize = 10_000;
 /// died, each event it can have been delivering is announced in the table before it runs, and the next owner counts what
 /// was announced and never ended. It costs one statement per event, for the first events after a crash only.
 #[derive(Debug)]
-pub(crate) struct Suspects {
+pub(crate) struct CrashTracker {
     store: Arc<dyn Store>,
     in_flight: Arc<InFlight>,
     telemetry: Arc<Telemetry>,
@@ -32,7 +32,7 @@ pub(crate) struct Suspects {
     complaints: Throttle,
 }
 
-impl Suspects {
+impl CrashTracker {
     pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, telemetry: Arc<Telemetry>) -> Self {
         Self {
             store,

@@ -5,19 +5,19 @@ use pillarbox_core::plants;
 use pillarbox_core::store::OrderKey;
 use tokio::time::Instant;
 
-use super::KeyLanes;
+use super::KeyedQueue;
 use super::state::{KeyHash, State, hash};
 use crate::queue::{Class, Shares};
 
 /// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others
 /// has to name them all.
-pub(super) const MOST_BEHIND: usize = 1000;
+pub(super) const MOST_BACKLOGGED: usize = 1000;
 /// The time for which the events of one read last a key, where memory has the room: many times the length of a fetch.
 pub(super) const LASTS: Duration = Duration::from_millis(100);
 
 /// A key of which the table has more than memory holds.
 #[derive(Debug)]
-pub(super) struct Behind {
+pub(super) struct Backlogged {
     pub(super) key: OrderKey,
     pub(super) partition: u8,
     /// Everything of the key at or below it is known: it is or was in memory, or waits behind a head.
@@ -33,7 +33,7 @@ pub(super) struct Behind {
     pub(super) class: Class,
 }
 
-impl Behind {
+impl Backlogged {
     /// The number of its events that will be used up within [`LASTS`] at its pace so far, with `waiting` of them left now.
     fn pace(&self, waiting: usize, now: Instant) -> usize {
         let used = self.held.saturating_sub(waiting) as u128;
@@ -54,7 +54,7 @@ pub(crate) struct Refill {
     pub(crate) wanted: usize,
 }
 
-impl KeyLanes {
+impl KeyedQueue {
     /// The keys of which memory holds enough.
     pub(crate) fn behind(&self) -> Vec<OrderKey> {
         self.lock().behind.values().map(|behind| behind.key.clone()).collect()
@@ -75,7 +75,7 @@ impl KeyLanes {
             return None;
         }
         let most = most.min(room);
-        let hungry = state.behind.iter().filter(|(hash, behind)| state.is_hungry(**hash, behind, &self.shares));
+        let hungry = state.behind.iter().filter(|(hash, behind)| state.needs_refill(**hash, behind, &self.shares));
         let (_, hungriest) = hungry.min_by_key(|(hash, _)| state.waiting(**hash))?;
         let runs = state.active.runs();
         let partitions = runs.into_iter().find(|run| run.contains(&hungriest.partition))?;
@@ -142,7 +142,7 @@ impl KeyLanes {
 
 impl State {
     /// True if little is left of a key that is behind, and more of it can be read.
-    fn is_hungry(&self, hash: KeyHash, behind: &Behind, shares: &Shares) -> bool {
+    fn needs_refill(&self, hash: KeyHash, behind: &Backlogged, shares: &Shares) -> bool {
         self.waiting(hash) <= behind.share / 2
             && !self.is_blocked(hash)
             && (!shares.is_divided() || shares.room_for(self.account(hash, behind.class)).is_some())

@@ -14,16 +14,16 @@ use crate::shape::{Format, HeaderRules, Outline, Template};
 
 /// A route at work.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct RouteRuntime {
     pub(crate) name: Arc<str>,
     pub(crate) selector: Selector,
     /// `None`: what it takes goes nowhere.
-    pub(crate) sending: Option<Sending>,
+    pub(crate) sink: Option<Sink>,
     pub(crate) meters: Meters,
 }
 
-/// The sending part of a route.
-pub(crate) struct Sending {
+/// The place to which a route sends: the broker, and the form of the messages.
+pub(crate) struct Sink {
     pub(crate) publisher: Arc<dyn Publisher>,
     pub(crate) target: Template,
     pub(crate) key: Option<Template>,
@@ -98,7 +98,7 @@ impl Types {
     }
 }
 
-impl Sending {
+impl Sink {
     /// The message of an event; `None` if it is not to be sent. An error says what will never fit.
     pub(crate) fn message(&self, event: &Delivery) -> Result<Option<Message>, String> {
         if self.only.as_ref().is_some_and(|only| !only(event)) {
@@ -149,10 +149,10 @@ impl Sending {
     }
 }
 
-impl fmt::Debug for Sending {
+impl fmt::Debug for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The target may hold a secret, as some URLs do.
-        f.debug_struct("Sending").field("publisher", self.publisher.info()).finish_non_exhaustive()
+        f.debug_struct("Sink").field("publisher", self.publisher.info()).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,4 @@
-mod behind;
+mod backlogged;
 mod state;
 
 use std::collections::BTreeMap;
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pillarbox_core::hash::HashMap;
 use tokio::time::Instant;
 
-use behind::MOST_BEHIND;
+use backlogged::MOST_BACKLOGGED;
 
-pub(crate) use behind::Refill;
-use state::{KeyHash, Ready, Running, State, Suspected, Taken, Watched, hash, hash_of, partition_of};
+pub(crate) use backlogged::Refill;
+use state::{Admission, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
-use super::lanes::PASSED_OVER;
+use super::ready_queue::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
 use crate::config::FailingKey;
 use pillarbox_core::handle::{DeliveringNode, Path};
-use pillarbox_core::ownership::{Partitions, Past};
+use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{OrderKey, Row};
@@ -38,14 +38,14 @@ use pillarbox_core::store::{OrderKey, Row};
 /// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
 /// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
 #[derive(Debug)]
-pub(crate) struct KeyLanes {
+pub(crate) struct KeyedQueue {
     state: Mutex<State>,
     shares: Arc<Shares>,
     /// The deliverer of the node, from which those of the partitions are derived.
     deliverer: Arc<DeliveringNode>,
     capacity: usize,
     per_key: usize,
-    most_behind: usize,
+    most_backlogged: usize,
     failing: FailingKey,
 }
 
@@ -55,7 +55,7 @@ const MOST_WAITED_FOR: usize = 100_000;
 /// The origin of the rows of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
-    /// The number of the fetch, as given by [`KeyLanes::begin_fetch`].
+    /// The number of the fetch, as given by [`KeyedQueue::begin_fetch`].
     pub(crate) fetch: u64,
     /// All rows at or below it were known before.
     pub(crate) floor: i64,
@@ -67,9 +67,9 @@ pub(crate) struct Source {
     pub(crate) since: Instant,
 }
 
-/// The state of the lanes when a fetch begins.
+/// The state of the queue when a fetch begins.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Begun {
+pub(crate) struct FetchStart {
     /// The number of the fetch.
     pub(crate) number: u64,
     /// The lowest row from which on it has to read, since the rest of its key was freed.
@@ -80,14 +80,14 @@ pub(crate) struct Begun {
 
 /// The effect of an event's end on the events behind it.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct Decided {
     /// No verdict is to be recorded: its handler was told to stop, and did not succeed.
     pub(crate) left: bool,
     /// Events of its key that were waiting in memory and are left to the table.
     pub(crate) dropped: Vec<i64>,
 }
 
-impl KeyLanes {
+impl KeyedQueue {
     pub(crate) fn new(
         capacity: usize,
         workers: usize,
@@ -97,8 +97,8 @@ impl KeyLanes {
     ) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
-        let most_behind = workers.max(MOST_BEHIND);
-        Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_behind, failing }
+        let most_backlogged = workers.max(MOST_BACKLOGGED);
+        Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_backlogged, failing }
     }
 
     /// The division of workers and memory.
@@ -174,7 +174,7 @@ impl KeyLanes {
     }
 
     /// A fetch begins.
-    pub(crate) fn begin_fetch(&self) -> Begun {
+    pub(crate) fn begin_fetch(&self) -> FetchStart {
         let mut state = self.lock();
         let state = &mut *state;
         // No fetch from before their failure was recorded is under way any more: the table answers for these keys.
@@ -189,7 +189,7 @@ impl KeyLanes {
         }
         state.fetch += 1;
         let heads = state.headless <= state.failed_during || !state.watched.is_empty();
-        Begun { number: state.fetch, freed: state.freed.take(), heads }
+        FetchStart { number: state.fetch, freed: state.freed.take(), heads }
     }
 
     /// A fetch has seen that operators have replayed or discarded events.
@@ -215,7 +215,7 @@ impl KeyLanes {
 
     fn takes_keys(&self) -> bool {
         let state = self.lock();
-        state.behind.len() < self.most_behind && state.waited_for.len() < MOST_WAITED_FOR
+        state.behind.len() < self.most_backlogged && state.waited_for.len() < MOST_WAITED_FOR
     }
 
     /// Waits until the reader may have something to do, which may want room.
@@ -241,7 +241,7 @@ impl KeyLanes {
     /// that has its share, the rows which wait for it there, in ascending order as well.
     pub(crate) fn push(
         &self,
-        rows: impl IntoIterator<Item = (Arc<Row>, Past)>,
+        rows: impl IntoIterator<Item = (Arc<Row>, PriorAttempt)>,
         source: Source,
     ) -> (Vec<i64>, BTreeMap<Class, Vec<i64>>) {
         let mut state = self.lock();
@@ -253,9 +253,9 @@ impl KeyLanes {
             let class = self.shares.class(&row, Path::Cold);
             let item = Item { row, path: Path::Cold, since, past, class, charge: None, deliverer: None };
             match state.take(item, source, self.per_key, &self.shares, &mut left_keys) {
-                Taken::Queued => continue,
-                Taken::Refused => {}
-                Taken::WaitsFor(class) => {
+                Admission::Queued => continue,
+                Admission::Refused => {}
+                Admission::WaitsFor(class) => {
                     left.entry(class).or_default().push(seq);
                 }
             }
@@ -266,7 +266,7 @@ impl KeyLanes {
         (refused, left)
     }
 
-    /// The next event; `None` once the lanes are closed and empty.
+    /// The next event; `None` once the queue is closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
             {
@@ -295,7 +295,7 @@ impl KeyLanes {
     }
 
     /// Up to `max` events of a class that are ready and are `wanted`, of each key one. Others stay where they are, as in
-    /// [`Lanes::pop_more`](super::Lanes::pop_more).
+    /// [`ReadyQueue::pop_more`](super::ReadyQueue::pop_more).
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
@@ -327,7 +327,7 @@ impl KeyLanes {
     }
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
-    pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Ended {
+    pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
         let mut state = self.lock();
         let fails =
             change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
@@ -336,9 +336,9 @@ impl KeyLanes {
             return self.left(seq);
         }
         let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else {
-            return Ended::default();
+            return Decided::default();
         };
-        let mut ended = Ended::default();
+        let mut ended = Decided::default();
         if let (Some(hash), Some(change)) = (hash, change) {
             if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
                 state.block(hash, seq).unrecorded += 1;
@@ -372,13 +372,13 @@ impl KeyLanes {
     /// An event is left in the table as it is, to be read again when its type is: so are those that were waiting behind it in
     /// memory, which are returned. Nothing of its key is taken until [`recorded`](Self::recorded) says that it did not change: a fetch
     /// leaves out what the registry holds, so all of them have to be released there first, or later ones would overtake them.
-    pub(crate) fn left(&self, seq: i64) -> Ended {
+    pub(crate) fn left(&self, seq: i64) -> Decided {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(Running { key: hash, .. }) = state.running.remove(&seq) else {
-            return Ended { left: true, dropped: Vec::new() };
+            return Decided { left: true, dropped: Vec::new() };
         };
-        let mut ended = Ended { left: true, dropped: Vec::new() };
+        let mut ended = Decided { left: true, dropped: Vec::new() };
         if let Some(hash) = hash {
             state.block(hash, seq).unrecorded += 1;
             state.watched.insert(seq, Watched::Frees(hash));

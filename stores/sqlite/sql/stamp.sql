@@ -1,5 +1,0 @@
--- `?1` is an array of `[seq, partition, event_id]`.
-UPDATE {event} SET partition = stamp.partition
-FROM (SELECT value ->> 0 AS seq, value ->> 1 AS partition, value ->> 2 AS event_id FROM json_each(?1)) AS stamp
-WHERE {event}.seq = stamp.seq AND +{event}.event_id = stamp.event_id
-    AND ({event}.partition IS NULL OR {event}.partition NOT BETWEEN 0 AND 255)
