@@ -8,7 +8,6 @@ mod lease_clock;
 pub mod operation;
 pub mod refusal;
 pub mod schema;
-mod shared;
 mod statement;
 mod table;
 mod upkeep;
@@ -30,6 +29,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
@@ -41,6 +41,7 @@ use crate::row::{Expected, NewRow, Verdict};
 /// All methods may be called concurrently, and each may be dropped at any await: no lock, no open transaction and no
 /// half-done change may outlive the call. All times that decide anything are the database's own.
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// The description of this store: its SQL, its address and its table.
     fn info(&self) -> &StoreInfo;

@@ -5,6 +5,7 @@ use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome, shape};
 
 /// A handler of many events at once, as the engine calls it. Async functions from `Vec<Delivery>` to a vector of answers
 /// become one by themselves.
+#[auto_impl::auto_impl(Arc)]
 pub trait BatchHandler: Send + Sync + 'static {
     /// Handles events and answers for each, in the order of the deliveries. An event without an answer counts as failed;
     /// a panic counts as a failure of all of them.
@@ -74,23 +75,5 @@ where
 impl<H: BatchHandler> IntoBatchHandler<shape::Object> for H {
     fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
         Arc::new(self)
-    }
-}
-
-impl BatchHandler for Arc<dyn BatchHandler> {
-    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
-        (**self).handle(deliveries)
-    }
-
-    fn lane(&self, delivery: &Delivery) -> u64 {
-        (**self).lane(delivery)
-    }
-
-    fn lanes(&self) -> usize {
-        (**self).lanes()
-    }
-
-    fn has_type_alone(&self, delivery: &Delivery) -> bool {
-        (**self).has_type_alone(delivery)
     }
 }

@@ -155,9 +155,3 @@ impl<H: Handler> IntoHandler<shape::Object> for H {
         Arc::new(self)
     }
 }
-
-impl Handler for Arc<dyn Handler> {
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        (**self).handle(delivery)
-    }
-}

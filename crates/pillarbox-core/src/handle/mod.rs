@@ -28,6 +28,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A handler as the engine calls it. Functions and closures become one by themselves; implement it for a handler that
 /// is chosen at run time.
+#[auto_impl::auto_impl(Arc)]
 pub trait Handler: Send + Sync + 'static {
     /// Handles one event. It may be called again for the same event: after an error, a crash, or a lost lease.
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>>;

@@ -5,6 +5,7 @@ use crate::clock::Random;
 use crate::error::ConfigError;
 
 /// A rule for the time to wait after a failure.
+#[auto_impl::auto_impl(Arc)]
 pub trait RetryPolicy: fmt::Debug + Send + Sync + 'static {
     /// The wait after the failure with this number, from 1. Zero failures wait for nothing.
     fn delay(&self, failures: u32, random: &dyn Random) -> Duration;

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, RetryPolicy};
-use crate::clock::Random;
 use crate::error::ConfigError;
 
 /// The rules for retries: the wait, the number of attempts, and the errors that are worth a retry. For one handler, or as the
@@ -162,13 +161,6 @@ impl Retry {
                 self.failure.get_or_insert(error);
             }
         }
-    }
-}
-
-/// A policy behind a pointer is a policy.
-impl RetryPolicy for Arc<dyn RetryPolicy> {
-    fn delay(&self, failures: u32, random: &dyn Random) -> Duration {
-        (**self).delay(failures, random)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 
 use super::Counts;
 use crate::clock::Timestamp;
@@ -13,6 +14,7 @@ use crate::ownership::NodeId;
 /// No method needs ownership, and none touches a pending row but a purge of [all rows](Purgeable::All). The rules of [`Store`](super::Store) apply: calls may be
 /// concurrent, and each may be dropped at any await.
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait Upkeep: Send + Sync {
     /// Counts rows by state. It reads the whole table, history included.
     ///
