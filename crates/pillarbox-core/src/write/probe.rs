@@ -35,7 +35,7 @@ impl Found {
 
     /// The fate of a row, if `probed`, which ascends, are the rows of its receipt that were asked for. Its event counts as well
     /// as its `seq`, which SQLite rolls back with the row, and gives again.
-    pub fn fate(&self, probed: &[i64], seq: i64, event_id: &str) -> Presence {
+    pub fn presence(&self, probed: &[i64], seq: i64, event_id: &str) -> Presence {
         if probed.binary_search(&seq).is_err() {
             return Presence::Unknown;
         }
@@ -67,8 +67,8 @@ mod tests {
         let table =
             [(5, "a", Presence::There), (5, "b", Presence::Gone), (6, "a", Presence::Gone), (7, "b", Presence::There)];
         for (seq, event_id, fate) in table {
-            assert_eq!(found.fate(&[5, 6, 7], seq, event_id), fate, "{seq} {event_id}");
+            assert_eq!(found.presence(&[5, 6, 7], seq, event_id), fate, "{seq} {event_id}");
         }
-        assert_eq!(found.fate(&[5], 7, "b"), Presence::Unknown, "it was found for another receipt");
+        assert_eq!(found.presence(&[5], 7, "b"), Presence::Unknown, "it was found for another receipt");
     }
 }

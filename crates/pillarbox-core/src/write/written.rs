@@ -113,14 +113,14 @@ impl Written {
             tracing::debug!(event_id, events, "events were rolled back before their transaction committed");
             return self.after_rollback();
         }
-        sink.committed(rows, seqs, &|row, seq| found.fate(probed, seq, row.event_id()));
+        sink.committed(rows, seqs, &|row, seq| found.presence(probed, seq, row.event_id()));
         self.after_commit();
     }
 
     /// True if rows of it were asked for, and none was found.
     pub fn is_gone(&self, probed: &[i64], found: &Found) -> bool {
         let fates =
-            self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.fate(probed, *seq, row.event_id()));
+            self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.presence(probed, *seq, row.event_id()));
         let mut known = fates.filter(|fate| *fate != Presence::Unknown).peekable();
         known.peek().is_some() && known.all(|fate| fate == Presence::Gone) && !plants::is("rolled_back_rows_go_hot")
     }

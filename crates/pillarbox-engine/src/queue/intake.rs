@@ -9,7 +9,7 @@ use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
 use tokio::time::Instant;
 
-use super::{HotTake, KeyedQueue, Notifier, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
+use super::{HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
 use crate::observe::{Counters, Telemetry};
 use crate::poll_schedule::PollSchedule;
 
@@ -63,6 +63,18 @@ pub(crate) struct Intake {
     complaints: Throttle,
     /// The term under way; `None` while this node owns nothing.
     term: RwLock<Option<Open>>,
+}
+
+/// The answer to a committed row that was offered to the hot queue.
+#[derive(Debug, Clone, Copy)]
+enum Offered {
+    Queued,
+    /// It was taken, and is delivered from the table all the same.
+    NoRoom,
+    /// It is in the table for whichever node reads it.
+    Left,
+    /// The cold path has it, or it is not there for this node.
+    NotOurs,
 }
 
 /// The open side of a term.
@@ -171,7 +183,7 @@ impl Intake {
     pub(super) fn verified(&self, written: &Written, probed: &[i64], found: &Found) {
         let (rows, seqs) = written.rows();
         if !written.is_gone(probed, found) {
-            return self.committed(rows, seqs, &|row, seq| found.fate(probed, seq, row.event_id()));
+            return self.committed(rows, seqs, &|row, seq| found.presence(probed, seq, row.event_id()));
         }
         // What the cold path has delivered meanwhile, and perhaps deleted, is not announced any more.
         let Some(first) = rows.first().filter(|_| self.registry.is_announced(probed)) else { return };
@@ -228,6 +240,49 @@ impl Intake {
         }
     }
 
+    /// Puts a committed row into the hot queue, if it may take the hot path and there is room.
+    fn offer(
+        &self,
+        ready: &ReadyQueue,
+        node: &NodeId,
+        row: &NewRow,
+        seq: i64,
+        presence: Presence,
+        since: Instant,
+    ) -> Offered {
+        let is_gone = presence == Presence::Gone && !plants::is("rolled_back_rows_go_hot");
+        let holder = row.locked_by();
+        // A row that names an earlier incarnation of this node is not its own any more.
+        if is_gone || holder.is_some_and(|holder| holder != node.as_str()) {
+            return Offered::NotOurs;
+        }
+        // It is in the table for anybody who claims it, which may be this node, at once.
+        if !self.hot_path.takes(row) || (presence == Presence::Unknown && holder.is_none()) {
+            return Offered::Left;
+        }
+        match self.registry.take_announced(row.id(seq)) {
+            HotTake::Now => {}
+            HotTake::Before => return Offered::NotOurs,
+            // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
+            // the commit after its first look, only this tells the cold path of it.
+            HotTake::Unknown => {
+                self.poll_schedule.wake_for(seq);
+                return Offered::NotOurs;
+            }
+        }
+        if presence != Presence::Unknown && ready.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
+            Counters::add(&self.telemetry.counters.hot, 1);
+            return Offered::Queued;
+        }
+        if holder.is_some() {
+            self.hand_back(row.id(seq));
+        } else {
+            self.registry.release([seq]);
+            self.poll_schedule.wake_for(seq);
+        }
+        Offered::NoRoom
+    }
+
     fn hot_candidates<'a>(
         &self,
         rows: &'a [NewRow],
@@ -279,7 +334,7 @@ impl CommitSink for Intake {
 
     /// These rows are committed. Those that are known to be there, and are not delayed, take the hot path as far as there is
     /// room; the others are delivered from the table.
-    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Presence) {
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], presence: &dyn Fn(&NewRow, i64) -> Presence) {
         // Held for reading until the rows are queued, so that a term cannot end in between and leave them held.
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
@@ -294,40 +349,14 @@ impl CommitSink for Intake {
         let (mut taken, mut dropped, mut left) = (0_u64, 0_u64, None);
         let since = Instant::now();
         for (row, seq) in rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| !row.is_delayed()) {
-            let (fate, holder) = (fate(row, seq), row.locked_by());
-            // A row that names an earlier incarnation of this node is not its own any more.
-            let fate =
-                if fate == Presence::Gone && plants::is("rolled_back_rows_go_hot") { Presence::There } else { fate };
-            if fate == Presence::Gone || holder.is_some_and(|holder| holder != node.as_str()) {
-                continue;
-            }
-            // It is in the table for anybody who claims it, which may be this node, at once.
-            if !self.hot_path.takes(row) || (fate == Presence::Unknown && holder.is_none()) {
-                dropped += u64::from(self.hot_path == HotPath::All);
-                left.get_or_insert(seq);
-                continue;
-            }
-            match self.registry.take_announced(row.id(seq)) {
-                HotTake::Now => {}
-                HotTake::Before => continue,
-                // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
-                // the commit after its first look, only this tells the cold path of it.
-                HotTake::Unknown => {
-                    self.poll_schedule.wake_for(seq);
-                    continue;
+            match self.offer(ready, node, row, seq, presence(row, seq), since) {
+                Offered::Queued => taken += 1,
+                Offered::NoRoom => (taken, dropped) = (taken + 1, dropped + 1),
+                Offered::Left => {
+                    dropped += u64::from(self.hot_path == HotPath::All);
+                    left.get_or_insert(seq);
                 }
-            }
-            taken += 1;
-            if fate == Presence::There && ready.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
-                Counters::add(&self.telemetry.counters.hot, 1);
-                continue;
-            }
-            dropped += 1;
-            if holder.is_some() {
-                self.hand_back(row.id(seq));
-            } else {
-                self.registry.release([seq]);
-                self.poll_schedule.wake_for(seq);
+                Offered::NotOurs => {}
             }
         }
         if let Some(seq) = left {

@@ -64,7 +64,7 @@ impl Reported {
             if let Ok(found) = store.identify(&seqs).await {
                 let found = Found::new(found);
                 for First { seq, event_id, event_type } in receipts {
-                    if found.fate(&seqs, seq, &event_id) == Presence::Gone {
+                    if found.presence(&seqs, seq, &event_id) == Presence::Gone {
                         intake.complain(&event_id, &event_type);
                     }
                 }

@@ -180,52 +180,65 @@ impl State {
             }
             return Admission::WaitsFor(class);
         }
-        if let Some(hash) = hash {
-            if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
-                let falls_behind = !self.is_blocked_at(hash, seq);
-                let held = self.waiting(hash);
-                match (self.behind.entry(hash), row.order_key()) {
-                    (Entry::Occupied(mut behind), _) if source.refill => {
-                        behind.get_mut().refused.get_or_insert(seq);
-                    }
-                    (Entry::Vacant(place), Some(key)) if falls_behind => {
-                        let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
-                        place.insert(Backlogged { key, partition, floor, share, since, held, refused: None, class });
-                        self.waited_for.remove(&hash);
-                    }
-                    _ => {}
-                }
-                if let Some(behind) = self.behind.get_mut(&hash) {
-                    behind.class = item.class;
-                }
-                return Admission::Refused;
-            }
-            if source.refill
-                && let Some(behind) = self.behind.get_mut(&hash)
-            {
-                behind.held += 1;
-            }
-            self.suspect(&mut item, partition);
-            let key = self.keys.entry(hash).or_default();
-            // Nearly always the last place: rows come in their order, but for those that were due only now.
-            let place = key.waiting.partition_point(|other| other.row.seq < seq);
-            let (class, is_first) = (item.class, place == 0 && !key.running);
-            let account = key.account.filter(|_| !is_first).unwrap_or(class);
-            item.charge = Some(Charge::new(shares, account, &item.row, true));
-            key.waiting.insert(place, item);
-            if is_first {
-                key.wait_for(class);
-            }
-            if !key.running && !std::mem::replace(&mut key.ready, true) {
-                self.ready.push(class, Ready::Key(hash));
-            }
-        } else {
+        let Some(hash) = hash else {
             self.suspect(&mut item, partition);
             item.charge = Some(Charge::new(shares, item.class, &item.row, true));
             self.ready.push(item.class, Ready::Lone(item));
+            self.queued += 1;
+            return Admission::Queued;
+        };
+        if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
+            self.fall_behind(hash, &item, source, per_key);
+            return Admission::Refused;
+        }
+        if source.refill
+            && let Some(behind) = self.behind.get_mut(&hash)
+        {
+            behind.held += 1;
+        }
+        self.suspect(&mut item, partition);
+        self.queue(hash, item, shares);
+        Admission::Queued
+    }
+
+    /// Queues an event of a key.
+    fn queue(&mut self, hash: KeyHash, mut item: Item, shares: &Arc<Shares>) {
+        let (class, seq) = (item.class, item.row.seq);
+        let key = self.keys.entry(hash).or_default();
+        // Nearly always the last place: rows come in their order, but for those that were due only now.
+        let place = key.waiting.partition_point(|other| other.row.seq < seq);
+        let is_first = place == 0 && !key.running;
+        let account = key.account.filter(|_| !is_first).unwrap_or(class);
+        item.charge = Some(Charge::new(shares, account, &item.row, true));
+        key.waiting.insert(place, item);
+        if is_first {
+            key.wait_for(class);
+        }
+        if !key.running && !std::mem::replace(&mut key.ready, true) {
+            self.ready.push(class, Ready::Key(hash));
         }
         self.queued += 1;
-        Admission::Queued
+    }
+
+    /// Notes that the table has a row of a key for which there is no place: from now on the key is read apart from the others.
+    fn fall_behind(&mut self, hash: KeyHash, item: &Item, source: Source, per_key: usize) {
+        let falls_behind = !self.is_blocked_at(hash, item.row.seq);
+        let held = self.waiting(hash);
+        match (self.behind.entry(hash), item.row.order_key()) {
+            (Entry::Occupied(mut behind), _) if source.refill => {
+                behind.get_mut().refused.get_or_insert(item.row.seq);
+            }
+            (Entry::Vacant(place), Some(key)) if falls_behind => {
+                let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
+                let partition = partition_of(&item.row);
+                place.insert(Backlogged { key, partition, floor, share, since, held, refused: None, class });
+                self.waited_for.remove(&hash);
+            }
+            _ => {}
+        }
+        if let Some(behind) = self.behind.get_mut(&hash) {
+            behind.class = item.class;
+        }
     }
 
     /// The class for which a row has to wait, if it has to; a key that is behind is read apart, and waits there.

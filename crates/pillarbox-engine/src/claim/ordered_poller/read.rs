@@ -1,0 +1,351 @@
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::error::StoreError;
+use pillarbox_core::event::partition_of;
+use pillarbox_core::plants;
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope};
+use tokio::time::Instant;
+
+use super::{Job, OrderedPoller, TELLING};
+use crate::claim::passed_over::Wanted;
+use crate::claim::{SLOW, promote_due};
+use crate::observe::Counters;
+use crate::queue::{Class, FetchGuard, Limits, Source};
+
+/// As many rows as were left in the table for lack of room for their class are left out of a fetch at most. Where the mark stands still, it
+/// would read them again each time; what is beyond it does.
+const MOST_LEFT_OUT: usize = 40_000;
+
+/// A fetch that is to be made.
+struct Aim {
+    fetch: Fetch,
+    partitions: RangeInclusive<u8>,
+    from_bottom: bool,
+}
+
+/// A fetch that was answered.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    began: Instant,
+    /// The lower bound that it had.
+    above: i64,
+    /// The rows that it asked for at most.
+    limit: usize,
+    /// True if there is more.
+    full: bool,
+    /// The highest row without a due time.
+    ready: Option<i64>,
+    /// Everything of its scope up to here has been seen.
+    seen: i64,
+    /// The `seq` up to which the table was complete when it began.
+    complete: i64,
+    from_bottom: bool,
+    /// True if operators have intervened, so that all has to be read from the bottom.
+    starts_over: bool,
+}
+
+impl OrderedPoller {
+    /// Fetches once; true if anything new was found. `None` if it has to choose anew before it asks the database.
+    pub(super) async fn read(&mut self, job: Job, size: Limits, began: Instant) -> Result<Option<bool>, StoreError> {
+        if self.has_lost_its_place() {
+            return Ok(None);
+        }
+        self.state.full_since = None;
+        if self.state.ranges.iter().any(|range| range.mark == 0) {
+            // To pass over all that is at the bottom once is enough.
+            self.cursor.prove().await?;
+        }
+        // What is complete now is all to be seen by a fetch that begins now.
+        let complete = self.cursor.complete();
+        let in_flight = Arc::clone(&self.in_flight);
+        let fetching = in_flight.begin_fetch();
+        let begun = self.queue.begin_fetch();
+        if begun.freed.is_some() {
+            // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
+            self.look_from(begun.freed);
+            return Ok(None);
+        }
+        let Aim { fetch, partitions, from_bottom } = self.aim(&job, &fetching, size, began, begun.heads);
+        let Fetched { mut rows, cut, next_due, interventions, heads, .. } = self.cursor.fetch(&fetch).await?;
+        if self.has_missed_something(&fetch) {
+            return Ok(Some(true));
+        }
+        if fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None) {
+            self.queue.saw_heads(begun.number, heads);
+        }
+        let starts_over = self.has_to_start_over(interventions);
+        if starts_over && !from_bottom {
+            return Ok(Some(true));
+        }
+        if let Some(delay) = next_due {
+            self.cursor.poll_schedule.due_in(delay);
+        }
+        self.cursor.answered(size, &rows, began);
+        let full = cut || rows.len() >= fetch.limit;
+        let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
+        let seen = if full { ready.unwrap_or(fetch.above) } else { i64::MAX };
+        self.arrange(&mut rows, seen, &partitions).await?;
+        if self.has_missed_something(&fetch) {
+            // While this waited for the database.
+            return Ok(Some(true));
+        }
+        let read = Read {
+            began,
+            above: fetch.above,
+            limit: fetch.limit,
+            full,
+            ready,
+            seen,
+            complete,
+            from_bottom,
+            starts_over,
+        };
+        let found = self.take(job, read, begun.number, rows, fetching).await;
+        if full || began.elapsed() > SLOW {
+            self.cursor.prove().await?;
+        }
+        Ok(Some(found))
+    }
+
+    /// True if there is more to be read than a fetch has seen, and that may belong before what it brought: the database went back, or a
+    /// type was resumed that it left in the table.
+    fn has_missed_something(&mut self, fetch: &Fetch) -> bool {
+        self.has_lost_its_place() || !self.cursor.type_pause.are_paused(&fetch.without_types)
+    }
+
+    /// Puts the rows of a fetch, which has seen all of its scope up to `seen`, into the order in which they are delivered.
+    async fn arrange(
+        &mut self,
+        rows: &mut Vec<FetchedRow>,
+        seen: i64,
+        partitions: &RangeInclusive<u8>,
+    ) -> Result<(), StoreError> {
+        promote_due(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
+            row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
+        })
+        .await?;
+        self.assign_partitions(rows, partitions).await?;
+        rows.sort_unstable_by_key(FetchedRow::seq);
+        Ok(())
+    }
+
+    /// Takes the rows of the fetch with this number, and goes on from there; true if there was anything new.
+    async fn take(
+        &mut self,
+        job: Job,
+        read: Read,
+        fetch: u64,
+        rows: Vec<FetchedRow>,
+        fetching: FetchGuard<'_>,
+    ) -> bool {
+        let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), Some(partition(row)))));
+        let is_worthless = fetching.is_called_off();
+        let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
+        let since = self.state.paused_since.unwrap_or(read.began);
+        let source = Source { fetch, floor: read.above, refill: matches!(job, Job::Refill(..)), class, since };
+        let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
+        let left = self.queue(rows, &admitted, source).await;
+        drop(fetching);
+        let is_all_left = left.values().map(Vec::len).sum::<usize>() == brought.len();
+        let of = job.place();
+        let before = self.state.position(of);
+        self.remember_left(&job, &read, &brought, &left);
+        let took = read.began.elapsed();
+        match job {
+            Job::Range(index) => self.has_read_range(index, read, is_worthless, took),
+            Job::Refill(_) | Job::Passed(..) if is_worthless => {}
+            Job::Refill(refill) => self.queue.refilled(&refill.keys, fetch, read.seen, read.complete),
+            Job::Passed(index, wanted) => self.has_read_passed(index, wanted, read, &left),
+        }
+        if read.full && is_all_left && self.state.position(of) == before {
+            self.cursor.read_in_vain(took);
+        }
+        // Rows that are in memory already are no reason to look again soon.
+        admitted.contains(&true)
+    }
+
+    /// Remembers the rows that were left in the table for lack of room for their class.
+    fn remember_left(&mut self, job: &Job, read: &Read, brought: &[(i64, bool)], left: &BTreeMap<Class, Vec<i64>>) {
+        let (Job::Range(index) | Job::Passed(index, _)) = job else {
+            return self.state.ranges.iter_mut().for_each(|range| range.passed.forget_rows(brought));
+        };
+        let remembered: usize = self.state.ranges.iter().map(|range| range.passed.rows_remembered()).sum();
+        let Some(range) = self.state.ranges.get_mut(*index) else { return };
+        for (class, rows) in left {
+            let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
+            // An earlier row of one of their keys may still appear above what is complete.
+            range.passed.left(*class, below.min(read.complete.max(read.above)));
+        }
+        range.passed.has_read_rows(brought, left, MOST_LEFT_OUT.saturating_sub(remembered));
+    }
+
+    /// A range has been read: its mark moves up to where it is proven that nothing was missed.
+    fn has_read_range(&mut self, index: usize, read: Read, is_worthless: bool, took: Duration) {
+        let now = Instant::now();
+        self.state.looked = Some((now, took));
+        let Some(range) = self.state.ranges.get_mut(index) else { return };
+        if read.from_bottom {
+            range.bottom = Some((now, took));
+        }
+        // What an operator has just freed may be blocked in memory until this fetch is over: it is read again.
+        if is_worthless || read.starts_over {
+            return;
+        }
+        let ready = read.ready.unwrap_or_default();
+        let proven = if plants::is("mark_moves_unproven") { ready } else { read.seen.min(read.complete) };
+        range.unread = read.full;
+        range.mark = range.mark.max(proven);
+        range.passed.forget_rows_up_to(range.mark);
+        range.reached = range.reached.max(ready);
+    }
+
+    /// A range has been read for a class that is passed over, of which `left` are the rows that had no place. As the mark, the place to
+    /// go on from moves up only to where the table is proven complete.
+    fn has_read_passed(&mut self, index: usize, wanted: Wanted, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
+        let Read { seen, complete, starts_over, .. } = read;
+        let is_telling = read.ready.is_some() || !read.full || read.limit >= TELLING;
+        if starts_over || !is_telling {
+            return;
+        }
+        let Some(range) = self.state.ranges.get_mut(index) else { return };
+        let left = left.get(&wanted.class).and_then(|rows| rows.first()).copied();
+        let proven = seen.min(complete).max(wanted.above);
+        match left {
+            // One with a due time may have been left that stands far above what was read.
+            Some(left) => range.passed.read(wanted.class, left.saturating_sub(1).min(proven)),
+            None if seen < range.reached && seen > wanted.above => range.passed.read(wanted.class, proven),
+            // From here on its events are read with the others.
+            None => {
+                range.passed.caught_up(wanted.class);
+                range.unread = true;
+            }
+        }
+        if !self.state.ranges.iter().any(|range| range.passed.has(wanted.class)) {
+            self.queue.caught_up(wanted.class);
+        }
+    }
+
+    /// The fetch to make for a job.
+    fn aim(&mut self, job: &Job, fetching: &FetchGuard<'_>, size: Limits, now: Instant, may_have_heads: bool) -> Aim {
+        let mut heads = if may_have_heads { self.heads } else { Heads::None };
+        let behind = || self.queue.behind();
+        let (above, from_bottom, partitions, without, only) = match job {
+            Job::Refill(refill) => (refill.floor, false, refill.partitions.clone(), Vec::new(), refill.keys.clone()),
+            Job::Passed(index, wanted) => {
+                let partitions = self.state.ranges.get(*index).map_or(0..=0, |range| range.partitions.clone());
+                (wanted.above, false, partitions, behind(), Vec::new())
+            }
+            Job::Range(index) => match self.state.ranges.get_mut(*index) {
+                None => (0, true, 0..=0, Vec::new(), Vec::new()),
+                Some(range) => {
+                    if range.is_bottom_due(now) {
+                        range.mark = 0;
+                        self.queue.look_from(0);
+                    }
+                    if range.mark == 0 {
+                        // Now and then it is asked in any case: what is known may be wrong where rows are changed by hand.
+                        heads = self.heads;
+                    }
+                    (range.mark, range.mark == 0, range.partitions.clone(), behind(), Vec::new())
+                }
+            },
+        };
+        let mut exclude = fetching.exclude(if above == 0 { i64::MIN } else { above });
+        if let Job::Range(index) = job
+            && let Some(range) = self.state.ranges.get(*index)
+        {
+            exclude.extend(range.passed.rows(above));
+        }
+        exclude.sort_unstable();
+        let node = Some(self.cursor.tenure.node.clone());
+        let scope = Scope { partitions: partitions.clone(), heads, without, only, node };
+        let Limits { rows: limit, bytes: max_bytes } = size;
+        let without_types = self.state.paused.clone();
+        let fetch = Fetch { above, exclude, limit, max_bytes, scope: Some(scope), without_types };
+        Aim { fetch, partitions, from_bottom }
+    }
+
+    /// Gives a partition to rows that have none, which other programs have written. Every fetch finds such rows, whatever
+    /// partitions it asks for. Only those of the partitions `read` stay: of others there may be earlier rows that are not read yet.
+    async fn assign_partitions(
+        &mut self,
+        rows: &mut Vec<FetchedRow>,
+        read: &RangeInclusive<u8>,
+    ) -> Result<(), StoreError> {
+        let mut assigned = Vec::new();
+        for row in rows.iter_mut() {
+            match row {
+                FetchedRow::Row(row) if row.partition.is_none() => {
+                    let partition = proper_partition(row);
+                    row.partition = Some(partition);
+                    assigned.push((row.id(), partition));
+                }
+                FetchedRow::Broken(row) if row.partition.is_none() => {
+                    // Without a key its partition does not matter: whoever finds it declares it DEAD.
+                    let partition = row.key.as_ref().map_or(0, |key| partition_of(&key.key));
+                    row.partition = Some(partition);
+                    assigned.push((row.id(), partition));
+                }
+                FetchedRow::Row(_) | FetchedRow::Broken(_) => {}
+            }
+        }
+        if !assigned.is_empty() {
+            self.cursor.store.assign_partitions(&assigned).await?;
+            let (_, ours) = self.queue.assignment();
+            let (ranges, queue) = (&mut self.state.ranges, &self.queue);
+            rows.retain(|row| {
+                let partition = partition(row);
+                if !read.contains(&partition) {
+                    // Its own range reads it, in its turn.
+                    for range in ranges.iter_mut().filter(|range| range.partitions.contains(&partition)) {
+                        range.look_from(row.seq());
+                        queue.look_from(row.seq());
+                    }
+                    return false;
+                }
+                ours.contains(partition)
+            });
+        }
+        Ok(())
+    }
+
+    /// Queues rows that were admitted. Returns, of each class that has its share, the rows that were left in the table for it.
+    async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, Vec<i64>> {
+        let (events, broken) = self.cursor.sort_out(rows, admitted);
+        for (row, verdict) in &broken {
+            if let Some(key) = &row.key {
+                self.in_flight.failed(key, row.seq, &verdict.change);
+            }
+        }
+        let read = events.len();
+        let tenure = &self.cursor.tenure;
+        let with_past = |row: Row| {
+            let past = tenure.past(row.locked_by.as_deref());
+            (Arc::new(row), past)
+        };
+        let events: Vec<_> = events.into_iter().map(with_past).collect();
+        // Without waiting for anything: what was checked of the fetch has to hold still.
+        let (refused, left) = self.queue.push(events, source);
+        Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
+        self.in_flight.forget(refused);
+        for (_, verdict) in broken {
+            // The channel closes only when the term is over; the row then stays as it is.
+            drop(self.verdicts.send(verdict).await);
+        }
+        left
+    }
+}
+fn proper_partition(row: &Row) -> u8 {
+    partition_of(row.key.as_deref().or(row.aggregate_id.as_deref()).unwrap_or(row.event_id.as_str()))
+}
+
+fn partition(row: &FetchedRow) -> u8 {
+    match row {
+        FetchedRow::Row(row) => row.partition,
+        FetchedRow::Broken(row) => row.partition,
+    }
+    .unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! From an attempt to a verdict: what becomes of an event, and the fallbacks and observers that have a say in it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome};
+use pillarbox_core::ownership::PriorAttempt;
+use pillarbox_core::retry::{ExponentialBackoff, Retry};
+use pillarbox_core::row::{Change, Verdict};
+use pillarbox_core::store::Row;
+
+use super::attempt::{guarded, limited, message};
+use super::{Worker, is_done};
+use crate::handlers::Registered;
+use crate::observe::{Consequence, Failed, Slot, clean_error};
+use crate::queue::Item;
+use crate::settle::{Attempt, Decision, Rules, decide};
+
+impl Worker {
+    /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if it is left in
+    /// the table.
+    pub(super) async fn verdict(
+        &self,
+        item: &Item,
+        registered: Option<&Registered>,
+        attempt: Attempt,
+        slot: &Slot,
+    ) -> Option<Verdict> {
+        if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
+            return Some(is_done(item));
+        }
+        if self.leaves(item, &attempt) {
+            self.in_flight.leave(&item.row);
+            return None;
+        }
+        let called = !is_unroutable(&attempt);
+        let verdict = Box::pin(self.decided(item, registered, attempt, slot)).await;
+        self.report(item, called, &verdict);
+        Some(verdict)
+    }
+
+    /// Logs a failure. One of a handler that was told to stop is none: the next owner delivers the event.
+    fn report(&self, item: &Item, called: bool, verdict: &Verdict) {
+        if self.deliverer(item).lost.is_cancelled() {
+            return;
+        }
+        let row = &item.row;
+        let (consequence, next, error) = match &verdict.change {
+            Change::Rescued { error, .. } => (Consequence::Rescued, None, error),
+            Change::Dead { error, .. } => (Consequence::Dead, None, error),
+            Change::Retry { delay, error: Some(error), .. } if !called => (Consequence::Parked, Some(*delay), error),
+            Change::Retry { attempts, delay, error: Some(error) } if *attempts > verdict.expected.attempts => {
+                (Consequence::Retried, Some(*delay), error)
+            }
+            _ => return,
+        };
+        let attempt = called.then(|| row.attempts.saturating_add(1));
+        self.telemetry.failures.report(consequence, Failed::new(row, attempt, next, error.clone()));
+    }
+
+    /// True if an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from now
+    /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
+    fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
+        let Attempt::Ended(Err(error)) = attempt else { return false };
+        if item.past != PriorAttempt::Clean || !error.is_deferred() {
+            return false;
+        }
+        self.type_pause.is_paused(&item.row.event_type)
+            || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
+    }
+
+    async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
+        let row = &item.row;
+        let verdict = |change| Verdict { row: row.id(), expected: row.expected(), change };
+        let waited = is_unroutable(&attempt) && self.unknown.is_over(row).await;
+        let Decision { change, given_up } = self.decide(row, registered, attempt, waited);
+        let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else {
+            return verdict(change);
+        };
+        // Who was told to stop gives nothing up: the next owner delivers the event.
+        if self.deliverer(item).lost.is_cancelled() {
+            return verdict(change);
+        }
+        let (attempts, mut error) = (*attempts, error.clone());
+        let headers = || std::iter::once(&row.headers);
+        let (items, limit) = (std::slice::from_ref(item), self.limit(registered));
+        if let Some(fallback) = registered.and_then(|registered| self.router.fallback(registered)) {
+            let failure = Failure::new(attempts, error.clone(), reason);
+            let span = || tracing::debug_span!("fallback", event_id = %row.event_id, event_type = &*row.event_type);
+            let recovering = fall_back(fallback, self.delivery(item), failure);
+            let recovering = self.interceptors.contexts.around(headers(), span, recovering);
+            let recovered = limited("the fallback", items, limit, slot, async { Ok(recovering.await) }).await;
+            match recovered.unwrap_or_else(|broken| Err(broken.to_string())) {
+                Ok(()) => return verdict(Change::Rescued { attempts, error }),
+                Err(problem) => error = clean_error(&format!("{problem}; the handler had failed before: {error}")),
+            }
+        }
+        if let Some(observer) = self.router.on_dead(registered) {
+            let failure = Failure::new(attempts, error.clone(), reason);
+            let span = || tracing::debug_span!("on_dead", event_id = %row.event_id, event_type = &*row.event_type);
+            let observing = observe(observer, self.delivery(item), failure);
+            let observing = self.interceptors.contexts.around(headers(), span, observing);
+            let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
+            if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err) {
+                tracing::warn!(
+                    id = %row.event_id,
+                    event_type = &*row.event_type,
+                    error,
+                    "the on_dead observer failed; the event is DEAD all the same"
+                );
+            }
+        }
+        verdict(Change::Dead { attempts, error })
+    }
+
+    /// The rules for the failures of a handler, or of none.
+    pub(super) fn rules<'a>(&'a self, registered: Option<&'a Registered>) -> Rules<'a> {
+        let own = registered.map(|registered| &registered.retry);
+        Rules {
+            max_attempts: own.and_then(Retry::attempts).unwrap_or(self.max_attempts),
+            policy: own.and_then(Retry::policy).unwrap_or(&*self.policy),
+            errors: self.router.errors(registered),
+            unroutable: self.unroutable,
+            waited: false,
+            random: &*self.random,
+        }
+    }
+
+    /// Decides about the row. The policy, the filter and the error's text are the user's code: one that panics must not
+    /// cost the worker, or the row would be held for ever.
+    fn decide(&self, row: &Row, registered: Option<&Registered>, attempt: Attempt, waited: bool) -> Decision {
+        let rules = Rules { waited, ..self.rules(registered) };
+        catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules))).unwrap_or_else(|panic| {
+            let attempt =
+                Attempt::Panicked(format!("{} (in a retry policy, a filter or an error's text)", message(&*panic)));
+            decide(row, attempt, &Rules { policy: &ExponentialBackoff::default(), ..rules })
+        })
+    }
+}
+
+/// True if nobody takes the event: no handler, or no destination that its handler knows.
+fn is_unroutable(attempt: &Attempt) -> bool {
+    match attempt {
+        Attempt::Unroutable(_) => true,
+        Attempt::Ended(Err(error)) => error.is_unroutable(),
+        Attempt::Ended(Ok(_)) | Attempt::Panicked(_) => false,
+    }
+}
+
+/// Calls a fallback; an error says why the event is DEAD all the same.
+async fn fall_back(fallback: &dyn Fallback, delivery: Delivery, failure: Failure) -> Result<(), String> {
+    let recovering = || -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            match fallback.recover(delivery, failure).await {
+                Ok(Outcome::Done) => Ok(()),
+                Ok(Outcome::Dead(reason)) => Err(format!("the fallback gave it up: {reason}")),
+                Ok(Outcome::Defer(_)) => Err("the fallback deferred it, and there is no further attempt".to_owned()),
+                Err(error) => Err(format!("the fallback failed: {}", error.text())),
+            }
+        })
+    };
+    guarded(recovering).await.unwrap_or_else(|panic| Err(format!("the fallback panicked: {panic}")))
+}
+
+/// Calls an observer of DEAD events; an error says how it failed.
+async fn observe(observer: &dyn OnDead, delivery: Delivery, failure: Failure) -> Result<(), String> {
+    let observing = || -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move { observer.observe(delivery, failure).await.map_err(|error| error.text()) })
+    };
+    guarded(observing).await.unwrap_or_else(|panic| Err(format!("it panicked: {panic}")))
+}
