@@ -43,10 +43,8 @@ mod writers;
 
 use std::process::ExitCode;
 
-use libtest_mimic::Arguments;
-
 use crate::Harness;
-use crate::run::Case;
+use crate::run::{Case, arguments};
 use crate::scenarios;
 
 use upkeep::{backlog, blocked, counts, dead, nodes, partitions, purge, record, replay};
@@ -56,7 +54,7 @@ use upkeep::{backlog, blocked, counts, dead, nodes, partitions, purge, record, r
 pub fn run<H: Harness>() -> ExitCode {
     let cases = cases::<H>().into_iter().chain(scenarios::cases::<H>());
     let trials = cases.map(Case::into_trial).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    libtest_mimic::run(&arguments(), trials).exit_code()
 }
 
 /// The registry: every behaviour, by the module of its test, with the state the tables start in.

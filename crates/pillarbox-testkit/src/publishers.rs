@@ -34,8 +34,6 @@ mod server;
 
 use std::process::ExitCode;
 
-use libtest_mimic::Arguments;
-
 pub use harness::{Arrived, PublisherCapabilities, PublisherHarness};
 pub use link::{Link, Proxy};
 pub use load::{Confirmed, Load, load_through};
@@ -48,7 +46,7 @@ use run::{Case, Suite};
 /// Runs the suite on a publisher, as the `main` of a test target.
 #[must_use]
 pub fn run<H: PublisherHarness>() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let arguments = crate::run::arguments();
     let suite = match Suite::<H>::new() {
         Ok(suite) => suite,
         Err(error) => return Suite::<H>::refuse(&error),

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -30,6 +30,17 @@ pub(crate) struct Case<H> {
 
 /// No test waits for anything that takes this long: what it waits for will not happen.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tests that run at once for each processor, if nothing else is asked for: they wait for leases and databases more than they work.
+const TESTS_PER_PROCESSOR: usize = 4;
+
+/// The arguments of a test binary.
+pub(crate) fn arguments() -> Arguments {
+    let mut arguments = Arguments::from_args();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(TESTS_PER_PROCESSOR * processors);
+    arguments
+}
 
 impl<H: Harness> Case<H> {
     pub(crate) fn into_trial(self) -> Trial {
