@@ -253,9 +253,9 @@ impl Poller {
             // The channel closes only when the term is over; the row then stays as it is.
             drop(self.verdicts.send(verdict).await);
         }
-        let with_past = |row: Row| {
+        let with_past = |row: Arc<Row>| {
             let past = self.past(&row);
-            (Arc::new(row), past)
+            (row, past)
         };
         let good: Vec<_> = events.into_iter().map(with_past).collect();
         let read = good.len();

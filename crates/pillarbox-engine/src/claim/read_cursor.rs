@@ -177,12 +177,16 @@ impl ReadCursor {
     }
 
     /// Parts the rows that were admitted into events and rows that make none, each with its verdict.
-    pub(super) fn sort_out(&self, rows: Vec<FetchedRow>, admitted: &[bool]) -> (Vec<Row>, Vec<(BrokenRow, Verdict)>) {
+    pub(super) fn sort_out(
+        &self,
+        rows: Vec<FetchedRow>,
+        admitted: &[bool],
+    ) -> (Vec<Arc<Row>>, Vec<(BrokenRow, Verdict)>) {
         self.poll_schedule.found(rows.iter().map(FetchedRow::seq));
         let (mut events, mut broken) = (Vec::with_capacity(rows.len()), Vec::new());
         for (row, _) in rows.into_iter().zip(admitted).filter(|(_, admitted)| **admitted) {
             match row {
-                FetchedRow::Row(row) => events.push(row),
+                FetchedRow::Row(row) => events.push(Arc::new(row)),
                 FetchedRow::Broken(row) => {
                     let verdict = dead_letter(&row, &self.telemetry.failures);
                     broken.push((row, verdict));

@@ -141,20 +141,22 @@ impl InFlight {
         let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
         self.intake.registry.release(gone);
         let is_recorded = |seq: &i64| !refused.contains(seq);
-        // An operator may have replayed a DEAD event before this node had the answer, and a look at that moment left it out.
-        let dead = batch.iter().filter(|verdict| matches!(verdict.change, Change::Dead { .. }));
-        let dead = dead.map(|verdict| verdict.row.seq).filter(is_recorded).min();
         // The reader may have left these rows out while it started over.
-        let lost = seqs.clone().min().filter(|_| went_back);
+        let lost = if went_back { seqs.clone().min() } else { None };
         let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
-        if let Some(lowest) = [dead, lost, freed].into_iter().flatten().min() {
+        let (mut lowest, mut soonest) = (lost.into_iter().chain(freed).min(), None::<Duration>);
+        for verdict in batch.iter().filter(|verdict| is_recorded(&verdict.row.seq)) {
+            match verdict.change {
+                // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
+                Change::Dead { .. } => lowest = lowest.into_iter().chain([verdict.row.seq]).min(),
+                Change::Retry { delay, .. } => soonest = soonest.into_iter().chain([delay]).min(),
+                _ => {}
+            }
+        }
+        if let Some(lowest) = lowest {
             self.poll_schedule().wake_for(lowest);
         }
-        let retry = |verdict: &Verdict| match verdict.change {
-            Change::Retry { delay, .. } if is_recorded(&verdict.row.seq) => Some(delay),
-            _ => None,
-        };
-        if let Some(soonest) = batch.iter().filter_map(retry).min() {
+        if let Some(soonest) = soonest {
             self.poll_schedule().due_in(soonest);
         }
     }

@@ -322,9 +322,9 @@ impl OrderedPoller {
         }
         let read = events.len();
         let tenure = &self.cursor.tenure;
-        let with_past = |row: Row| {
+        let with_past = |row: Arc<Row>| {
             let past = tenure.past(row.locked_by.as_deref());
-            (Arc::new(row), past)
+            (row, past)
         };
         let events: Vec<_> = events.into_iter().map(with_past).collect();
         // Without waiting for anything: what was checked of the fetch has to hold still.
