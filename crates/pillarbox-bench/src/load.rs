@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use pillarbox::Envelope;
-use pillarbox::clock::{Random as _, SystemRandom};
+use pillarbox::backend::clock::{Random as _, SystemRandom};
 use pillarbox::event::EnvelopeBuilder;
 
 use super::lab::{BATCH, BYSTANDER, BenchDb, COMPANY, EVENT};

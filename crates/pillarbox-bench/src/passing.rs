@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox::Envelope;
+use pillarbox::backend::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, header};
 use pillarbox::error::ConfigError;
-use pillarbox::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, header};
 use pillarbox_routes::{Forwarder, Route, Routes};
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -1,8 +1,7 @@
 use std::process::ExitCode;
 
-use pillarbox::Store;
 use pillarbox::error::StoreErrorKind;
-use pillarbox::store::TableName;
+use pillarbox::{Store, TableName};
 use serde::Serialize;
 
 use crate::args::MigrateArgs;

@@ -2,8 +2,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pillarbox::Store;
-use pillarbox::maintain;
-use pillarbox::store::{Purge, Purgeable};
+use pillarbox::maintain::{self, Purge, Purgeable};
 use serde::Serialize;
 
 use crate::args::PurgeArgs;

@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::ownership::Mode;
-use pillarbox::store::{Backlog, Counts, NodeStatus, PartitionBacklog};
+use pillarbox::maintain::{Backlog, Counts, NodeStatus, PartitionBacklog};
+use pillarbox::run::Mode;
 use serde::Serialize;
 
 use crate::args::{StatusArgs, Target};

@@ -3,8 +3,7 @@
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use pillarbox::store::TableName;
-use pillarbox::{MysqlOptions, PostgresOptions, SqliteOptions, Store};
+use pillarbox::{MysqlOptions, PostgresOptions, SqliteOptions, Store, TableName};
 use pillarbox_console::address::Address;
 use pillarbox_console::failure::about_option;
 use pillarbox_console::store::{mysql, postgres, sqlite};

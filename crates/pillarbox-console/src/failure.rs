@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use pillarbox::backend::store::refusal;
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
-use pillarbox::store::refusal;
 
 use crate::address::UnknownAddress;
 

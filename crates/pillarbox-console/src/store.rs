@@ -1,11 +1,10 @@
 //! The outbox's side of a database.
 
-use pillarbox::store::TableName;
 #[cfg(feature = "mysql")]
 use pillarbox::{MysqlOptions, MysqlStore};
 #[cfg(feature = "postgres")]
 use pillarbox::{PostgresOptions, PostgresStore};
-use pillarbox::{SqliteOptions, SqliteStore};
+use pillarbox::{SqliteOptions, SqliteStore, TableName};
 
 use crate::failure::Failure;
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use pillarbox::store::TableName;
+use pillarbox::TableName;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

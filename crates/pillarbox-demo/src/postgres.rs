@@ -3,8 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Pool};
 use pillarbox::handle::Path;
-use pillarbox::store::TableName;
-use pillarbox::{Outbox, PostgresStore, Store};
+use pillarbox::{Outbox, PostgresStore, Store, TableName};
 use tokio::time::Instant;
 
 use crate::order::{Ending, OrderPlaced};

@@ -3,8 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pillarbox::adapters::sqlx::begin_immediate;
 use pillarbox::handle::Path;
-use pillarbox::store::TableName;
-use pillarbox::{Outbox, SqliteStore, Store};
+use pillarbox::{Outbox, SqliteStore, Store, TableName};
 use sqlx::{AssertSqlSafe, SqliteConnection, SqlitePool};
 use tokio::time::Instant;
 

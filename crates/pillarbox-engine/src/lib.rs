@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`run`] | settings, start, stop: the only place that starts tasks |
 //! | [`maintain`] | looking after the table: DEAD events, purging, gauges |
-//! | [`ownership`] | the lease of a node, and what becomes of the rows of dead ones |
+//! | `ownership` | the lease of a node, and what becomes of the rows of dead ones |
 //! | `dispatch` | workers: from the queue to a handler, and its verdict onwards |
 //! | `settle` | recording verdicts in batches |
 //! | `claim` | from the table to the queue: where to begin, how much to take |
@@ -25,7 +25,7 @@ mod dispatch;
 pub mod handlers;
 pub mod maintain;
 pub mod observe;
-pub mod ownership;
+mod ownership;
 mod pause;
 mod poll_schedule;
 mod queue;

@@ -95,9 +95,17 @@
 //!
 //! # Where things are
 //!
-//! What a service needs daily is here at the root. The modules hold the rest, by stage: [`event`], [`write`](mod@write),
-//! [`handle`], [`retry`], and [`run`] for modes and settings; [`context`] for what travels along; [`maintain`], [`ownership`], [`row`] and [`observe`] for operating; [`store`] and
-//! [`clock`] for those who bring their own; [`error`] for what can go wrong.
+//! The root has what a service needs daily, the modules have the rest:
+//!
+//! | Module | |
+//! |---|---|
+//! | [`event`], [`write`](mod@write) | the events of a service, and how they become rows |
+//! | [`handle`], [`retry`] | handlers, their answers and their registration; when to try again |
+//! | [`run`] | modes, settings and builders |
+//! | [`maintain`], [`observe`] | DEAD events, blocked keys, nodes and purging; counters, metrics and health |
+//! | [`error`] | errors, and their remedies |
+//! | [`adapters`], [`publishers`], `routes`, `config`, `memory` | the parts that features add |
+//! | [`backend`] | the ports, for a database, a driver, a broker or a clock of your own |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without a feature its links have no target; the documentation is built with all of them.
@@ -110,7 +118,7 @@ pub use pillarbox_core::context::ContextProvider;
 pub use pillarbox_core::event::{Envelope, Event, EventId};
 pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
 pub use pillarbox_core::retry::Retry;
-pub use pillarbox_core::store::{Store, Upkeep};
+pub use pillarbox_core::store::{Store, TableName, Upkeep};
 pub use pillarbox_engine::run::Outbox;
 
 #[cfg(feature = "macros")]
@@ -137,29 +145,152 @@ pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 pub use pillarbox_config as config;
 
-pub use pillarbox_core::{clock, context, ownership, publisher, retry, row, store, write};
-pub use pillarbox_engine::{maintain, observe, run};
-
-/// Errors, and their remedies.
-pub mod error {
-    pub use pillarbox_core::error::*;
-    pub use pillarbox_core::write::WriteError;
-    pub use pillarbox_engine::run::StartError;
-}
-
-/// The user's code for an event type: what it is given, what it answers, how it is registered.
-pub mod handle {
-    pub use pillarbox_core::handle::*;
-    pub use pillarbox_engine::handlers::*;
-}
-
-/// The event that a service writes, its identity and its limits.
+/// The events that a service writes, their identity and their limits.
 pub mod event {
-    pub use pillarbox_core::event::*;
+    pub use pillarbox_core::clock::Timestamp;
+    pub use pillarbox_core::event::{
+        Codec, Decode, Encode, Envelope, EnvelopeBuilder, Event, EventId, GLOBAL_AGGREGATE, Headers, IntoEnvelope,
+        PARTITIONS, Payload, Stamp, TypeName, codecs, limits, partition_of,
+    };
 
     #[cfg(feature = "macros")]
     #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
     pub use pillarbox_macros::Event;
+}
+
+/// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
+pub mod write {
+    pub use pillarbox_core::write::{Connection, Transaction, WriterHook, Written, insert};
+}
+
+/// Your code for an event type: what it is given, what it answers, how it is registered.
+pub mod handle {
+    pub use pillarbox_core::handle::{
+        BatchHandler, Blocking, BoxFuture, Delivery, EventHandler, Failure, FailureReason, Fallback, Handler,
+        HandlerError, HandlerErrorKind, Interceptor, IntoBatchHandler, IntoDecision, IntoHandler, IntoObserved,
+        IntoOutcome, OnDead, Outcome, Path, Route, blocking, shape,
+    };
+    pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
+}
+
+/// The rules for retries: the wait, the number of attempts, and the errors that are tried again.
+pub mod retry {
+    pub use pillarbox_core::retry::{
+        ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, Retry, RetryPolicy,
+    };
+}
+
+/// An outbox that runs: its modes, its settings, and the builder of each mode.
+pub mod run {
+    pub use pillarbox_core::ownership::{Mode, NodeId, NodeName};
+    pub use pillarbox_engine::run::{
+        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, Gate, MetricsConfig, MultiNode, Ordered, Outbox,
+        OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
+        SingleNode, WakeUpConfig, WriterOnly, applies, kind,
+    };
+}
+
+/// The table, looked after by an operator or by code: DEAD events, blocked keys, the backlog, nodes and purging. The methods that
+/// take and answer these are those of [`Upkeep`].
+pub mod maintain {
+    pub use pillarbox_core::row::Status;
+    pub use pillarbox_core::store::{
+        Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged,
+        Record, Upkeep,
+    };
+    pub use pillarbox_engine::maintain::{Changed, DeadEvents, purge};
+}
+
+/// The counters, the health and the metrics of an outbox.
+pub mod observe {
+    pub use pillarbox_engine::observe::{Health, Problem, Stats, buckets};
+}
+
+/// Errors, and their remedies.
+pub mod error {
+    pub use pillarbox_core::error::{BoxError, ConfigError, StoreError, StoreErrorKind};
+    pub use pillarbox_core::event::InvalidEvent;
+    pub use pillarbox_core::ownership::UnknownMode;
+    pub use pillarbox_core::write::WriteError;
+    pub use pillarbox_engine::handlers::DuplicateHandler;
+    pub use pillarbox_engine::run::StartError;
+}
+
+/// The ports, for those who bring a database, a driver, a broker or a clock of their own. A service that takes those of this
+/// crate needs none of it.
+///
+/// | Bring | Implement | Its tests |
+/// |---|---|---|
+/// | a database | [`Store`] and [`Upkeep`] | `pillarbox_testkit::conformance` |
+/// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | those of its crate |
+/// | a broker | [`publishers::Publisher`] | `pillarbox_testkit::publishers` |
+/// | a clock | [`Clock`](backend::clock::Clock), [`Random`](backend::clock::Random) | |
+///
+/// The documentation of each method is its specification.
+/// [CONTRIBUTING](https://github.com/pillarbox/pillarbox/blob/main/CONTRIBUTING.md#add-a-store) tells how to write a store, an
+/// adapter or a publisher. A crate that others are to use depends on `pillarbox-core`, which has the same names in modules of the same
+/// names.
+pub mod backend {
+    /// Time and randomness, handed in.
+    pub mod clock {
+        #[doc(no_inline)]
+        pub use crate::event::Timestamp;
+        pub use pillarbox_core::clock::{Clock, Random, SystemClock, SystemRandom};
+    }
+
+    /// The port to a database. Every bullet of a `# Behavior` list has a conformance test of the same name.
+    pub mod store {
+        #[doc(no_inline)]
+        pub use crate::maintain::{
+            Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged,
+            Record,
+        };
+        #[doc(no_inline)]
+        pub use crate::{Store, TableName, Upkeep};
+        pub use pillarbox_core::store::{
+            BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Judged, LeaseClock, Listener,
+            SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
+        };
+    }
+
+    /// Rows of the table, their states, and the verdicts that change them.
+    pub mod row {
+        #[doc(no_inline)]
+        pub use crate::maintain::Status;
+        pub use pillarbox_core::row::{
+            BrokenRow, Change, Column, Expected, FetchedRow, NewRow, OrderKey, RawRow, Row, RowId, Verdict,
+        };
+    }
+
+    /// The ownership of rows: nodes and their leases, fences, partitions and their epochs.
+    pub mod ownership {
+        #[doc(no_inline)]
+        pub use crate::run::{Mode, NodeId, NodeName};
+        pub use pillarbox_core::ownership::{
+            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Owner, Partitions, Past, Reclaimed, Renewal,
+            Share, Sharing, Takeover, begun_by, spread,
+        };
+    }
+
+    /// The port to a driver: the statements of a write, bound on the user's transaction, and the guard of one.
+    pub mod write {
+        #[doc(no_inline)]
+        pub use super::row::NewRow;
+        #[doc(no_inline)]
+        pub use super::store::{Bind, Dialect, Statement};
+        #[doc(no_inline)]
+        pub use crate::write::{Connection, Transaction, Written};
+        pub use pillarbox_core::write::{Begin, ConnectionId, Finish, Insert, Probe};
+    }
+
+    /// The port to a broker. Every bullet of a `# Behavior` list has a conformance test of the same name.
+    pub mod publisher {
+        #[doc(no_inline)]
+        pub use crate::publishers::{Message, PublishError, PublishErrorKind, Publisher, Secret};
+        pub use pillarbox_core::publisher::{
+            Link, Linked, PublisherInfo, Receipt, Scope, TargetSyntax, header, is_this_host,
+        };
+    }
 }
 
 /// The drivers on whose transactions events can be written. Enabling a feature is enough; there is nothing to import for
@@ -182,8 +313,10 @@ pub mod adapters {
 #[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
 pub use pillarbox_routes as routes;
 
-/// The brokers that events can be passed on to, as [`publisher::Publisher`]s for [`routes`].
+/// The brokers that events can be passed on to, as [`Publisher`](publishers::Publisher)s for [`routes`].
 pub mod publishers {
+    pub use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Publisher, Secret};
+
     #[cfg(feature = "aws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "aws")))]
     pub use pillarbox_aws as aws;

@@ -4,7 +4,8 @@
 use std::fmt;
 
 use pillarbox::Event;
-use pillarbox::event::{Envelope, GLOBAL_AGGREGATE, InvalidEvent, limits};
+use pillarbox::error::InvalidEvent;
+use pillarbox::event::{Envelope, GLOBAL_AGGREGATE, limits};
 use serde::{Deserialize, Serialize};
 
 #[expect(clippy::expect_used, reason = "only tests call it")]

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox::event::EnvelopeBuilder;
-use pillarbox::store::TableName;
-use pillarbox::{Envelope, Outbox, Store};
+use pillarbox::{Envelope, Outbox, Store, TableName};
 use serde::Serialize;
 use tokio::time::Instant;
 

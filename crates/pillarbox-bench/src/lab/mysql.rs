@@ -7,9 +7,8 @@ use async_trait::async_trait;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, IsolationLevel, Opts, Pool, TxOpts, Value};
 use pillarbox::event::EnvelopeBuilder;
-use pillarbox::store::TableName;
 use pillarbox::write::insert;
-use pillarbox::{Envelope, MysqlStore, Outbox, Store};
+use pillarbox::{Envelope, MysqlStore, Outbox, Store, TableName};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};

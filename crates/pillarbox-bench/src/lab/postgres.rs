@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::{Client, Pool};
 use pillarbox::event::EnvelopeBuilder;
-use pillarbox::store::TableName;
 use pillarbox::write::insert;
-use pillarbox::{Envelope, Outbox, PostgresStore, Store};
+use pillarbox::{Envelope, Outbox, PostgresStore, Store, TableName};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};

@@ -4,9 +4,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox::adapters::sqlx::begin_immediate;
 use pillarbox::event::EnvelopeBuilder;
-use pillarbox::store::TableName;
 use pillarbox::write::insert;
-use pillarbox::{Envelope, Outbox, SqliteStore, Store};
+use pillarbox::{Envelope, Outbox, SqliteStore, Store, TableName};
 use sqlx::SqlitePool;
 use tokio::time::Instant;
 

@@ -1,5 +1,5 @@
 use clap::{Args, Subcommand};
-use pillarbox::store::DeadFilter;
+use pillarbox::maintain::DeadFilter;
 
 use super::Target;
 

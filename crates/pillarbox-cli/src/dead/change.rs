@@ -2,9 +2,7 @@ use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 use pillarbox::Store;
-use pillarbox::maintain::DeadEvents;
-use pillarbox::row::Status;
-use pillarbox::store::{DeadFilter, Record};
+use pillarbox::maintain::{DeadEvents, DeadFilter, Record, Status};
 use serde::Serialize;
 
 use super::show::status_name;

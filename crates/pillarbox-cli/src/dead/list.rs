@@ -1,7 +1,6 @@
 use std::process::ExitCode;
 
-use pillarbox::maintain::DeadEvents;
-use pillarbox::store::{DeadEvent, DeadFilter};
+use pillarbox::maintain::{DeadEvent, DeadEvents, DeadFilter};
 use serde::Serialize;
 
 use crate::args::{Matching, Target};

@@ -1,9 +1,7 @@
 use std::process::ExitCode;
 
-use pillarbox::clock::Timestamp;
-use pillarbox::maintain::DeadEvents;
-use pillarbox::row::Status;
-use pillarbox::store::Record;
+use pillarbox::event::Timestamp;
+use pillarbox::maintain::{DeadEvents, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;

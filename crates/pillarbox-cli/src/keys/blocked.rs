@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use pillarbox::store::Blocked;
+use pillarbox::maintain::Blocked;
 use serde::Serialize;
 
 use crate::args::Target;

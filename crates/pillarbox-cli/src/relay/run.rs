@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError};
 use pillarbox::handle::{Events, on_type};
-use pillarbox::ownership::NodeName;
-use pillarbox::run::{Config, OutboxBuilder, applies, kind};
+use pillarbox::run::{Config, NodeName, OutboxBuilder, applies, kind};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;

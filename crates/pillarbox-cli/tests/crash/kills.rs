@@ -78,9 +78,9 @@ async fn lose_nothing_and_double_only_what_was_in_flight(database: Arc<dyn Datab
 
 /// Random, and to be repeated with the seed that a failure shows.
 pub(crate) fn seeded() -> StdRng {
-    use pillarbox::clock::Random as _;
+    use pillarbox::backend::clock::Random as _;
     let given = std::env::var("PILLARBOX_TEST_SEED").ok().map(|seed| seed.parse().expect("a seed is a number"));
-    let seed = given.unwrap_or_else(|| pillarbox::clock::SystemRandom.next_u64());
+    let seed = given.unwrap_or_else(|| pillarbox::backend::clock::SystemRandom.next_u64());
     println!("repeat with PILLARBOX_TEST_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }

@@ -59,7 +59,7 @@ impl Headers {
     ///
     /// # Errors
     /// When the text is not a JSON object whose values are all strings.
-    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text).map(Self)
     }
 

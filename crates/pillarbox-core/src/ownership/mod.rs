@@ -1,5 +1,5 @@
 //! Nodes, modes and partitions, and what a node's right to a row rests on: the words in which a store and the engine speak of who may
-//! deliver. The essay on how that stays right is that of `pillarbox_engine::ownership`.
+//! deliver. The essay on how that stays right is in `ownership/mod.rs` of `pillarbox-engine`.
 
 mod epochs;
 mod hold;

@@ -33,7 +33,7 @@ pub fn in_use(table: &TableName, others: &str) -> String {
 
 /// A living node runs in a mode beside which `mode` cannot run.
 #[must_use]
-pub fn other_mode(node: &str, its_mode: &str, mode: Mode) -> String {
+pub(crate) fn other_mode(node: &str, its_mode: &str, mode: Mode) -> String {
     format!(
         "node `{node}` runs in mode `{its_mode}` on this table, beside which mode `{mode}` cannot run; stop it, or start this node \
          in mode `{its_mode}`"

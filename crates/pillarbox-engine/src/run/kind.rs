@@ -2,9 +2,6 @@
 
 use pillarbox_core::ownership::Mode;
 
-use super::{Config, FailingHead};
-use crate::handlers::Unroutable;
-
 /// One node delivers at a time; further nodes on the same table wait as standbys.
 ///
 /// It costs the database the least, and has the hot path: an event committed here is handled from memory. There is no
@@ -38,10 +35,6 @@ pub enum WriterOnly {}
 pub trait Deliverer: sealed::Sealed {
     /// The mode.
     const MODE: Mode;
-
-    /// Adjusts the settings to the mode.
-    #[doc(hidden)]
-    fn adjust(_config: &mut Config) {}
 }
 
 /// A mode that handles several events at once.
@@ -58,15 +51,6 @@ impl Deliverer for Partitioned {
 }
 impl Deliverer for Ordered {
     const MODE: Mode = Mode::Ordered;
-
-    fn adjust(config: &mut Config) {
-        // With one worker at most one event is under way, which is what order means.
-        config.dispatch.workers = 1;
-        if config.retry.failing_head == FailingHead::DeadAndContinue {
-            config.retry.max_attempts = 1;
-            config.dispatch.unroutable = Unroutable::Dead;
-        }
-    }
 }
 impl Parallel for SingleNode {}
 impl Parallel for MultiNode {}
@@ -79,10 +63,26 @@ impl Remembering for SingleNode {}
 impl Remembering for MultiNode {}
 
 mod sealed {
-    pub trait Sealed {}
+    use crate::config::{Config, FailingHead};
+    use crate::handlers::Unroutable;
+
+    pub trait Sealed {
+        /// Adjusts the settings to the mode.
+        fn adjust(_config: &mut Config) {}
+    }
+
     impl Sealed for super::SingleNode {}
     impl Sealed for super::MultiNode {}
     impl Sealed for super::Partitioned {}
-    impl Sealed for super::Ordered {}
     impl Sealed for super::WriterOnly {}
+    impl Sealed for super::Ordered {
+        fn adjust(config: &mut Config) {
+            // With one worker at most one event is under way, which is what order means.
+            config.dispatch.workers = 1;
+            if config.retry.failing_head == FailingHead::DeadAndContinue {
+                config.retry.max_attempts = 1;
+                config.dispatch.unroutable = Unroutable::Dead;
+            }
+        }
+    }
 }
