@@ -184,9 +184,9 @@ pub mod retry {
 pub mod run {
     pub use pillarbox_core::ownership::{Mode, NodeId, NodeName};
     pub use pillarbox_engine::run::{
-        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, Gate, MetricsConfig, MultiNode, Ordered, Outbox,
+        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, MultiNode, Ordered, Outbox,
         OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
-        SingleNode, WakeUpConfig, WriterOnly, applies, kind,
+        SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
     };
 }
 
@@ -267,8 +267,8 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::run::{Mode, NodeId, NodeName};
         pub use pillarbox_core::ownership::{
-            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Owner, Partitions, Past, Reclaimed, Renewal,
-            Share, Sharing, Takeover, begun_by, spread,
+            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Owner, Partitions, PriorAttempt, Reclaimed,
+            Renewal, Share, Sharing, Takeover, begun_by, spread,
         };
     }
 
