@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use pillarbox::ownership::Mode;
+use pillarbox::run::Mode;
 
 /// The help text of `--store`.
 pub const STORE_HELP: &str =
