@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox::error::StartError;
 use pillarbox::handle::{Events, on_batch};
-use pillarbox::run::{Config, OutboxBuilder, kind};
+use pillarbox::run::Config;
 use pillarbox::{Delivery, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
@@ -121,24 +121,12 @@ async fn wait_until(reached: impl Fn() -> u64, events: u64) -> Result<(), Failur
 }
 
 async fn start(store: Arc<dyn Store>, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<Outbox, StartError> {
-    match settings.mode {
-        ModeArg::SingleNode => launch(Outbox::single_node(store), calls, settings).await,
-        ModeArg::MultiNode => launch(Outbox::multi_node(store), calls, settings).await,
-        ModeArg::Partitioned => launch(Outbox::partitioned(store), calls, settings).await,
-        ModeArg::Ordered => launch(Outbox::ordered(store), calls, settings).await,
-    }
-}
-
-async fn launch<K: kind::Deliverer>(
-    builder: OutboxBuilder<K>,
-    calls: &Arc<Calls>,
-    settings: &NodeSettings,
-) -> Result<Outbox, StartError> {
+    let builder = Outbox::builder(settings.mode).store(store).config(settings.config.clone());
     if let Some(passing) = &settings.passing {
         let handler = on_batch(Events::Others, passing.batch, passing.forwarder(calls)?).for_any_name();
-        return builder.config(settings.config.clone()).handler(handler).start().await;
+        return builder.handler(handler).start().await;
     }
     let calls = Arc::clone(calls);
     let handler = move |delivery: Delivery| std::future::ready(calls.note(&delivery));
-    builder.config(settings.config.clone()).handle_all(handler).start().await
+    builder.handle_all(handler).start().await
 }

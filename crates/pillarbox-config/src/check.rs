@@ -4,19 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::ownership::{self, NodeName};
 use pillarbox_core::retry::{
     ErrorFilter, ExponentialBackoff, FixedBackoff, JitteredBackoff, LinearBackoff, RetryPolicy,
 };
-use pillarbox_engine::run::{
-    ClaimConfig, Config, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
-    ShutdownConfig, WakeUpConfig,
-};
+use pillarbox_engine::run::{Config, RetryConfig};
 
 use crate::keys::Keys;
 use crate::modes::why_ignored;
 use crate::settings::RetrySettings;
-use crate::value::{Mode, RetryPolicyKind};
+use crate::value::RetryPolicyKind;
 use crate::{Error, Settings};
 
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -44,91 +40,38 @@ impl Settings {
             return Err(Error::invalid("purge.all_after", &self.origins, "is out of range", remedy));
         }
         self.store.check(&self.origins)?;
-        let config = self.convert().map_err(|error| Error::refused(&error, &self.origins))?;
-        match self.engine_mode() {
-            Some(mode) => config.validate_for(mode),
-            None => config.validate(),
-        }
-        .map_err(|error| Error::refused(&error, &self.origins))?;
-        Ok(config)
-    }
-
-    /// The mode of a node; `None` if the program only writes.
-    pub(crate) fn engine_mode(&self) -> Option<ownership::Mode> {
-        match self.mode {
-            Mode::SingleNode => Some(ownership::Mode::SingleNode),
-            Mode::MultiNode => Some(ownership::Mode::MultiNode),
-            Mode::Partitioned => Some(ownership::Mode::Partitioned),
-            Mode::Ordered => Some(ownership::Mode::Ordered),
-            Mode::WriterOnly => None,
-        }
+        let read = self.convert().and_then(|config| config.validate_for(self.mode).map(|()| config));
+        read.map_err(|error| Error::refused(&error, &self.origins))
     }
 
     fn convert(&self) -> Result<Config, ConfigError> {
-        // No field is left to its default: a setting that the engine gains has to get a key here.
-        let Self {
-            enabled: _,
-            mode: _,
-            store: _,
-            claim,
-            dispatch,
-            retry,
-            settle,
-            ownership,
-            purge,
-            wake_up,
-            shutdown,
-            metrics,
-            origins: _,
-        } = self;
-        let node_name = match &ownership.node_name {
-            Some(name) => NodeName::new(name)?,
-            None => NodeName::of_host(),
-        };
+        // No field is left to its default: a section that the engine gains has to get a key here.
         Ok(Config {
-            claim: ClaimConfig {
-                batch: claim.batch,
-                min_interval: claim.min_interval,
-                max_interval: claim.max_interval,
-            },
-            dispatch: DispatchConfig {
-                workers: dispatch.workers,
-                hot_capacity: dispatch.hot_capacity,
-                cold_capacity: dispatch.cold_capacity,
-                payload_memory: dispatch.payload_memory.0,
-                unroutable: dispatch.unroutable.into(),
-                unroutable_dead_after: dispatch.unroutable_dead_after,
-                handler_timeout: dispatch.handler_timeout,
-                slow_after: dispatch.slow_after,
-            },
-            retry: RetryConfig {
-                max_attempts: retry.max_attempts,
-                policy: retry.policy()?,
-                // What errors are is known to code only: `Setup::retry`.
-                errors: ErrorFilter::default(),
-                failing_head: retry.failing_head.into(),
-                failing_key: retry.failing_key.into(),
-            },
-            settle: SettleConfig { batch: settle.batch, delete_done: settle.delete_done },
-            ownership: OwnershipConfig {
-                node_name,
-                lease: ownership.lease,
-                standby_interval: ownership.standby_interval,
-            },
-            purge: PurgeConfig {
-                done_after: purge.done_after,
-                dead_after: purge.dead_after,
-                interval: purge.interval,
-                batch: purge.batch,
-            },
-            shutdown: ShutdownConfig { drain_timeout: shutdown.drain_timeout },
-            wake_up: WakeUpConfig { enabled: wake_up.enabled },
-            metrics: MetricsConfig { prefix: metrics.prefix.clone(), interval: metrics.interval },
+            claim: self.claim.clone(),
+            dispatch: self.dispatch.clone(),
+            retry: self.retry.convert()?,
+            settle: self.settle.clone(),
+            ownership: self.ownership.clone(),
+            purge: self.purge.clone(),
+            shutdown: self.shutdown.clone(),
+            wake_up: self.wake_up,
+            metrics: self.metrics.clone(),
         })
     }
 }
 
 impl RetrySettings {
+    fn convert(&self) -> Result<RetryConfig, ConfigError> {
+        Ok(RetryConfig {
+            max_attempts: self.max_attempts,
+            policy: self.policy()?,
+            // What errors are is known to code only: `Setup::retry`.
+            errors: ErrorFilter::default(),
+            failing_head: self.failing_head,
+            failing_key: self.failing_key,
+        })
+    }
+
     fn policy(&self) -> Result<Arc<dyn RetryPolicy>, ConfigError> {
         let plain: Arc<dyn RetryPolicy> = match self.policy {
             RetryPolicyKind::Exponential => {

@@ -85,7 +85,6 @@ impl Error {
     /// The core's complaint about a setting, by the key it has here and with where it was given.
     pub(crate) fn refused(complaint: &ConfigError, origins: &Origins) -> Self {
         let key = match complaint.field() {
-            "node_name" => "ownership.node_name",
             "table" => "store.table",
             "table_prefix" => "store.table_prefix",
             field => field,

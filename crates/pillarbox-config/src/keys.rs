@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pillarbox_engine::run::notation::is_duration;
 use serde_json::{Map, Value};
 
 use crate::Settings;
-use crate::value::is_duration;
 
 /// The form in which a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,7 @@
 //!
 //! [`Settings::outbox`] gives a [`Setup`]: handlers, hooks and everything else that is code is added to it, the same for
 //! every mode, since which mode it will be is known only when the program runs. What the settings say can be changed
-//! before, by the fields of [`Settings`], and the store can be handed in, so every part can be overridden.
+//! before, by the fields of [`Settings`], most of which are sections of the engine's [`Config`](pillarbox_engine::run::Config), and the store can be handed in, so every part can be overridden.
 
 mod check;
 mod connect;
@@ -49,12 +49,11 @@ mod value;
 pub use error::Error;
 pub use load::Loader;
 pub use origin::Origin;
-pub use settings::{
-    ClaimSettings, DispatchSettings, MetricsSettings, OwnershipSettings, PurgeSettings, RetrySettings, Settings,
-    SettleSettings, ShutdownSettings, StoreSettings, WakeUpSettings,
-};
+pub use pillarbox_engine::handlers::Unroutable;
+pub use pillarbox_engine::run::{FailingHead, FailingKey, Mode};
+pub use settings::{RetrySettings, Settings, StoreSettings};
 pub use setup::Setup;
-pub use value::{ByteSize, DatabaseUrl, FailingHead, FailingKey, Mode, RetryPolicyKind, Synchronous, Unroutable};
+pub use value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 
 use std::path::PathBuf;
 

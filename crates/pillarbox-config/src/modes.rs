@@ -1,14 +1,14 @@
 //! The settings that a mode would ignore. They are refused: a setting that does nothing is a mistake.
 
-use pillarbox_engine::run::applies;
+use pillarbox_engine::run::{FailingHead, Mode, applies};
 
 use crate::Settings;
-use crate::value::{FailingHead, Mode, RetryPolicyKind};
+use crate::value::RetryPolicyKind;
 
 /// The reason why `key` means nothing with these settings; `None` if it applies.
 pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
-    if !applies(key, settings.engine_mode()) {
-        return Some(format!("does not apply to mode {}", settings.mode.name()));
+    if !applies(key, settings.mode) {
+        return Some(format!("does not apply to mode {}", settings.mode));
     }
     by_policy(settings, key).or_else(|| by_failing_head(settings, key))
 }

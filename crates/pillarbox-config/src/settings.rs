@@ -1,22 +1,19 @@
-//! The tree. Its fields are the keys, their documentation is what `docs/configuration.md` tells at length, and their
-//! defaults are taken from the library's, so that they cannot drift.
+//! The tree. Its fields are the keys. The sections that are the engine's are its own types, which know how they are written.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use pillarbox_core::store::TableName;
+use pillarbox_engine::run::notation::{if_given, span};
 use pillarbox_engine::run::{
-    ClaimConfig, DispatchConfig, MetricsConfig, OwnershipConfig, PurgeConfig, RetryConfig, SettleConfig,
-    ShutdownConfig, WakeUpConfig,
+    ClaimConfig, DispatchConfig, FailingHead, FailingKey, MetricsConfig, Mode, OwnershipConfig, PurgeConfig,
+    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::Setup;
 use crate::origin::Origins;
-use crate::value::{
-    ByteSize, DatabaseUrl, FailingHead, FailingKey, Mode, RetryPolicyKind, Synchronous, Unroutable, if_given, or_never,
-    span,
-};
+use crate::value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 
 /// All settings of an outbox: where its table is, who delivers, and one struct per stage.
 ///
@@ -32,23 +29,23 @@ pub struct Settings {
     /// The database and its table.
     pub store: StoreSettings,
     /// Reading the table.
-    pub claim: ClaimSettings,
+    pub claim: ClaimConfig,
     /// Calling handlers.
-    pub dispatch: DispatchSettings,
+    pub dispatch: DispatchConfig,
     /// Trying again.
     pub retry: RetrySettings,
     /// Recording verdicts.
-    pub settle: SettleSettings,
+    pub settle: SettleConfig,
     /// Being a node.
-    pub ownership: OwnershipSettings,
+    pub ownership: OwnershipConfig,
     /// Deleting what is over.
-    pub purge: PurgeSettings,
+    pub purge: PurgeConfig,
     /// Waking other processes.
-    pub wake_up: WakeUpSettings,
+    pub wake_up: WakeUpConfig,
     /// Stopping.
-    pub shutdown: ShutdownSettings,
+    pub shutdown: ShutdownConfig,
     /// Being watched.
-    pub metrics: MetricsSettings,
+    pub metrics: MetricsConfig,
     /// The origins of the settings, for errors.
     #[serde(skip)]
     pub(crate) origins: Origins,
@@ -60,15 +57,15 @@ impl Default for Settings {
             enabled: true,
             mode: Mode::default(),
             store: StoreSettings::default(),
-            claim: ClaimSettings::default(),
-            dispatch: DispatchSettings::default(),
+            claim: ClaimConfig::default(),
+            dispatch: DispatchConfig::default(),
             retry: RetrySettings::default(),
-            settle: SettleSettings::default(),
-            ownership: OwnershipSettings::default(),
-            purge: PurgeSettings::default(),
-            wake_up: WakeUpSettings::default(),
-            shutdown: ShutdownSettings::default(),
-            metrics: MetricsSettings::default(),
+            settle: SettleConfig::default(),
+            ownership: OwnershipConfig::default(),
+            purge: PurgeConfig::default(),
+            wake_up: WakeUpConfig::default(),
+            shutdown: ShutdownConfig::default(),
+            metrics: MetricsConfig::default(),
             origins: Origins::default(),
         }
     }
@@ -129,79 +126,7 @@ impl Default for StoreSettings {
     }
 }
 
-/// Reading the table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ClaimSettings {
-    /// Rows read at once, 1 to 10,000. Default 1000.
-    pub batch: usize,
-    /// Pause between looks while there is work. Default `50ms`.
-    #[serde(with = "span")]
-    pub min_interval: Duration,
-    /// Longest pause between looks. Default `5s`.
-    #[serde(with = "span")]
-    pub max_interval: Duration,
-}
-
-impl Default for ClaimSettings {
-    fn default() -> Self {
-        let ClaimConfig { batch, min_interval, max_interval } = ClaimConfig::default();
-        Self { batch, min_interval, max_interval }
-    }
-}
-
-/// Calling handlers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DispatchSettings {
-    /// Handlers running at once, 1 to 10,000. Default 8.
-    pub workers: usize,
-    /// Events waiting in memory after their commit, 1 to 1,000,000. Default 2000.
-    pub hot_capacity: usize,
-    /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 4000.
-    pub cold_capacity: usize,
-    /// Payload in memory, of events that wait and of events that are being handled, at least `1KiB`. Default `64MiB`.
-    pub payload_memory: ByteSize,
-    /// The fate of an event that no handler takes: `park 30s`, or `dead`. Default `park 30s`.
-    pub unroutable: Unroutable,
-    /// The age at which an event that no handler takes goes DEAD, or `never`. Default `1d`.
-    #[serde(with = "or_never")]
-    pub unroutable_dead_after: Option<Duration>,
-    /// The time limit of a call of a handler, or `never`. Default `5m`.
-    #[serde(with = "or_never")]
-    pub handler_timeout: Option<Duration>,
-    /// A call that runs longer is named in the log. Default `60s`.
-    #[serde(with = "span")]
-    pub slow_after: Duration,
-}
-
-impl Default for DispatchSettings {
-    fn default() -> Self {
-        let DispatchConfig {
-            workers,
-            hot_capacity,
-            cold_capacity,
-            payload_memory,
-            unroutable,
-            unroutable_dead_after,
-            handler_timeout,
-            slow_after,
-        } = DispatchConfig::default();
-        let (unroutable, payload_memory) = (unroutable.into(), ByteSize(payload_memory));
-        Self {
-            workers,
-            hot_capacity,
-            cold_capacity,
-            payload_memory,
-            unroutable,
-            unroutable_dead_after,
-            handler_timeout,
-            slow_after,
-        }
-    }
-}
-
-/// Trying again, unless [`Setup::retry_policy`] sets another policy.
+/// Trying again, unless [`Setup::retry_policy`] sets another policy. It is a [`RetryConfig`] whose policy is given by numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrySettings {
@@ -243,122 +168,8 @@ impl Default for RetrySettings {
             multiplier: 2.0,
             step: base,
             jitter: None,
-            failing_head: failing_head.into(),
-            failing_key: failing_key.into(),
+            failing_head,
+            failing_key,
         }
-    }
-}
-
-/// Recording verdicts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SettleSettings {
-    /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
-    pub batch: usize,
-    /// Deletes the rows of delivered events at once. Default `false`: they are kept as DONE until they are purged.
-    pub delete_done: bool,
-}
-
-impl Default for SettleSettings {
-    fn default() -> Self {
-        let SettleConfig { batch, delete_done } = SettleConfig::default();
-        Self { batch, delete_done }
-    }
-}
-
-/// Being a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OwnershipSettings {
-    /// The node's name in the database and in logs. Default: the host's name.
-    pub node_name: Option<String>,
-    /// The time for which ownership holds without renewal. Default `15s`.
-    #[serde(with = "span")]
-    pub lease: Duration,
-    /// The interval at which a standby checks whether it can take over. Default `900ms`.
-    #[serde(with = "span")]
-    pub standby_interval: Duration,
-}
-
-impl Default for OwnershipSettings {
-    fn default() -> Self {
-        let OwnershipConfig { node_name: _, lease, standby_interval } = OwnershipConfig::default();
-        Self { node_name: None, lease, standby_interval }
-    }
-}
-
-/// Deleting what is over. Every duration may be `never`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PurgeSettings {
-    /// The time for which DONE events are kept. Default `7d`.
-    #[serde(with = "or_never")]
-    pub done_after: Option<Duration>,
-    /// The time for which DEAD events are kept. Default `never`: until they are replayed or discarded.
-    #[serde(with = "or_never")]
-    pub dead_after: Option<Duration>,
-    /// Mode `writer_only`: the time for which any event is kept. Default `never`: nothing is deleted.
-    #[serde(with = "or_never")]
-    pub all_after: Option<Duration>,
-    /// The interval between two searches for events to purge. Default `1h`.
-    #[serde(with = "span")]
-    pub interval: Duration,
-    /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
-    pub batch: usize,
-}
-
-impl Default for PurgeSettings {
-    fn default() -> Self {
-        let PurgeConfig { done_after, dead_after, interval, batch } = PurgeConfig::default();
-        Self { done_after, dead_after, all_after: None, interval, batch }
-    }
-}
-
-/// Waking other processes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WakeUpSettings {
-    /// Lets processes on the same table wake each other. PostgreSQL only. Default `false`.
-    pub enabled: bool,
-}
-
-impl Default for WakeUpSettings {
-    fn default() -> Self {
-        let WakeUpConfig { enabled } = WakeUpConfig::default();
-        Self { enabled }
-    }
-}
-
-/// Stopping.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShutdownSettings {
-    /// The time in which queued and running events may finish. Default `5s`.
-    #[serde(with = "span")]
-    pub drain_timeout: Duration,
-}
-
-impl Default for ShutdownSettings {
-    fn default() -> Self {
-        let ShutdownConfig { drain_timeout } = ShutdownConfig::default();
-        Self { drain_timeout }
-    }
-}
-
-/// Being watched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MetricsSettings {
-    /// The prefix of the names of metrics, before a dot. Default `pillarbox`.
-    pub prefix: String,
-    /// The interval at which the gauges are brought up to date. Default `15s`.
-    #[serde(with = "span")]
-    pub interval: Duration,
-}
-
-impl Default for MetricsSettings {
-    fn default() -> Self {
-        let MetricsConfig { prefix, interval } = MetricsConfig::default();
-        Self { prefix, interval }
     }
 }

@@ -1,12 +1,8 @@
-//! The values of settings: how they are written.
+//! The values of settings that are not the engine's.
 
-mod bytes;
 mod choice;
-mod duration;
 mod url;
 
-pub use bytes::ByteSize;
-pub use choice::{FailingHead, FailingKey, Mode, RetryPolicyKind, Synchronous, Unroutable};
-pub(crate) use duration::{if_given, is_duration, or_never, span};
+pub use choice::{RetryPolicyKind, Synchronous};
 pub(crate) use url::DatabaseKind;
 pub use url::DatabaseUrl;

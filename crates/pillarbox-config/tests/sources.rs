@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pillarbox_config::{Error, Loader, Mode, Settings, Unroutable};
+use pillarbox_core::ownership::NodeName;
 use tempfile::TempDir;
 
 /// A directory with `outbox.toml` in it.
@@ -56,7 +57,7 @@ fn every_kind_of_value_is_read_from_either_source() {
         let settings = settings.expect("valid");
         assert!(settings.wake_up.enabled);
         assert_eq!(settings.dispatch.unroutable, Unroutable::Park(Duration::from_secs(30)));
-        assert_eq!(settings.ownership.node_name.as_deref(), Some("7"));
+        assert_eq!(settings.ownership.node_name.as_ref().map(NodeName::as_str), Some("7"));
     }
 }
 

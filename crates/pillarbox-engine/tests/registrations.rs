@@ -7,7 +7,7 @@ use pillarbox_core::handle::{Delivery, Failure, Outcome};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_engine::handlers::{Events, Unroutable, on_batch, on_type};
-use pillarbox_engine::run::{Config, FailingHead, FailingKey, Outbox, SingleNode};
+use pillarbox_engine::run::{Config, FailingHead, FailingKey, Mode, Outbox, Role, SingleNode};
 use pillarbox_memory::MemoryStore;
 
 async fn handler(_: Delivery) {}
@@ -205,4 +205,29 @@ async fn a_changed_setting_that_the_mode_lacks_keeps_the_outbox_from_starting() 
         let error = started.err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(error, format!("setting `{field}` does not apply to mode {mode}; leave it at its default"));
     }
+}
+
+/// One program, one list of handlers, and a mode that it learns when it runs.
+#[tokio::test]
+async fn a_mode_that_is_a_value_starts_the_same_outbox_and_refuses_the_same() {
+    let list = || [on_type("placed", handler).named("mailer"), on_type("placed", handler).named("ledger")];
+    for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered, Mode::WriterOnly] {
+        let store = MemoryStore::new();
+        let outbox = Outbox::builder(mode).store(store.clone()).handlers(list()).start().await.expect("starts");
+        assert_eq!(outbox.role() == Role::Writing, mode == Mode::WriterOnly, "{mode}");
+        let mut tx = outbox.begin(&store).await.expect("begins");
+        outbox.write(&mut tx, Envelope::builder("placed").build().expect("valid")).await.expect("writes");
+        tx.commit().await.expect("commits");
+        outbox.shutdown().await;
+        let counts = store.counts().await.expect("counts");
+        assert_eq!(counts.new + counts.done, 2, "{mode}: one row for each handler");
+    }
+    let of = |mode: Mode| Outbox::builder(mode).handlers(list());
+    for mode in [Mode::Ordered, Mode::WriterOnly] {
+        let refused = of(mode).store(MemoryStore::new()).workers(4).start().await.expect_err("refused").to_string();
+        let expected = format!("setting `dispatch.workers` does not apply to mode {mode}; leave it at its default");
+        assert_eq!(refused, expected);
+    }
+    let homeless = of(Mode::MultiNode).start().await.expect_err("refused").to_string();
+    assert_eq!(homeless, "setting `store` is missing; hand one in with `store`");
 }

@@ -182,9 +182,9 @@ pub mod retry {
 
 /// An outbox that runs: its modes, its settings, and the builder of each mode.
 pub mod run {
-    pub use pillarbox_core::ownership::{Mode, NodeId, NodeName};
+    pub use pillarbox_core::ownership::{NodeId, NodeName};
     pub use pillarbox_engine::run::{
-        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, MultiNode, Ordered, Outbox,
+        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered, Outbox,
         OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
         SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
     };
@@ -265,10 +265,10 @@ pub mod backend {
     /// The ownership of rows: nodes and their leases, fences, partitions and their epochs.
     pub mod ownership {
         #[doc(no_inline)]
-        pub use crate::run::{Mode, NodeId, NodeName};
+        pub use crate::run::{NodeId, NodeName};
         pub use pillarbox_core::ownership::{
-            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Owner, Partitions, PriorAttempt, Reclaimed,
-            Renewal, Share, Sharing, Takeover, begun_by, spread,
+            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Mode, Owner, Partitions, PriorAttempt,
+            Reclaimed, Renewal, Share, Sharing, Takeover, begun_by, spread,
         };
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError};
 use pillarbox::handle::{Events, on_type};
-use pillarbox::run::{Config, NodeName, OutboxBuilder, applies, kind};
+use pillarbox::run::{Config, NodeName, applies};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;
@@ -17,7 +17,6 @@ use super::sink::{End, Sink};
 use crate::args::{Destination, RelayArgs};
 use crate::failure::Failure;
 use crate::store;
-use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::failure::about_option;
 use pillarbox_console::report::{self, counted};
 use pillarbox_console::signals::Signals;
@@ -91,40 +90,26 @@ async fn start(
     courier: &Arc<JsonLineHandler>,
 ) -> Result<(Arc<dyn Store>, Outbox), Failure> {
     let store = store::existing(&args.target).await?;
-    let outbox = match args.mode {
-        ModeArg::SingleNode => launch(Outbox::single_node(Arc::clone(&store)), config, Arc::clone(courier)).await,
-        ModeArg::MultiNode => launch(Outbox::multi_node(Arc::clone(&store)), config, Arc::clone(courier)).await,
-        ModeArg::Partitioned => launch(Outbox::partitioned(Arc::clone(&store)), config, Arc::clone(courier)).await,
-        ModeArg::Ordered => launch(Outbox::ordered(Arc::clone(&store)), config, Arc::clone(courier)).await,
+    let courier = Arc::clone(courier);
+    let handler = move |delivery: Delivery| {
+        let courier = Arc::clone(&courier);
+        async move { courier.deliver(delivery).await }
     };
-    match outbox {
+    let handler = on_type(Events::Others, handler).for_any_name();
+    match Outbox::builder(args.mode).store(Arc::clone(&store)).config(config).handler(handler).start().await {
         Ok(outbox) => {
             let info = store.info();
             tracing::info!(table = info.table, address = info.address, to = %args.to, "the relay has started");
             Ok((store, outbox))
         }
-        Err(failure) => {
+        Err(error) => {
             store.close().await;
-            Err(failure)
+            Err(match error {
+                StartError::Config(error) => by_option(error).into(),
+                error => error.into(),
+            })
         }
     }
-}
-
-async fn launch<K: kind::Deliverer>(
-    builder: OutboxBuilder<K>,
-    config: Config,
-    courier: Arc<JsonLineHandler>,
-) -> Result<Outbox, Failure> {
-    let handler = move |delivery: Delivery| {
-        let courier = Arc::clone(&courier);
-        async move { courier.deliver(delivery).await }
-    };
-    builder.config(config).handler(on_type(Events::Others, handler).for_any_name()).start().await.map_err(|error| {
-        match error {
-            StartError::Config(error) => by_option(error).into(),
-            error => error.into(),
-        }
-    })
 }
 
 /// The error under the name of the option that the setting came from, if there is one.
@@ -146,7 +131,7 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
         let remedy = "leave it out, or write to a file with `--to file:PATH`";
         return Err(ConfigError::new("--fsync", "does not apply to stdout, which is no disk", remedy).into());
     }
-    let applies = |key: &str| applies(key, Some(args.mode.into()));
+    let applies = |key: &str| applies(key, args.mode.into());
     let check = |option: &'static str, given: bool, key: &str| {
         if !given || applies(key) {
             return Ok(());
@@ -163,7 +148,7 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
         config.retry.failing_key = failing.into();
     }
     if let Some(name) = &args.node_name {
-        config.ownership.node_name = NodeName::new(name).map_err(by_option)?;
+        config.ownership.node_name = Some(NodeName::new(name).map_err(by_option)?);
     }
     config.ownership.lease = args.lease;
     if applies("ownership.standby_interval") {

@@ -1,5 +1,9 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::ConfigError;
 use crate::event::Stamp;
@@ -47,7 +51,7 @@ impl fmt::Debug for NodeId {
 }
 
 /// The part of a node's id that a person chooses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeName(Box<str>);
 
 impl NodeName {
@@ -72,6 +76,12 @@ impl NodeName {
         }
     }
 
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// The host's name, with characters a node name cannot hold replaced.
     #[must_use]
     pub fn of_host() -> Self {
@@ -83,5 +93,13 @@ impl NodeName {
             .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' })
             .collect();
         Self(if name.is_empty() { "node".into() } else { name.into() })
+    }
+}
+
+/// Refuses what [`new`](NodeName::new) refuses.
+impl<'de> Deserialize<'de> for NodeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let refuse = |error: ConfigError| D::Error::custom(format_args!("{}; {}", error.problem(), error.remedy()));
+        Self::new(&Cow::<str>::deserialize(deserializer)?).map_err(refuse)
     }
 }

@@ -1,36 +1,111 @@
 //! The one table of which setting applies to which mode. Code, files, the environment and the command line read it.
 
-use pillarbox_core::ownership::Mode::{self, MultiNode, Ordered, Partitioned, SingleNode};
+use std::fmt;
+
+use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
+use pillarbox_core::ownership;
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+
+/// The mode of an outbox as a value, for programs that learn it when they run.
+///
+/// It is written as in files, `multi_node`. [`Outbox::builder`](crate::run::Outbox::builder) takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// One node; further ones wait as standbys.
+    #[default]
+    SingleNode,
+    /// Any number of nodes, without order.
+    MultiNode,
+    /// Any number of nodes, the events of a key in their order.
+    Partitioned,
+    /// One node, one event after the other, in the order of the table.
+    Ordered,
+    /// No node: the events are delivered elsewhere.
+    WriterOnly,
+}
+
+impl Mode {
+    /// The mode of the nodes that deliver; `None` if nobody does.
+    #[must_use]
+    pub const fn of_nodes(self) -> Option<ownership::Mode> {
+        match self {
+            SingleNode => Some(ownership::Mode::SingleNode),
+            MultiNode => Some(ownership::Mode::MultiNode),
+            Partitioned => Some(ownership::Mode::Partitioned),
+            Ordered => Some(ownership::Mode::Ordered),
+            Self::WriterOnly => None,
+        }
+    }
+
+    /// Its name in files and logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.of_nodes().map_or("writer_only", ownership::Mode::name)
+    }
+}
+
+impl From<ownership::Mode> for Mode {
+    fn from(mode: ownership::Mode) -> Self {
+        match mode {
+            ownership::Mode::SingleNode => SingleNode,
+            ownership::Mode::MultiNode => MultiNode,
+            ownership::Mode::Partitioned => Partitioned,
+            ownership::Mode::Ordered => Ordered,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// True if two configurations differ in a setting.
+type Differs = fn(&Config, &Config) -> bool;
 
 /// The settings that some modes lack, with the modes that have them. All others are of every mode that delivers.
-const OF_SOME_MODES: [(&str, &[Mode]); 6] = [
+const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
     // One worker keeps the order of the table.
-    ("dispatch.workers", &[SingleNode, MultiNode, Partitioned]),
+    ("dispatch.workers", &[SingleNode, MultiNode, Partitioned], |a, b| a.dispatch.workers != b.dispatch.workers),
     // Events that have an order go through the table.
-    ("dispatch.hot_capacity", &[SingleNode, MultiNode]),
-    ("retry.failing_head", &[Ordered]),
-    ("retry.failing_key", &[Partitioned]),
+    ("dispatch.hot_capacity", &[SingleNode, MultiNode], |a, b| a.dispatch.hot_capacity != b.dispatch.hot_capacity),
+    ("retry.failing_head", &[Ordered], |a, b| a.retry.failing_head != b.retry.failing_head),
+    ("retry.failing_key", &[Partitioned], |a, b| a.retry.failing_key != b.retry.failing_key),
     // There is no standby where all nodes deliver.
-    ("ownership.standby_interval", &[SingleNode, Ordered]),
+    ("ownership.standby_interval", &[SingleNode, Ordered], |a, b| {
+        a.ownership.standby_interval != b.ownership.standby_interval
+    }),
     // Where events are delivered, rows end by themselves.
-    ("purge.all_after", &[]),
+    ("purge.all_after", &[], |a, b| a.purge.all_after != b.purge.all_after),
 ];
 
 /// The settings of a program that only writes.
 const OF_WRITERS: [&str; 6] =
     ["metrics.prefix", "mode", "purge.all_after", "purge.batch", "purge.interval", "wake_up.enabled"];
 
-/// True if the setting `key`, such as `dispatch.workers`, means something in `mode`; `None` is `writer_only`.
+/// True if the setting `key`, such as `dispatch.workers`, means something in `mode`.
 ///
 /// ```
-/// use pillarbox_core::ownership::Mode;
-/// use pillarbox_engine::run::applies;
+/// use pillarbox_engine::run::{Mode, applies};
 ///
-/// assert!(!applies("dispatch.workers", Some(Mode::Ordered)));
-/// assert!(applies("purge.all_after", None));
+/// assert!(!applies("dispatch.workers", Mode::Ordered));
+/// assert!(applies("purge.all_after", Mode::WriterOnly));
 /// ```
 #[must_use]
-pub fn applies(key: &str, mode: Option<Mode>) -> bool {
-    let Some(mode) = mode else { return OF_WRITERS.contains(&key) || key.starts_with("store.") };
-    OF_SOME_MODES.iter().find(|(setting, _)| *setting == key).is_none_or(|(_, modes)| modes.contains(&mode))
+pub fn applies(key: &str, mode: Mode) -> bool {
+    if mode == Mode::WriterOnly {
+        return OF_WRITERS.contains(&key) || key.starts_with("store.");
+    }
+    OF_SOME_MODES.iter().find(|(setting, ..)| *setting == key).is_none_or(|(_, modes, _)| modes.contains(&mode))
+}
+
+/// The first setting that was changed and that `mode` lacks.
+pub(super) fn ignored(config: &Config, mode: Mode) -> Option<&'static str> {
+    let defaults = Config::default();
+    let ignored = |(key, _, differs): &&(&str, &[Mode], Differs)| !applies(key, mode) && differs(config, &defaults);
+    OF_SOME_MODES.iter().find(ignored).map(|(key, ..)| *key)
 }

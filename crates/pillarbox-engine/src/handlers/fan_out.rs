@@ -41,18 +41,6 @@ pub(crate) struct FanOut {
 }
 
 impl FanOut {
-    pub(crate) fn new(named: impl IntoIterator<Item = (Route, Vec<Recipient>)>) -> Self {
-        let mut fan_out = Self::default();
-        for (route, recipients) in named {
-            fan_out
-                .routes
-                .entry(route.aggregate_type().into())
-                .or_default()
-                .insert(route.event_type().into(), recipients);
-        }
-        fan_out
-    }
-
     /// Adds a handler of a route.
     pub(crate) fn add(&mut self, route: &Route, recipient: Recipient) -> Result<(), DuplicateHandler> {
         let events = self.routes.entry(route.aggregate_type().into()).or_default();
@@ -104,8 +92,10 @@ mod tests {
 
     #[test]
     fn an_event_is_a_row_for_each_handler_with_a_name() {
-        let both = ["mailer", "ledger"].map(|id| recipient(id, None)).to_vec();
-        let fan_out = FanOut::new([(Route::from(("order", "placed")), both)]);
+        let mut fan_out = FanOut::default();
+        for id in ["mailer", "ledger"] {
+            fan_out.add(&Route::from(("order", "placed")), recipient(id, None)).expect("two names");
+        }
         let rows = fan_out.rows(vec![event("order", "sent"), event("order", "placed"), event("cart", "placed")]);
         assert_eq!(handlers(&rows), [None, Some("mailer"), Some("ledger"), None]);
         assert!(Arc::ptr_eq(rows[1].event(), rows[2].event()), "the rows of an event share it");

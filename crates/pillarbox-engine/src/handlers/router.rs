@@ -202,19 +202,18 @@ impl Router {
         })
     }
 
-    /// The routes whose handlers have names, with those handlers.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Vec<Recipient>)> {
+    /// The handlers that have names, each with its route.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Recipient)> {
         self.routes.iter().flat_map(|(aggregate_type, events)| {
-            events.iter().filter_map(|(event_type, handlers)| match handlers {
-                HandlerSet::One(_) => None,
-                HandlerSet::Named(named) => {
-                    let recipient = |(id, registered): &(Arc<str>, Registered)| Recipient {
-                        id: Arc::clone(id),
-                        accepts: registered.accepts.clone(),
-                    };
-                    let recipients = named.iter().map(recipient).collect();
-                    Some((Route::new(&**aggregate_type, &**event_type), recipients))
-                }
+            events.iter().flat_map(move |(event_type, handlers)| {
+                let named: &[_] = match handlers {
+                    HandlerSet::One(_) => &[],
+                    HandlerSet::Named(named) => named,
+                };
+                named.iter().map(move |(id, registered)| {
+                    let recipient = Recipient { id: Arc::clone(id), accepts: registered.accepts.clone() };
+                    (Route::new(&**aggregate_type, &**event_type), recipient)
+                })
             })
         })
     }

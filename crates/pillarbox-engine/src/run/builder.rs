@@ -11,12 +11,13 @@ use pillarbox_core::ownership::NodeName;
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::{Purgeable, Store};
 use pillarbox_core::write::{WriterHook, WriterHooks};
+use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::kind::{Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
+use super::kind::{Any, Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
 use super::outbox::Writing;
 use super::supervisor::{Handling, Supervisor};
-use super::{Config, FailingHead, FailingKey, Outbox, Shared, TypePause};
+use super::{Config, FailingHead, FailingKey, Mode, Outbox, PurgeConfig, Shared, TypePause};
 use crate::handlers::{DuplicateHandler, Events, Register, Registration, Unroutable, check_id, on, on_type};
 use crate::handlers::{FanOut, Recipient};
 use crate::maintain::{Purger, Task};
@@ -24,11 +25,13 @@ use crate::queue::HotPath;
 use crate::run::StartError;
 
 /// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
-/// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder.
+/// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder. Without `K`, the mode
+/// is a [value](Outbox::builder), and such a setting is refused by [`start`](Self::start).
 #[derive(Debug)]
 #[must_use = "nothing runs until start() is called"]
-pub struct OutboxBuilder<K> {
-    store: Arc<dyn Store>,
+pub struct OutboxBuilder<K = Any> {
+    mode: Mode,
+    store: Option<Arc<dyn Store>>,
     config: Config,
     handling: Handling,
     hooks: WriterHooks,
@@ -37,8 +40,6 @@ pub struct OutboxBuilder<K> {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     span: Span,
-    /// Mode `writer_only`: how long any row is kept.
-    purge_all_after: Option<Duration>,
     /// True if events are delivered here, in a mode that does.
     enabled: bool,
     /// The first thing that went wrong while building; reported by `start`.
@@ -53,8 +54,9 @@ enum BuildError {
 }
 
 impl<K> OutboxBuilder<K> {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(mode: Mode, store: Option<Arc<dyn Store>>) -> Self {
         Self {
+            mode,
             store,
             config: Config::default(),
             handling: Handling::default(),
@@ -63,7 +65,6 @@ impl<K> OutboxBuilder<K> {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             span: Span::none(),
-            purge_all_after: None,
             enabled: true,
             failure: None,
             kind: PhantomData,
@@ -78,6 +79,28 @@ impl<K> OutboxBuilder<K> {
                 None
             }
         }
+    }
+
+    /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
+    /// name, a retry policy, a fallback or an observer of its own.
+    ///
+    /// In mode `writer_only` it is not called, but an event is written once for each handler with a name that
+    /// [accepts](Registration::accepts) it. So a program can register the same handlers in every mode.
+    pub fn handler(self, handler: impl Register) -> Self {
+        self.add(handler.register())
+    }
+
+    /// Registers all handlers of a list, such as one that production and tests share.
+    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
+        handlers.into_iter().fold(self, Self::add)
+    }
+
+    fn add(mut self, registration: Registration) -> Self {
+        if self.check(registration.check().map_err(BuildError::Config)).is_some() {
+            let added = self.handling.router.add(registration);
+            self.check(added.map_err(BuildError::Handlers));
+        }
+        self
     }
 
     /// Adds a hook that sees every batch of events being written.
@@ -137,20 +160,97 @@ impl<K> OutboxBuilder<K> {
         self
     }
 
+    /// Checks the settings and the schema, registers the node and starts delivering, or waits as a standby. In mode `writer_only`
+    /// there is no node, and nothing is delivered here.
+    ///
+    /// Where another transaction holds the lock that nodes take to join, it waits for that for about two minutes, and says so in the
+    /// log.
+    ///
+    /// # Errors
+    /// A setting, the handlers, the schema or the database; nothing is left running then.
+    pub async fn start(mut self) -> Result<Outbox, StartError> {
+        let store = self.verify()?;
+        // Each event is written once for each handler that will have it, wherever it is delivered.
+        for (route, recipient) in self.handling.router.named() {
+            self.fan_out.add(&route, recipient)?;
+        }
+        let Some(mode) = self.mode.of_nodes().filter(|_| self.enabled) else {
+            if !self.handling.router.is_empty() {
+                let (mode, enabled) = (self.mode, self.enabled);
+                tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
+            }
+            return self.start_writer(store).await;
+        };
+        if self.handling.router.is_empty() {
+            let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
+            return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
+        }
+        store.check().await?;
+        self.adjust();
+        self.handling.router.set_errors(self.config.retry.errors.clone());
+        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
+        let contexts = self.handling.interceptors.contexts.clone();
+        let writing = Writing { hooks: self.hooks, contexts, fan_out: self.fan_out };
+        let (hot_path, router) = (HotPath::of(mode), &self.handling.router);
+        let shared = Arc::new(Shared::new(store, stamp, writing, hot_path, &self.config, router, self.span));
+        let supervisor = Supervisor::new(&shared, mode, self.config, self.handling, self.random);
+        let (membership, acquired) = supervisor.enter().await?;
+        Ok(Outbox::launch(shared, supervisor, membership, acquired))
+    }
+
     /// Checks what does not need the database.
-    fn verify(&mut self) -> Result<(), StartError> {
+    fn verify(&mut self) -> Result<Arc<dyn Store>, StartError> {
         match self.failure.take() {
             Some(BuildError::Config(error)) => return Err(error.into()),
             Some(BuildError::Handlers(error)) => return Err(error.into()),
             None => {}
         }
-        if self.config.wake_up.enabled && self.store.wake_ups().is_none() {
-            let problem =
-                format!("is on, but this {} store has no way to wake other processes", self.store.info().dialect);
+        let Some(store) = self.store.take() else {
+            return Err(ConfigError::new("store", "is missing", "hand one in with `store`").into());
+        };
+        if self.config.wake_up.enabled && store.wake_ups().is_none() {
+            let problem = format!("is on, but this {} store has no way to wake other processes", store.info().dialect);
             let remedy = "turn it off; it needs PostgreSQL, connected to without a transaction pooler";
             return Err(ConfigError::new("wake_up.enabled", problem, remedy).into());
         }
-        Ok(())
+        self.config.validate_for(self.mode)?;
+        Ok(store)
+    }
+
+    /// Adjusts the settings to the mode.
+    fn adjust(&mut self) {
+        if self.mode != Mode::Ordered {
+            return;
+        }
+        // With one worker at most one event is under way, which is what order means.
+        self.config.dispatch.workers = 1;
+        if self.config.retry.failing_head == FailingHead::DeadAndContinue {
+            // One attempt is what that means, whatever a handler asks for.
+            self.config.retry.max_attempts = 1;
+            self.config.dispatch.unroutable = Unroutable::Dead;
+            self.handling.router.forget_limits();
+        }
+    }
+
+    /// Starts what there is of an outbox that delivers nothing.
+    async fn start_writer(self, store: Arc<dyn Store>) -> Result<Outbox, StartError> {
+        store.check().await?;
+        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
+        let Handling { router, interceptors, .. } = self.handling;
+        let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
+        let (config, of_store) = (&self.config, Arc::clone(&store));
+        let shared = Arc::new(Shared::new(of_store, stamp, writing, HotPath::Off, config, &router, self.span));
+        let PurgeConfig { all_after, interval, batch, .. } = self.config.purge;
+        let purger = all_after.map(|older_than| Purger {
+            store,
+            tasks: vec![Task { what: Purgeable::All, older_than }],
+            interval,
+            batch,
+            random: Arc::clone(&self.random),
+            counters: Arc::clone(&shared.telemetry.counters),
+            stop: CancellationToken::new(),
+        });
+        Ok(Outbox::launch_writer(shared, purger, &self.random))
     }
 }
 
@@ -158,25 +258,6 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
     pub fn handle<S, H: EventHandler<S>>(self, handler: H) -> Self {
         self.add(on(handler))
-    }
-
-    /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
-    /// name, a retry policy, a fallback or an observer of its own.
-    pub fn handler(self, handler: impl Register) -> Self {
-        self.add(handler.register())
-    }
-
-    /// Registers all handlers of a list, such as one that production and tests share.
-    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
-        handlers.into_iter().fold(self, Self::add)
-    }
-
-    fn add(mut self, registration: Registration) -> Self {
-        if self.check(registration.check().map_err(BuildError::Config)).is_some() {
-            let added = self.handling.router.add(registration);
-            self.check(added.map_err(BuildError::Handlers));
-        }
-        self
     }
 
     /// Registers the handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`,
@@ -321,7 +402,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// The node's name in the database and in logs. Default: the host's name.
     pub fn node_name(mut self, name: &str) -> Self {
         if let Some(name) = self.check(NodeName::new(name).map_err(BuildError::Config)) {
-            self.config.ownership.node_name = name;
+            self.config.ownership.node_name = Some(name);
         }
         self
     }
@@ -362,56 +443,18 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.config.purge.dead_after = kept.into();
         self
     }
+}
 
-    /// Checks the settings and the schema, registers the node and starts delivering, or waits as a standby.
-    ///
-    /// Where another transaction holds the lock that nodes take to join, it waits for that for about two minutes, and says so in the
-    /// log.
-    ///
-    /// # Errors
-    /// A setting, the handlers, the schema or the database; nothing is left running then.
-    pub async fn start(mut self) -> Result<Outbox, StartError> {
-        self.verify()?;
-        self.config.validate_for(K::MODE)?;
-        if !self.enabled {
-            tracing::info!(mode = %K::MODE, "delivering is switched off: the registered handlers are not called in this process");
-            // Each event is still written once for each handler that will have it.
-            self.fan_out = FanOut::new(self.handling.router.named());
-            return self.start_writer().await;
-        }
-        if self.handling.router.is_empty() {
-            let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
-            return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
-        }
-        self.store.check().await?;
-        K::adjust(&mut self.config);
-        self.handling.router.set_errors(self.config.retry.errors.clone());
-        if self.config.retry.failing_head == FailingHead::DeadAndContinue {
-            // One attempt is what that means, whatever a handler asks for.
-            self.handling.router.forget_limits();
-        }
-        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let shared = Arc::new(Shared::new(
-            self.store,
-            stamp,
-            Writing {
-                hooks: self.hooks,
-                contexts: self.handling.interceptors.contexts.clone(),
-                fan_out: FanOut::new(self.handling.router.named()),
-            },
-            HotPath::of(K::MODE),
-            &self.config,
-            &self.handling.router,
-            self.span,
-        ));
-        let supervisor = Supervisor::new(&shared, K::MODE, self.config, self.handling, self.random);
-        let (membership, acquired) = supervisor.enter().await?;
-        Ok(Outbox::launch(shared, supervisor, membership, acquired))
+impl OutboxBuilder {
+    /// The database. An outbox without one does not start.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
     }
 }
 
 impl<K: Parallel> OutboxBuilder<K> {
-    /// Holds back events of some types for a while, as a handler says that passes events on.
+    /// Holds back events of some types for a while, as a handler says that passes events on. It has no effect in mode `ordered`.
     pub fn type_pause(mut self, type_pause: TypePause) -> Self {
         self.handling.type_pause = type_pause;
         self
@@ -452,7 +495,7 @@ impl OutboxBuilder<WriterOnly> {
     /// Deletes rows this long after they were written, whatever their state: for tables read from outside, where no row
     /// ever ends. Default: no row is deleted. While a node that delivers is alive, nothing is.
     pub fn purge_all_after(mut self, kept: Duration) -> Self {
-        self.purge_all_after = Some(kept);
+        self.config.purge.all_after = Some(kept);
         self
     }
 
@@ -473,58 +516,5 @@ impl OutboxBuilder<WriterOnly> {
             }
         }
         self
-    }
-
-    /// Writes the events of a named handler once for it, as [`handled_by`](Self::handled_by) does, if it
-    /// [accepts](Registration::accepts) them. The handler is not called here, and one without a name changes nothing: so a
-    /// program can register the same handlers in every mode.
-    pub fn handler(mut self, handler: impl Register) -> Self {
-        let registration = handler.register();
-        if self.check(registration.check().map_err(BuildError::Config)).is_none() {
-            return self;
-        }
-        if let Registration { route: Some(route), id: Some(id), accepts, .. } = registration {
-            let added = self.fan_out.add(&route, Recipient { id, accepts });
-            self.check(added.map_err(BuildError::Handlers));
-        }
-        self
-    }
-
-    /// The same for all handlers of a list, such as one that all programs of a service share.
-    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
-        handlers.into_iter().fold(self, Self::handler)
-    }
-
-    /// Checks the settings and the schema. Nothing delivers here.
-    ///
-    /// # Errors
-    /// A setting, the schema or the database.
-    pub async fn start(mut self) -> Result<Outbox, StartError> {
-        self.verify()?;
-        self.config.validate()?;
-        self.start_writer().await
-    }
-}
-
-impl<K> OutboxBuilder<K> {
-    /// Starts what there is of an outbox that delivers nothing.
-    async fn start_writer(self) -> Result<Outbox, StartError> {
-        self.store.check().await?;
-        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let Handling { router, interceptors, .. } = self.handling;
-        let (store, config) = (Arc::clone(&self.store), &self.config);
-        let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
-        let shared = Arc::new(Shared::new(store, stamp, writing, HotPath::Off, config, &router, self.span));
-        let purge = &self.config.purge;
-        let purger = self.purge_all_after.map(|older_than| Purger {
-            store: self.store,
-            tasks: vec![Task { what: Purgeable::All, older_than }],
-            interval: purge.interval,
-            batch: purge.batch,
-            random: Arc::clone(&self.random),
-            counters: Arc::clone(&shared.telemetry.counters),
-            stop: tokio_util::sync::CancellationToken::new(),
-        });
-        Ok(Outbox::launch_writer(shared, purger, &self.random))
     }
 }

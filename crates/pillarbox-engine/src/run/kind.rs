@@ -1,7 +1,5 @@
 //! The modes as types, so that a builder offers what applies to its mode and nothing else.
 
-use pillarbox_core::ownership::Mode;
-
 /// One node delivers at a time; further nodes on the same table wait as standbys.
 ///
 /// It costs the database the least, and has the hot path: an event committed here is handled from memory. There is no
@@ -31,30 +29,25 @@ pub enum Ordered {}
 #[derive(Debug, Clone, Copy)]
 pub enum WriterOnly {}
 
-/// A mode that delivers.
-pub trait Deliverer: sealed::Sealed {
-    /// The mode.
-    const MODE: Mode;
-}
+/// A mode that is known when the program runs. A setting that it lacks is refused when the outbox starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Any {}
+
+/// A mode that delivers, or may.
+pub trait Deliverer: sealed::Sealed {}
 
 /// A mode that handles several events at once.
 pub trait Parallel: Deliverer {}
 
-impl Deliverer for SingleNode {
-    const MODE: Mode = Mode::SingleNode;
-}
-impl Deliverer for MultiNode {
-    const MODE: Mode = Mode::MultiNode;
-}
-impl Deliverer for Partitioned {
-    const MODE: Mode = Mode::Partitioned;
-}
-impl Deliverer for Ordered {
-    const MODE: Mode = Mode::Ordered;
-}
+impl Deliverer for SingleNode {}
+impl Deliverer for MultiNode {}
+impl Deliverer for Partitioned {}
+impl Deliverer for Ordered {}
+impl Deliverer for Any {}
 impl Parallel for SingleNode {}
 impl Parallel for MultiNode {}
 impl Parallel for Partitioned {}
+impl Parallel for Any {}
 
 /// A mode that delivers from memory.
 pub trait Remembering: Parallel {}
@@ -63,26 +56,11 @@ impl Remembering for SingleNode {}
 impl Remembering for MultiNode {}
 
 mod sealed {
-    use crate::config::{Config, FailingHead};
-    use crate::handlers::Unroutable;
-
-    pub trait Sealed {
-        /// Adjusts the settings to the mode.
-        fn adjust(_config: &mut Config) {}
-    }
-
+    pub trait Sealed {}
     impl Sealed for super::SingleNode {}
     impl Sealed for super::MultiNode {}
     impl Sealed for super::Partitioned {}
+    impl Sealed for super::Ordered {}
     impl Sealed for super::WriterOnly {}
-    impl Sealed for super::Ordered {
-        fn adjust(config: &mut Config) {
-            // With one worker at most one event is under way, which is what order means.
-            config.dispatch.workers = 1;
-            if config.retry.failing_head == FailingHead::DeadAndContinue {
-                config.retry.max_attempts = 1;
-                config.dispatch.unroutable = Unroutable::Dead;
-            }
-        }
-    }
+    impl Sealed for super::Any {}
 }

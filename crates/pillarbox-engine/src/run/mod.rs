@@ -9,8 +9,10 @@ mod supervisor;
 mod tasks;
 mod term;
 
+#[doc(hidden)]
+pub use crate::config::notation;
 pub use crate::config::{
-    ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, OwnershipConfig, PurgeConfig,
+    ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, Mode, OwnershipConfig, PurgeConfig,
     RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig, applies,
 };
 pub use crate::observe::Role;

@@ -17,7 +17,7 @@ use tracing::{Instrument as _, Span};
 
 use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
-use super::{Config, OutboxBuilder, Role, kind};
+use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
 use crate::handlers::Contexts;
 use crate::handlers::FanOut;
@@ -103,28 +103,48 @@ impl Outbox {
     ///
     /// A store is cheap to clone: keep a copy to query it yourself.
     pub fn single_node(store: impl Store) -> OutboxBuilder<kind::SingleNode> {
-        OutboxBuilder::new(Arc::new(store))
+        OutboxBuilder::new(Mode::SingleNode, Some(Arc::new(store)))
     }
 
     /// An outbox of which any number of nodes deliver, each the rows it has claimed.
     pub fn multi_node(store: impl Store) -> OutboxBuilder<kind::MultiNode> {
-        OutboxBuilder::new(Arc::new(store))
+        OutboxBuilder::new(Mode::MultiNode, Some(Arc::new(store)))
     }
 
     /// An outbox of which any number of nodes deliver, each the events of its share of the keys: those of a key in the order
     /// in which they were written, one at a time. Handlers with names keep that order each for itself.
     pub fn partitioned(store: impl Store) -> OutboxBuilder<kind::Partitioned> {
-        OutboxBuilder::new(Arc::new(store))
+        OutboxBuilder::new(Mode::Partitioned, Some(Arc::new(store)))
     }
 
     /// An outbox of which one node delivers, one event after the other, in the order of the table.
     pub fn ordered(store: impl Store) -> OutboxBuilder<kind::Ordered> {
-        OutboxBuilder::new(Arc::new(store))
+        OutboxBuilder::new(Mode::Ordered, Some(Arc::new(store)))
     }
 
     /// An outbox that only writes: its events are delivered elsewhere.
     pub fn writer_only(store: impl Store) -> OutboxBuilder<kind::WriterOnly> {
-        OutboxBuilder::new(Arc::new(store))
+        OutboxBuilder::new(Mode::WriterOnly, Some(Arc::new(store)))
+    }
+
+    /// An outbox of a mode that is known when the program runs, such as from its arguments.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::{Config, Mode, Outbox};
+    /// # use pillarbox_memory::MemoryStore;
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (mode, mut config) = (Mode::Partitioned, Config::default());
+    /// config.dispatch.workers = 16;
+    /// let outbox = Outbox::builder(mode).store(MemoryStore::new()).config(config).handle_all(send_receipt).start().await?;
+    /// # outbox.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(mode: impl Into<Mode>) -> OutboxBuilder {
+        OutboxBuilder::new(mode.into(), None)
     }
 
     pub(super) fn launch(

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, NodeName};
 use pillarbox_core::store::History;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -115,7 +115,8 @@ impl Supervisor {
     pub(super) async fn join(&self) -> Result<Membership, StoreError> {
         let sent = Instant::now();
         let ownership = &self.config.ownership;
-        let node = NodeId::incarnate(&ownership.node_name, &self.shared.stamp);
+        let name = ownership.node_name.clone().unwrap_or_else(NodeName::of_host);
+        let node = NodeId::incarnate(&name, &self.shared.stamp);
         self.shared.store.join(&node, self.mode, ownership.lease).await?;
         // Known after the answer: a connection that joining made may have been the first to another server.
         Ok(Membership { node, sent, history: self.shared.store.history(), has_lost_a_lease: false })

@@ -4,7 +4,6 @@ use std::time::Duration;
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_engine::handlers::{Events, on_batch, on_type};
-use pillarbox_engine::run::kind::Deliverer;
 use pillarbox_engine::run::{Outbox, OutboxBuilder};
 use pillarbox_routes::Forwarder;
 use tokio::time::{sleep, timeout};
@@ -132,36 +131,22 @@ impl World {
         let routes = self.plan.routing.map(|routing| self.routes(&routing, process.name()).build()).transpose()?;
         let type_pause = routes.as_ref().map(Forwarder::type_pause).unwrap_or_default();
         let mode = self.hosts.get(node).and_then(Host::mode).unwrap_or(self.plan.mode);
-        Ok(match mode {
-            Mode::SingleNode => {
-                self.configure(Outbox::single_node(store).type_pause(type_pause), node, process, routes)?
-                    .start()
-                    .await?
-            }
-            Mode::MultiNode => {
-                self.configure(Outbox::multi_node(store).type_pause(type_pause), node, process, routes)?.start().await?
-            }
-            Mode::Ordered => self.configure(Outbox::ordered(store), node, process, routes)?.start().await?,
-            _ => {
-                self.configure(Outbox::partitioned(store).type_pause(type_pause), node, process, routes)?
-                    .start()
-                    .await?
-            }
-        })
+        let builder = Outbox::builder(mode).store(store).type_pause(type_pause);
+        Ok(self.configure(builder, node, process, routes)?.start().await?)
     }
 
-    fn configure<K: Deliverer>(
+    fn configure(
         self: &Arc<Self>,
-        builder: OutboxBuilder<K>,
+        builder: OutboxBuilder,
         node: usize,
         process: &Process,
         routes: Option<Forwarder>,
-    ) -> Result<OutboxBuilder<K>, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<OutboxBuilder, Box<dyn std::error::Error + Send + Sync>> {
         let plan = &self.plan;
         let host = self.hosts.get(node).ok_or("there is no such host")?;
         let hands = || Hands { world: Arc::clone(self), node, process: process.clone() };
         let mut config = plan.config(host.mode().unwrap_or(plan.mode));
-        config.ownership.node_name = NodeName::new(&host.name)?;
+        config.ownership.node_name = Some(NodeName::new(&host.name)?);
         let (base, cap) = plan.settings.backoff;
         let clock = JumpingClock::ahead(host.ahead);
         let mut builder = builder.config(config).retry_policy(ExponentialBackoff::new(base, cap)?);

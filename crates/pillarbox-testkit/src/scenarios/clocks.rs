@@ -24,20 +24,8 @@ const FORWARD: Duration = Duration::from_secs(4);
 
 async fn start(mode: Mode, lease: Duration, store: Arc<dyn Store>, recorder: &Recorder) -> Result<Outbox, BoxError> {
     let often = (Duration::from_millis(20), Duration::from_millis(20));
-    Ok(match mode {
-        Mode::MultiNode => {
-            let outbox = Outbox::multi_node(store).poll_interval(often.0, often.1);
-            outbox.lease(lease).handle_all(recorder.clone()).start().await?
-        }
-        Mode::Partitioned => {
-            let outbox = Outbox::partitioned(store).poll_interval(often.0, often.1);
-            outbox.lease(lease).handle_all(recorder.clone()).start().await?
-        }
-        _ => {
-            let outbox = Outbox::single_node(store).poll_interval(often.0, often.1);
-            outbox.lease(lease).handle_all(recorder.clone()).start().await?
-        }
-    })
+    let outbox = Outbox::builder(mode).store(store).poll_interval(often.0, often.1).lease(lease);
+    Ok(outbox.handle_all(recorder.clone()).start().await?)
 }
 
 /// A node is cut off, and the clock is set back so that its lease seems to run for another hour. Others see that it is not renewed.

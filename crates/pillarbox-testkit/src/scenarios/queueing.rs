@@ -92,11 +92,7 @@ async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome 
     let dispatch = DispatchConfig { workers: 2, payload_memory: MEMORY, ..DispatchConfig::default() };
     let config = Config { dispatch, ..Config::default() };
     let (store, handler) = (db.store(), recorder.clone());
-    let outbox = match mode {
-        Mode::MultiNode => Outbox::multi_node(store).config(config.clone()).handle_all(handler).start().await?,
-        Mode::Partitioned => Outbox::partitioned(store).config(config.clone()).handle_all(handler).start().await?,
-        _ => Outbox::single_node(store).config(config.clone()).handle_all(handler).start().await?,
-    };
+    let outbox = Outbox::builder(mode).store(store).config(config.clone()).handle_all(handler).start().await?;
     recorder.wait_for_calls(2).await;
     let hot = (60..LARGE).map(large).collect::<Result<Vec<_>, _>>()?;
     let written = write(db, &outbox, &hot).await?;

@@ -4,56 +4,50 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
 const NEVER: &str = "never";
 
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(in crate::config) fn parse(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| {
         format!("is {text:?}, which is no duration; write a number and a unit, such as `200ms`, `15s` or `7d`")
     })
 }
 
 /// True if a setting with this value is a duration.
-pub(crate) fn is_duration(text: &str) -> bool {
+#[must_use]
+pub fn is_duration(text: &str) -> bool {
     text == NEVER || humantime::parse_duration(text).is_ok()
 }
 
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
-    Cow::deserialize(deserializer)
-}
-
 /// A duration.
-pub(crate) mod span {
-    use serde::Serializer;
-
+#[expect(missing_docs, reason = "the functions that serde calls")]
+pub mod span {
     use super::*;
 
-    pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&humantime::format_duration(*value))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        parse(&text(deserializer)?).map_err(D::Error::custom)
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        parse(&Cow::<str>::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
 /// A duration, or `never`.
-pub(crate) mod or_never {
-    use serde::Serializer;
-
+#[expect(missing_docs, reason = "the functions that serde calls")]
+pub mod or_never {
     use super::*;
 
-    #[expect(clippy::ref_option, reason = "the form serde calls")]
-    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => span::serialize(value, serializer),
             None => serializer.serialize_str(NEVER),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-        match &*text(deserializer)? {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        match &*Cow::<str>::deserialize(deserializer)? {
             NEVER => Ok(None),
             text => parse(text).map(Some).map_err(|complaint| D::Error::custom(format!("{complaint}, or `{NEVER}`"))),
         }
@@ -61,20 +55,18 @@ pub(crate) mod or_never {
 }
 
 /// A duration without a default.
-pub(crate) mod if_given {
-    use serde::Serializer;
-
+#[expect(missing_docs, reason = "the functions that serde calls")]
+pub mod if_given {
     use super::*;
 
-    #[expect(clippy::ref_option, reason = "the form serde calls")]
-    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => span::serialize(value, serializer),
             None => serializer.serialize_none(),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         match Option::<Cow<'_, str>>::deserialize(deserializer)? {
             Some(text) => parse(&text).map(Some).map_err(D::Error::custom),
             None => Ok(None),

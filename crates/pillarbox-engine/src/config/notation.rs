@@ -1,0 +1,7 @@
+//! Values as people write them in files: modules for `#[serde(with = …)]`.
+
+pub mod bytes;
+mod duration;
+
+pub(super) use duration::parse;
+pub use duration::{if_given, is_duration, or_never, span};
