@@ -1,20 +1,17 @@
 //! The adapter on MariaDB.
 #![expect(clippy::expect_used, clippy::panic, reason = "in tests, and in what only they use, a panic is the failure")]
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::Poll;
-
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
-use pillarbox_core::event::{Envelope, EventId, Stamp};
-use pillarbox_core::store::{RowId, Store as _};
+use pillarbox_core::event::{Envelope, Stamp};
+use pillarbox_core::store::Store as _;
 use pillarbox_core::write::WriteError;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Probe};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_mysql_async as _;
+use pillarbox_testkit::adapters::{insert, keep, kept, probe};
+use pillarbox_testkit::drop_after;
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.
 fn pool() -> Pool {
@@ -25,34 +22,12 @@ fn pool() -> Pool {
     Pool::new(OptsBuilder::from_opts(options).pool_opts(one).prefer_socket(false))
 }
 
-fn insert<'a>(sql: &str, binds: Vec<Bind<'a>>) -> Insert<'a> {
-    Insert { rows: &[], statements: vec![Statement { sql: Arc::from(sql), binds, reusable: true }] }
-}
-
 /// Whether the pool's connection is inside a transaction, by the server's account.
 async fn is_inside_a_transaction(pool: &Pool) -> bool {
     let mut connection = pool.get_conn().await.unwrap_or_else(|error| {
         panic!("these tests need MariaDB and cannot reach it ({error}); run them by ./scripts/test")
     });
     connection.query_first("SELECT @@in_transaction").await.expect("MariaDB has this variable") == Some(1)
-}
-
-/// Polls a future whenever it is woken, up to so many times, and drops it unless it is finished by then.
-async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 type Bound = (Option<i64>, Option<String>, Option<Vec<u8>>);
@@ -98,14 +73,14 @@ async fn an_outbox_takes_transactions_and_refuses_another_database() {
 #[tokio::test]
 async fn what_is_dropped_at_any_await_leaves_no_transaction() {
     let pool = pool();
-    for polls in 0..12 {
-        drop(dropped_after(polls, Begin::begin(&pool)).await);
-        assert!(!is_inside_a_transaction(&pool).await, "begin dropped after {polls} polls");
+    for waits in 0..12 {
+        drop(drop_after(waits, Begin::begin(&pool)).await);
+        assert!(!is_inside_a_transaction(&pool).await, "begin dropped after {waits} waits");
         let mut tx = Begin::begin(&pool).await.expect("begins");
         let select = insert("SELECT 1", Vec::new());
-        let _ = dropped_after(polls, tx.insert(&select)).await;
-        let _ = dropped_after(polls, Finish::commit(tx)).await;
-        assert!(!is_inside_a_transaction(&pool).await, "commit dropped after {polls} polls");
+        let _ = drop_after(waits, tx.insert(&select)).await;
+        let _ = drop_after(waits, Finish::commit(tx)).await;
+        assert!(!is_inside_a_transaction(&pool).await, "commit dropped after {waits} waits");
     }
 }
 
@@ -147,24 +122,6 @@ async fn a_transaction_that_the_server_rolled_back_is_found_out() {
     theirs.query_drop(text("DROP TABLE {t}")).await.expect("drops");
 }
 
-/// A probe for the rows 1 to 6 of the table `kept`.
-fn probe() -> Probe {
-    let rows: Vec<i64> = (1..=6).collect();
-    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
-}
-
-/// The rows that the probe finds.
-fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
-    seqs.into_iter()
-        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
-        .collect()
-}
-
-/// A statement that keeps a row.
-fn keep(seq: i64) -> String {
-    format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')")
-}
-
 #[tokio::test]
 async fn a_commit_tells_what_it_committed_of_savepoints() {
     let pool = pool();
@@ -180,14 +137,14 @@ async fn a_commit_tells_what_it_committed_of_savepoints() {
     tx.query_drop("SELECT * FROM no_such_table").await.expect_err("it is missing");
     let mut found = tx.commit_verified(&probe()).await.expect("commits: a failed statement fails alone");
     found.sort_by_key(|row| row.seq);
-    assert_eq!(found, keys([1, 3]));
+    assert_eq!(found, kept([1, 3]));
 
     let mut tx = Begin::begin(&mut connection).await.expect("begins");
     for statement in [keep(4), "ROLLBACK AND CHAIN".to_owned(), keep(5)] {
         tx.query_drop(statement).await.expect("is done");
     }
     let probe = Probe { sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (4, 5)".to_owned()), ..probe() };
-    assert_eq!(tx.commit_verified(&probe).await.expect("commits"), keys([5]));
+    assert_eq!(tx.commit_verified(&probe).await.expect("commits"), kept([5]));
     for end in ["ROLLBACK", "COMMIT"] {
         let mut tx = Begin::begin(&mut connection).await.expect("begins");
         tx.query_drop(end).await.expect("ends it");

@@ -29,6 +29,7 @@ mod mysql;
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod transaction;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod uninterrupted;
 

@@ -1,6 +1,6 @@
 use futures_util::TryStreamExt as _;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{
@@ -46,25 +46,6 @@ impl Connection<Sqlx> for MySqlConnection {
             seqs.push(i64::try_from(generated).map_err(|error| sqlx::Error::Decode(error.into()))?);
         }
         Ok(seqs)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl Connection<Sqlx> for MySqlTransaction<'_> {
-    type Error = sqlx::Error;
-
-    const DIALECT: Dialect = Dialect::MYSQL;
-
-    fn in_transaction(&self) -> Option<bool> {
-        Connection::in_transaction(&**self)
-    }
-
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
-        Connection::insert(&mut **self, insert).await
-    }
-
-    fn id(&self) -> ConnectionId {
-        Connection::id(&**self)
     }
 }
 

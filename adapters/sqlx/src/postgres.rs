@@ -1,5 +1,5 @@
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
@@ -29,25 +29,6 @@ impl Connection<Sqlx> for PgConnection {
             seqs[first..].sort_unstable();
         }
         Ok(seqs)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl Connection<Sqlx> for PgTransaction<'_> {
-    type Error = sqlx::Error;
-
-    const DIALECT: Dialect = Dialect::POSTGRES;
-
-    fn in_transaction(&self) -> Option<bool> {
-        Connection::in_transaction(&**self)
-    }
-
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
-        Connection::insert(&mut **self, insert).await
-    }
-
-    fn id(&self) -> ConnectionId {
-        Connection::id(&**self)
     }
 }
 

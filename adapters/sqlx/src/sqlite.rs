@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{
@@ -34,25 +34,6 @@ impl Connection<Sqlx> for SqliteConnection {
             seqs[first..].sort_unstable();
         }
         Ok(seqs)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl Connection<Sqlx> for SqliteTransaction<'_> {
-    type Error = sqlx::Error;
-
-    const DIALECT: Dialect = Dialect::SQLITE;
-
-    fn in_transaction(&self) -> Option<bool> {
-        Connection::in_transaction(&**self)
-    }
-
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
-        Connection::insert(&mut **self, insert).await
-    }
-
-    fn id(&self) -> ConnectionId {
-        Connection::id(&**self)
     }
 }
 

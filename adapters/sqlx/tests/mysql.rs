@@ -1,18 +1,14 @@
 //! The adapter on MariaDB.
 #![expect(clippy::expect_used, clippy::panic, reason = "in tests, and in what only they use, a panic is the failure")]
 
-mod dropped;
+mod alike;
 
-use std::sync::Arc;
-
-use dropped::dropped_after;
-use pillarbox_core::event::{Envelope, EventId, Stamp};
-use pillarbox_core::store::{RowId, Store as _};
-use pillarbox_core::write::WriteError;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
-use pillarbox_engine::run::Outbox;
-use pillarbox_memory::MemoryStore;
+use alike::alike;
+use pillarbox_core::event::Stamp;
+use pillarbox_core::write::{Begin, Bind, Connection, Finish};
 use pillarbox_sqlx as _;
+use pillarbox_testkit::adapters::{self, insert};
+use pillarbox_testkit::drop_after;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlPool, Row as _, query, query_scalar};
 
@@ -27,10 +23,6 @@ async fn pool() -> MySqlPool {
              PILLARBOX_TEST_MYSQL_URL=mysql://USER@HOST:PORT/DATABASE"
         )
     })
-}
-
-fn insert<'a>(sql: &str, binds: Vec<Bind<'a>>) -> Insert<'a> {
-    Insert { rows: &[], statements: vec![Statement { sql: Arc::from(sql), binds, reusable: true }] }
 }
 
 /// Whether the pool's connection is inside a transaction, by the server's account.
@@ -73,35 +65,14 @@ async fn only_a_transaction_of_sqlx_is_one() {
 }
 
 #[tokio::test]
-async fn an_outbox_takes_every_form_of_a_transaction_and_refuses_another_database() {
-    let pool = pool().await;
-    let store = MemoryStore::new();
-    store.migrate().await.expect("migrates");
-    let outbox = Outbox::single_node(store)
-        .handle_all(|_: pillarbox_core::handle::Delivery| async {})
-        .start()
-        .await
-        .expect("starts");
-    let event = || Envelope::json("order.placed", "{}").expect("valid");
-    let mut tx = outbox.begin(&pool).await.expect("begins");
-    let refused = [outbox.write(&mut tx, event()).await, outbox.write(&mut *tx, event()).await];
-    for refused in refused {
-        assert!(matches!(refused, Err(WriteError::WrongDatabase { .. })), "{refused:?}");
-    }
-    tx.execute("SELECT 1").await.expect("the transaction was not touched");
-    tx.commit().await.expect("commits");
-    outbox.shutdown().await;
-}
-
-#[tokio::test]
 async fn what_is_dropped_at_any_await_leaves_no_transaction() {
     let pool = pool().await;
-    for polls in 0..8 {
-        drop(dropped_after(polls, Begin::begin(&pool)).await);
-        assert!(!is_inside_a_transaction(&pool).await, "begin dropped after {polls} polls");
+    for waits in 0..8 {
+        drop(drop_after(waits, Begin::begin(&pool)).await);
+        assert!(!is_inside_a_transaction(&pool).await, "begin dropped after {waits} waits");
         let tx = Begin::begin(&pool).await.expect("begins");
-        let _ = dropped_after(polls, Finish::commit(tx)).await;
-        assert!(!is_inside_a_transaction(&pool).await, "commit dropped after {polls} polls");
+        let _ = drop_after(waits, Finish::commit(tx)).await;
+        assert!(!is_inside_a_transaction(&pool).await, "commit dropped after {waits} waits");
     }
 }
 
@@ -137,19 +108,6 @@ async fn a_transaction_that_the_server_rolled_back_is_found_out() {
     other.execute(text("DROP TABLE {t}")).await.expect("drops");
 }
 
-/// A probe for the rows 1 to 6 of the table `kept`.
-fn probe() -> Probe {
-    let rows: Vec<i64> = (1..=6).collect();
-    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
-}
-
-/// The rows that the probe finds.
-fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
-    seqs.into_iter()
-        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
-        .collect()
-}
-
 async fn kept() -> MySqlPool {
     let pool = pool().await;
     pool.execute("CREATE TEMPORARY TABLE kept (seq BIGINT, event_id VARCHAR(36)) ENGINE = InnoDB")
@@ -166,42 +124,7 @@ async fn what_was_rolled_back_and_chained_was_not_committed() {
     tx.execute(keep(1)).await.expect("inserts");
     tx.execute("ROLLBACK AND CHAIN").await.expect("begins anew");
     tx.execute(keep(2)).await.expect("inserts");
-    assert_eq!(tx.commit_verified(&probe()).await.expect("commits"), keys([2]));
+    assert_eq!(tx.commit_verified(&adapters::probe()).await.expect("commits"), adapters::kept([2]));
 }
 
-/// A statement that keeps a row.
-fn keep(seq: i64) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')"))
-}
-
-#[tokio::test]
-async fn a_commit_tells_what_it_committed_of_savepoints_and_nested_transactions() {
-    let pool = kept().await;
-    let mut tx = Begin::begin(&pool).await.expect("begins");
-    tx.execute(keep(1)).await.expect("inserts");
-    tx.execute("SAVEPOINT undone").await.expect("sets it");
-    tx.execute(keep(2)).await.expect("inserts");
-    tx.execute("ROLLBACK TO SAVEPOINT undone").await.expect("rolls back");
-    let mut nested = tx.begin().await.expect("begins");
-    nested.execute(keep(3)).await.expect("inserts");
-    nested.rollback().await.expect("rolls back");
-    let mut nested = tx.begin().await.expect("begins");
-    nested.execute(keep(4)).await.expect("inserts");
-    let mut inner = nested.begin().await.expect("begins");
-    inner.execute(keep(5)).await.expect("inserts");
-    drop(inner);
-    nested.commit().await.expect("commits");
-    let mut found = tx.commit_verified(&probe()).await.expect("commits");
-    found.sort_by_key(|row| row.seq);
-    assert_eq!(found, keys([1, 4]));
-}
-
-#[tokio::test]
-async fn a_guard_knows_its_connection_in_every_form() {
-    let pool = kept().await;
-    let mut tx = Begin::begin(&pool).await.expect("begins");
-    let id = Connection::id(&tx);
-    assert_eq!(Connection::id(&*tx), id);
-    let nested = tx.begin().await.expect("begins");
-    assert_eq!((Connection::id(&nested), Connection::id(&*nested)), (id, id));
-}
+alike!(kept => &kept);

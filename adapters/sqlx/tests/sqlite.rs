@@ -1,18 +1,18 @@
 //! The adapter on SQLite. What it does together with the store is tested there.
 #![expect(clippy::expect_used, reason = "in tests, and in what only they use, a panic is the failure")]
 
-mod dropped;
+mod alike;
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use dropped::dropped_after;
-use pillarbox_core::event::{EventId, Stamp};
-use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
+use alike::alike;
+use pillarbox_core::event::Stamp;
+use pillarbox_core::write::{Begin, Bind, Connection, Finish};
 use pillarbox_sqlx::begin_immediate;
+use pillarbox_testkit::adapters::{self, insert};
+use pillarbox_testkit::drop_after;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqlitePool, query_scalar};
 use tokio::time::timeout;
@@ -42,10 +42,6 @@ async fn connect(file: &PathBuf, acquire_timeout: Duration) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(file).create_if_missing(true).busy_timeout(Duration::ZERO);
     let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(acquire_timeout);
     pool.connect_with(options).await.expect("opens")
-}
-
-fn insert<'a>(sql: &str, binds: Vec<Bind<'a>>) -> Insert<'a> {
-    Insert { rows: &[], statements: vec![Statement { sql: Arc::from(sql), binds, reusable: false }] }
 }
 
 #[tokio::test]
@@ -100,17 +96,17 @@ async fn only_a_transaction_of_sqlx_is_one() {
 async fn dropped_anywhere_nothing_leaves_an_open_transaction() {
     let database = Database::new().await;
     let mut dropped = (0, 0, 0);
-    for polls in (0..6).cycle().take(120) {
-        dropped.0 += usize::from(dropped_after(polls, Begin::begin(&database.pool)).await.is_none());
+    for waits in (0..6).cycle().take(120) {
+        dropped.0 += usize::from(drop_after(waits, Begin::begin(&database.pool)).await.is_none());
         let mut tx = Begin::begin(&database.pool).await.expect("no transaction is open");
         let one = insert("INSERT INTO bound (i) VALUES (1) RETURNING seq", Vec::new());
-        dropped.1 += usize::from(dropped_after(polls, tx.insert(&one)).await.is_none());
-        dropped.2 += usize::from(dropped_after(polls, Finish::commit(tx)).await.is_none());
+        dropped.1 += usize::from(drop_after(waits, tx.insert(&one)).await.is_none());
+        dropped.2 += usize::from(drop_after(waits, Finish::commit(tx)).await.is_none());
         let other = connect(&database.file, Duration::from_secs(5)).await;
         Begin::begin(&other).await.expect("nobody holds the lock");
         other.close().await;
     }
-    assert!(dropped.0 > 20 && dropped.1 > 20 && dropped.2 > 20, "{dropped:?} were dropped");
+    assert!(dropped.0 > 0 && dropped.1 > 0 && dropped.2 > 0, "{dropped:?} were dropped");
 }
 
 #[tokio::test]
@@ -141,19 +137,6 @@ async fn rolling_back_and_dropping_undo() {
     assert_eq!(left, 0);
 }
 
-/// A probe for the rows 1 to 6 of the table `kept`.
-fn probe() -> Probe {
-    let rows: Vec<i64> = (1..=6).collect();
-    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
-}
-
-/// The rows that the probe finds.
-fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
-    seqs.into_iter()
-        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
-        .collect()
-}
-
 async fn kept() -> Database {
     let database = Database::new().await;
     database.pool.execute("CREATE TABLE kept (seq INTEGER, event_id TEXT)").await.expect("creates");
@@ -168,44 +151,9 @@ async fn the_commit_of_a_transaction_that_was_ended_by_hand_is_an_error() {
         let mut tx = Begin::begin(&database.pool).await.expect("begins");
         tx.execute(keep(1)).await.expect("inserts");
         let _ended = tx.execute(end).await;
-        let error = tx.commit_verified(&probe()).await.expect_err("there is nothing to commit");
+        let error = tx.commit_verified(&adapters::probe()).await.expect_err("there is nothing to commit");
         assert!(error.to_string().contains("no transaction is active"), "{end}: {error}");
     }
 }
 
-/// A statement that keeps a row.
-fn keep(seq: i64) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')"))
-}
-
-#[tokio::test]
-async fn a_commit_tells_what_it_committed_of_savepoints_and_nested_transactions() {
-    let database = kept().await;
-    let mut tx = Begin::begin(&database.pool).await.expect("begins");
-    tx.execute(keep(1)).await.expect("inserts");
-    tx.execute("SAVEPOINT undone").await.expect("sets it");
-    tx.execute(keep(2)).await.expect("inserts");
-    tx.execute("ROLLBACK TO SAVEPOINT undone").await.expect("rolls back");
-    let mut nested = tx.begin().await.expect("begins");
-    nested.execute(keep(3)).await.expect("inserts");
-    nested.rollback().await.expect("rolls back");
-    let mut nested = tx.begin().await.expect("begins");
-    nested.execute(keep(4)).await.expect("inserts");
-    let mut inner = nested.begin().await.expect("begins");
-    inner.execute(keep(5)).await.expect("inserts");
-    drop(inner);
-    nested.commit().await.expect("commits");
-    let mut found = tx.commit_verified(&probe()).await.expect("commits");
-    found.sort_by_key(|row| row.seq);
-    assert_eq!(found, keys([1, 4]));
-}
-
-#[tokio::test]
-async fn a_guard_knows_its_connection_in_every_form() {
-    let database = kept().await;
-    let mut tx = Begin::begin(&database.pool).await.expect("begins");
-    let id = Connection::id(&tx);
-    assert_eq!(Connection::id(&*tx), id);
-    let nested = tx.begin().await.expect("begins");
-    assert_eq!((Connection::id(&nested), Connection::id(&*nested)), (id, id));
-}
+alike!(kept => &kept.pool);

@@ -2,15 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use deadpool_postgres::{Client, Manager, Pool};
-use pillarbox_core::event::EventId;
-use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Connection, Finish, Insert, Statement};
+use pillarbox_testkit::adapters::{keep, kept, probe};
+use pillarbox_testkit::drop_after;
 use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
 
@@ -146,9 +143,9 @@ async fn a_transaction_of_the_pool_gives_its_connection_back_clean() {
     failed.batch_execute("SELECT 1 / 0").await.expect_err("divides by zero");
     Finish::commit(failed).await.expect_err("there is nothing to commit");
     assert_eq!(count().await, 1, "failed");
-    for polls in 1..20 {
-        let _ = dropped_after(polls, (&pool).begin()).await;
-        assert_eq!(count().await, 1, "its begin dropped after {polls} polls");
+    for waits in 0..20 {
+        let _ = drop_after(waits, (&pool).begin()).await;
+        assert_eq!(count().await, 1, "its begin dropped after {waits} waits");
     }
     pool.get().await.expect("connects").batch_execute(&format!("DROP TABLE {table}")).await.expect("drops");
 }
@@ -164,14 +161,14 @@ async fn nothing_dropped_leaves_a_transaction_open() {
         Finish::commit(transaction).await.expect("commits");
     };
     let mut finished = false;
-    for polls in 1..100 {
-        finished = dropped_after(polls, whole(&mut client)).await.is_some();
-        assert!(!is_inside_a_transaction(&client).await, "dropped after {polls} polls");
+    for waits in 0..100 {
+        finished = drop_after(waits, whole(&mut client)).await.is_some();
+        assert!(!is_inside_a_transaction(&client).await, "dropped after {waits} waits");
         if finished {
             break;
         }
     }
-    assert!(finished, "it takes fewer than 100 polls");
+    assert!(finished, "it waits fewer than 100 times");
 }
 
 /// By the server's account: outside of a transaction, each statement has a transaction id of its own.
@@ -182,40 +179,7 @@ async fn is_inside_a_transaction(client: &Client) -> bool {
     id().await == id().await
 }
 
-/// Polls a future whenever it is woken, up to so many times, and drops it unless it is finished by then.
-async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
-/// A probe for the rows 1 to 6 of the table `kept`.
-fn probe() -> Probe {
-    let rows: Vec<i64> = (1..=6).collect();
-    Probe { rows, sql: Some("SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)".to_owned()) }
-}
-
-/// The rows that the probe finds.
-fn keys<const N: usize>(seqs: [i64; N]) -> Vec<RowId> {
-    seqs.into_iter()
-        .map(|seq| RowId { seq, event_id: EventId::from_stored(&format!("e-{seq}")), handler: None })
-        .collect()
-}
-
 const KEPT: &str = "CREATE TEMP TABLE kept (seq bigint, event_id varchar(36))";
-
-/// A statement that keeps a row.
-fn keep(seq: i64) -> String {
-    format!("INSERT INTO kept VALUES ({seq}, 'e-{seq}')")
-}
 
 /// One row kept, one rolled back to a savepoint whose failure is ignored, one in a savepoint that is released.
 fn around_savepoints() -> [String; 5] {
@@ -237,7 +201,7 @@ async fn a_commit_tells_what_it_committed_of_savepoints() {
             }
             let mut found = transaction.commit_verified(&probe()).await.expect("commits");
             found.sort_by_key(|row| row.seq);
-            assert_eq!(found, keys([1, 3]));
+            assert_eq!(found, kept([1, 3]));
         }};
     }
     commits!((&pool).begin().await.expect("begins"));
@@ -267,7 +231,7 @@ async fn a_commit_tells_what_it_committed_of_nested_transactions() {
             nested.commit().await.expect("commits");
             let mut found = transaction.commit_verified(&probe()).await.expect("commits");
             found.sort_by_key(|row| row.seq);
-            assert_eq!(found, keys([1, 3]));
+            assert_eq!(found, kept([1, 3]));
         }};
     }
     let mut client = pool.get().await.expect("connects");
@@ -301,7 +265,7 @@ async fn a_verified_commit_fails_where_there_is_nothing_to_commit() {
     for statement in chained.split("; ") {
         pooled.batch_execute(statement).await.expect("is done");
     }
-    assert_eq!(pooled.commit_verified(&probe()).await.expect("commits"), keys([2]));
+    assert_eq!(pooled.commit_verified(&probe()).await.expect("commits"), kept([2]));
 }
 
 #[tokio::test]

@@ -23,9 +23,11 @@
 mod address;
 mod host;
 mod login;
+mod options;
 mod parameter;
 mod plaintext;
 
+pub mod max_body;
 pub mod timeout;
 
 #[cfg(feature = "tls")]
@@ -36,3 +38,9 @@ pub use host::Host;
 pub use login::Login;
 pub use parameter::unknown_parameter;
 pub use plaintext::{needs_tls, no_tls, refuse_plaintext};
+
+// For what `server_options!` expands to.
+#[doc(hidden)]
+pub use pillarbox_core;
+#[doc(hidden)]
+pub use serde;

@@ -2,7 +2,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 /// Runs a future until it has waited `waits` times and then drops it; `None` if it was dropped.
-pub(crate) async fn drop_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
+pub async fn drop_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
     Impatient { future: pin!(future), waits }.await
 }
 

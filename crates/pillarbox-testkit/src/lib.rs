@@ -12,11 +12,13 @@
 //!   engine keeps its promises on it. A backend writes a [`Harness`] and no test; [`MemoryHarness`] is an example.
 //! - [`publishers`] does the same for publishers: a [`PublisherHarness`](publishers::PublisherHarness), a proxy that cuts
 //!   connections, a broker of the test's own that can be killed. [`MemoryPublisher`] is a publisher without a broker.
+//! - [`adapters`] has what tests of adapters share; [`drop_after`] drops a future at any of its waits.
 //! - [`FailoverDrill`] is an outbox in each mode, under which a test takes the database back to an earlier state.
 //! - [`FaultyStore`] is a store whose database fails when told to.
 //! - [`rows_at`] and [`done_at`] name rows by their places alone.
 //! - [`invariants`] names what must hold whatever happens.
 
+pub mod adapters;
 pub mod conformance;
 mod drop_after;
 mod events;
@@ -36,6 +38,7 @@ mod run;
 mod scenarios;
 mod test_outbox;
 
+pub use drop_after::drop_after;
 pub use failover_drill::FailoverDrill;
 pub use fake_clock::FakeClock;
 pub use faulty::{Fault, FaultyStore, Operation};

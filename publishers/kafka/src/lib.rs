@@ -66,7 +66,6 @@ impl KafkaPublisher {
     /// When an option cannot be used; it says which, and what to write instead.
     #[expect(clippy::needless_pass_by_value, reason = "all publishers are made alike")]
     pub fn new(options: KafkaOptions) -> Result<Self, ConfigError> {
-        options.check()?;
         let address = Address::parse(&options)?;
         let config = properties::of(&options, &address)?;
         Ok(Self {

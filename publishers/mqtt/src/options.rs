@@ -1,10 +1,6 @@
-use std::path::PathBuf;
-use std::time::Duration;
-
-use pillarbox_connect::{Address, Form, Scheme, timeout};
+use pillarbox_connect::{Address, Form, Scheme, max_body, timeout};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
-use serde::Deserialize;
 
 const URL: Form = Form {
     schemes: &[Scheme::plain("mqtt", 1883), Scheme::tls("mqtts", 8883)],
@@ -13,80 +9,45 @@ const URL: Form = Form {
     remedy: "write it as `mqtts://HOST:PORT`",
 };
 
-/// The address of the broker, and the options of publishing.
-///
-/// ```
-/// use std::time::Duration;
-/// use pillarbox_mqtt::MqttOptions;
-///
-/// let mut options = MqttOptions::new("mqtts://broker.example.com");
-/// options.username = Some("relay".to_owned());
-/// options.password = Some("not in the URL".into());
-/// options.timeout = Duration::from_secs(5);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct MqttOptions {
-    /// `mqtt://HOST[:PORT]`, or `mqtts://…` with TLS. The port is 1883, with TLS 8883, unless it says otherwise. It may hold
-    /// `USER:PASSWORD@`.
-    pub url: Secret,
-    /// The user to log in as. Default: the user of the URL, otherwise nobody.
-    #[serde(default)]
-    pub username: Option<String>,
-    /// The password. Default: that of the URL, otherwise none.
-    #[serde(default)]
-    pub password: Option<Secret>,
-    /// The limit of one call to publish, and of connecting. Default: 10 s.
-    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
-    pub timeout: Duration,
-    /// Allows a connection without TLS to another machine. Default: no.
-    #[serde(default)]
-    pub plaintext: bool,
-    /// The certificate authorities that are trusted, a PEM file. Default: the system's.
-    #[serde(default)]
-    pub ca_file: Option<PathBuf>,
-    /// The name of this client. A broker cuts the connection of one client when another comes with its name, so each process
-    /// needs its own. Default: one that the broker makes up for each connection.
-    #[serde(default)]
-    pub client_id: Option<String>,
-    /// The largest body that is sent, in bytes. It must not exceed the broker's limit for payloads, such as Mosquitto's
-    /// `message_size_limit`, beyond which the connection is lost again and again. What the broker says of packets when it is
-    /// connected to is respected besides. Default: 268,000,000, about as much as MQTT knows.
-    #[serde(default = "about_a_quarter_of_a_gibibyte")]
-    pub max_body: usize,
+pillarbox_connect::server_options! {
+    /// The address of the broker, and the options of publishing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pillarbox_mqtt::MqttOptions;
+    ///
+    /// let mut options = MqttOptions::new("mqtts://broker.example.com");
+    /// options.username = Some("relay".to_owned());
+    /// options.password = Some("not in the URL".into());
+    /// options.timeout = Duration::from_secs(5);
+    /// ```
+    pub struct MqttOptions {
+        /// `mqtt://HOST[:PORT]`, or `mqtts://…` with TLS. The port is 1883, with TLS 8883, unless it says otherwise. It may hold
+        /// `USER:PASSWORD@`.
+        pub url: Secret,
+        /// The name of this client. A broker cuts the connection of one client when another comes with its name, so each process
+        /// needs its own. Default: one that the broker makes up for each connection.
+        #[serde(default)]
+        pub client_id: Option<String> = None,
+        /// The largest body that is sent, in bytes. It must not exceed the broker's limit for payloads, such as Mosquitto's
+        /// `message_size_limit`, beyond which the connection is lost again and again. What the broker says of packets when it is
+        /// connected to is respected besides. Default: 268,000,000, about as much as MQTT knows.
+        #[serde(default = "about_a_quarter_of_a_gibibyte")]
+        pub max_body: usize = about_a_quarter_of_a_gibibyte(),
+    }
 }
 
 impl MqttOptions {
-    /// The defaults, for the broker at `url`.
-    pub fn new(url: impl Into<Secret>) -> Self {
-        Self {
-            url: url.into(),
-            username: None,
-            password: None,
-            timeout: timeout::default(),
-            plaintext: false,
-            ca_file: None,
-            client_id: None,
-            max_body: about_a_quarter_of_a_gibibyte(),
-        }
-    }
-
     /// Validates all options and says where the broker is and whom to log in as.
     pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
-        let address = URL.read(self.url.expose())?;
-        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
-        let login = address.login.clone().with(self.username.as_deref(), self.password.as_ref())?.pair()?;
-        timeout::check(self.timeout, &timeout::RANGE)?;
+        let address = self.address(URL, &timeout::RANGE)?;
+        let login = address.login.clone().pair()?;
         if let Some(id) = &self.client_id
             && let Some(problem) = crate::packet::unsuitable(id)
         {
             return Err(ConfigError::new("client_id", problem, "choose another"));
         }
-        if self.max_body == 0 {
-            let remedy = "set the largest body in bytes, or remove it";
-            return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
-        }
+        max_body::check(self.max_body)?;
         Ok((address, login))
     }
 }
@@ -107,21 +68,11 @@ mod tests {
             options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
         };
         assert_eq!(with(|_| {}), Ok(()));
-        assert_eq!(with(|options| options.url = "mqtts://u:p@far.example".into()), Ok(()));
-        assert_eq!(with(|options| (options.url, options.plaintext) = ("mqtt://far.example".into(), true)), Ok(()));
         type Change = fn(&mut MqttOptions);
-        let refused: [(&str, &str, Change); 11] = [
+        let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "mqtt://user:hunter2@far.example".into()),
-            ("url", "write it as `mqtts://HOST:PORT`", |o| o.url = "http://:hunter2@localhost".into()),
             ("url", "has a path", |o| o.url = "mqtt://localhost/orders".into()),
-            ("url", "several hosts", |o| o.url = "mqtt://localhost,127.0.0.1".into()),
-            ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
-            ("username", "a user too", |o| {
-                (o.url, o.username) = ("mqtt://a:hunter2@localhost".into(), Some("b".into()));
-            }),
             ("username", "is missing", |o| o.password = Some("hunter2".into())),
-            ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("client_id", "control character", |o| o.client_id = Some("a\n".to_owned())),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
@@ -147,12 +98,9 @@ mod tests {
     fn a_configuration_names_what_differs_from_the_defaults() {
         let read = |json: &str| serde_json::from_str::<MqttOptions>(json).map_err(|error| error.to_string());
         assert_eq!(read(r#"{"url":"mqtt://localhost"}"#), Ok(MqttOptions::new("mqtt://localhost")));
-        let all = r#"{"url":"mqtt://localhost","username":"u","password":"p","timeout":"500ms","plaintext":true,
-            "ca_file":"/ca.pem","client_id":"relay-1","max_body":8}"#;
-        let read_all = read(all).expect("reads");
-        assert_eq!((read_all.timeout, read_all.max_body), (Duration::from_millis(500), 8));
-        assert_eq!(read_all.client_id.as_deref(), Some("relay-1"));
-        assert!(read(r#"{"url":"mqtt://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
+        let mut all = MqttOptions::new("mqtt://localhost");
+        (all.client_id, all.max_body) = (Some("relay-1".to_owned()), 8);
+        assert_eq!(read(r#"{"url":"mqtt://localhost","client_id":"relay-1","max_body":8}"#), Ok(all));
         assert!(read(r#"{"url":"mqtt://localhost","clientid":1}"#).is_err_and(|e| e.contains("clientid")));
     }
 }

@@ -1,3 +1,4 @@
+use pillarbox_connect::max_body;
 use pillarbox_core::publisher::{Message, PublishError, TargetSyntax, header};
 use rumqttc::{PublishOptions, PublishProperties, QoS};
 
@@ -10,11 +11,13 @@ pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '+', '#']);
 /// Refuses a message that MQTT cannot carry at all. A broker cuts the connection of a client that tries, and the message would be
 /// tried for ever.
 pub(crate) fn refuse(message: &Message, max_body: usize, max_packet: Option<u32>) -> Option<PublishError> {
-    let problem = if let Some(problem) = topic(&message.target) {
-        Some(problem)
-    } else if message.body.len() > max_body {
-        Some(format!("the body has {} bytes, more than the {max_body} of `max_body`", message.body.len()))
-    } else if let Some(max) = max_packet.filter(|max| size(message) > u64::from(*max)) {
+    if let Some(problem) = topic(&message.target) {
+        return Some(PublishError::permanent(problem));
+    }
+    if let Some(refusal) = max_body::refuse(message, max_body) {
+        return Some(refusal);
+    }
+    let problem = if let Some(max) = max_packet.filter(|max| size(message) > u64::from(*max)) {
         Some(format!("with its headers it has about {} bytes, and the broker takes {max} at most", size(message)))
     } else {
         texts(message).find_map(|(what, text)| Some(format!("{what} {}", unsuitable(text)?)))

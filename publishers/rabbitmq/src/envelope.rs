@@ -1,5 +1,6 @@
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
+use pillarbox_connect::max_body;
 use pillarbox_core::publisher::{Message, PublishError, header};
 
 use crate::KIND;
@@ -10,11 +11,8 @@ const PERSISTENT: u8 = 2;
 
 /// The error of a message that cannot be sent to any target; `None` if it can.
 pub(crate) fn refuse(message: &Message, max_body: usize) -> Option<PublishError> {
-    if message.body.len() > max_body {
-        let bytes = message.body.len();
-        return Some(PublishError::permanent(format!(
-            "the body has {bytes} bytes, more than the {max_body} of `max_body`"
-        )));
+    if let Some(refusal) = max_body::refuse(message, max_body) {
+        return Some(refusal);
     }
     if message.content_type.len() > SHORT {
         return Some(PublishError::permanent("the content type has more than 255 bytes, AMQP's limit"));

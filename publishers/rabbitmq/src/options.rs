@@ -1,10 +1,6 @@
-use std::path::PathBuf;
-use std::time::Duration;
-
-use pillarbox_connect::{Address, Form, Scheme, timeout};
+use pillarbox_connect::{Address, Form, Scheme, max_body, timeout};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
-use serde::Deserialize;
 
 use crate::route::SHORT;
 
@@ -15,71 +11,38 @@ const URL: Form = Form {
     remedy: "write it as `amqps://HOST:PORT/VHOST`",
 };
 
-/// The address of RabbitMQ, and the options of publishing.
-///
-/// ```
-/// use std::time::Duration;
-/// use pillarbox_rabbitmq::RabbitMqOptions;
-///
-/// let mut options = RabbitMqOptions::new("amqps://relay@rabbit.example.com/shop");
-/// options.password = Some("not in the URL".into());
-/// options.timeout = Duration::from_secs(5);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct RabbitMqOptions {
-    /// `amqp://HOST[:PORT][/VHOST]`, or `amqps://…` with TLS. The port is 5672, with TLS 5671, and the virtual host `/` unless
-    /// it says otherwise; a `/` in the name of one is written `%2F`. It may hold `USER:PASSWORD@`.
-    pub url: Secret,
-    /// The user to log in as. Default: the user of the URL, otherwise `guest`, whom RabbitMQ accepts from its own machine only.
-    #[serde(default)]
-    pub username: Option<String>,
-    /// The password. Default: that of the URL, otherwise `guest`.
-    #[serde(default)]
-    pub password: Option<Secret>,
-    /// The limit of one call to publish, and of connecting. Default: 10 s.
-    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
-    pub timeout: Duration,
-    /// Allows a connection without TLS to another machine. Default: no.
-    #[serde(default)]
-    pub plaintext: bool,
-    /// The certificate authorities that are trusted, a PEM file. Default: the system's.
-    #[serde(default)]
-    pub ca_file: Option<PathBuf>,
-    /// The largest body that is sent, in bytes. It should not exceed the broker's `max_message_size`, beyond which RabbitMQ
-    /// closes the channel and the other messages on it are sent again. Default: 16,777,216, as RabbitMQ 4 has it.
-    #[serde(default = "sixteen_mebibytes")]
-    pub max_body: usize,
+pillarbox_connect::server_options! {
+    /// The address of RabbitMQ, and the options of publishing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pillarbox_rabbitmq::RabbitMqOptions;
+    ///
+    /// let mut options = RabbitMqOptions::new("amqps://relay@rabbit.example.com/shop");
+    /// options.password = Some("not in the URL".into());
+    /// options.timeout = Duration::from_secs(5);
+    /// ```
+    pub struct RabbitMqOptions {
+        /// `amqp://HOST[:PORT][/VHOST]`, or `amqps://…` with TLS. The port is 5672, with TLS 5671, and the virtual host `/` unless
+        /// it says otherwise; a `/` in the name of one is written `%2F`. It may hold `USER:PASSWORD@`. Without a user it is
+        /// `guest` with the password `guest`, whom RabbitMQ accepts from its own machine only.
+        pub url: Secret,
+        /// The largest body that is sent, in bytes. It should not exceed the broker's `max_message_size`, beyond which RabbitMQ
+        /// closes the channel and the other messages on it are sent again. Default: 16,777,216, as RabbitMQ 4 has it.
+        #[serde(default = "sixteen_mebibytes")]
+        pub max_body: usize = sixteen_mebibytes(),
+    }
 }
 
 impl RabbitMqOptions {
-    /// The defaults, for the RabbitMQ at `url`.
-    pub fn new(url: impl Into<Secret>) -> Self {
-        Self {
-            url: url.into(),
-            username: None,
-            password: None,
-            timeout: timeout::default(),
-            plaintext: false,
-            ca_file: None,
-            max_body: sixteen_mebibytes(),
-        }
-    }
-
     /// Validates all options and says where the broker is and whom to log in as.
     pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
-        let address = URL.read(self.url.expose())?;
+        let address = self.address(URL, &timeout::RANGE)?;
         if address.path.as_ref().is_some_and(|vhost| vhost.len() > SHORT) {
             return Err(address.refuse(format!("has a virtual host of more than {SHORT} bytes")));
         }
-        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
-        let login = address.login.clone().with(self.username.as_deref(), self.password.as_ref())?.pair()?;
-        timeout::check(self.timeout, &timeout::RANGE)?;
-        if self.max_body == 0 {
-            let remedy = "set the largest body in bytes, or remove it";
-            return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
-        }
+        let login = address.login.clone().pair()?;
+        max_body::check(self.max_body)?;
         Ok((address, login))
     }
 }
@@ -101,23 +64,12 @@ mod tests {
             options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
         };
         assert_eq!(with(|_| {}), Ok(()));
-        assert_eq!(with(|o| o.url = "amqps://u:p@far.example/shop".into()), Ok(()));
-        assert_eq!(with(|o| (o.url, o.plaintext) = ("amqp://far.example".into(), true)), Ok(()));
-        assert_eq!(with(|o| (o.url, o.password) = ("amqp://u@localhost".into(), Some("p".into()))), Ok(()));
         type Change = fn(&mut RabbitMqOptions);
-        let refused: [(&str, &str, Change); 11] = [
+        let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "amqp://user:hunter2@far.example".into()),
-            ("url", "write it as `amqps://HOST:PORT/VHOST`", |o| o.url = "http://u:hunter2@localhost".into()),
             ("url", "%2F", |o| o.url = "amqp://localhost/a/b".into()),
             ("url", "more than 255 bytes", |o| o.url = format!("amqp://localhost/{}", "x".repeat(256)).into()),
-            ("url", "several hosts", |o| o.url = "amqp://localhost,127.0.0.1".into()),
-            ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
-            ("username", "a user too", |o| {
-                (o.url, o.username) = ("amqp://a:hunter2@localhost".into(), Some("b".into()));
-            }),
             ("username", "is missing", |o| o.password = Some("hunter2".into())),
-            ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
         for (field, problem, change) in refused {
@@ -146,10 +98,7 @@ mod tests {
     fn a_configuration_names_what_differs_from_the_defaults() {
         let read = |json: &str| serde_json::from_str::<RabbitMqOptions>(json).map_err(|error| error.to_string());
         assert_eq!(read(r#"{"url":"amqp://localhost"}"#), Ok(RabbitMqOptions::new("amqp://localhost")));
-        let all = r#"{"url":"amqp://localhost","username":"u","password":"p","timeout":"500ms","plaintext":true,
-            "ca_file":"/ca.pem","max_body":8}"#;
-        assert!(read(all).is_ok_and(|it| it.timeout == Duration::from_millis(500) && it.max_body == 8));
-        assert!(read(r#"{"url":"amqp://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
+        assert!(read(r#"{"url":"amqp://localhost","max_body":8}"#).is_ok_and(|it| it.max_body == 8));
         assert!(read(r#"{"url":"amqp://localhost","exchange":"x"}"#).is_err_and(|e| e.contains("exchange")));
     }
 }

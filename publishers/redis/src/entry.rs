@@ -1,3 +1,4 @@
+use pillarbox_connect::max_body;
 use pillarbox_core::publisher::{Message, PublishError, header};
 use redis::{Cmd, Pipeline};
 
@@ -38,13 +39,7 @@ pub(crate) fn refuse(message: &Message, options: &RedisOptions) -> Option<Publis
     if message.target.is_empty() {
         return Some(PublishError::permanent("the target is empty; name a stream"));
     }
-    (message.body.len() > options.max_body).then(|| {
-        PublishError::permanent(format!(
-            "the body has {} bytes, more than the {} of `max_body`",
-            message.body.len(),
-            options.max_body
-        ))
-    })
+    max_body::refuse(message, options.max_body)
 }
 
 /// Adds the command that appends a message. The fields stand in a fixed order: Redis stores their names once where they are

@@ -1,10 +1,6 @@
-use std::path::PathBuf;
-use std::time::Duration;
-
-use pillarbox_connect::{Address, Form, Scheme, timeout};
+use pillarbox_connect::{Address, Form, Scheme, max_body, timeout};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
-use serde::Deserialize;
 
 const URL: Form = Form {
     schemes: &[
@@ -18,84 +14,48 @@ const URL: Form = Form {
     remedy: "write it as `rediss://HOST:PORT/DATABASE`",
 };
 
-/// The address of Redis, and the options of writing streams.
-///
-/// ```
-/// use std::time::Duration;
-/// use pillarbox_redis::RedisOptions;
-///
-/// let mut options = RedisOptions::new("rediss://redis.example.com/2");
-/// options.max_length = Some(1_000_000);
-/// options.timeout = Duration::from_secs(5);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct RedisOptions {
-    /// `redis://HOST[:PORT][/DATABASE]`, or `rediss://…` with TLS; `valkey://` and `valkeys://` are the same. The port is 6379
-    /// and the database 0 unless it says otherwise. It may hold `USER:PASSWORD@`.
-    pub url: Secret,
-    /// The user to log in as. Default: the user of the URL, otherwise Redis's `default`.
-    #[serde(default)]
-    pub username: Option<String>,
-    /// The password. Default: that of the URL, otherwise none.
-    #[serde(default)]
-    pub password: Option<Secret>,
-    /// The limit of one call to publish, and of connecting. Default: 10 s.
-    #[serde(default = "timeout::default", deserialize_with = "timeout::read")]
-    pub timeout: Duration,
-    /// Allows a connection without TLS to another machine. Default: no.
-    #[serde(default)]
-    pub plaintext: bool,
-    /// The certificate authorities that are trusted, a PEM file. Default: the system's.
-    #[serde(default)]
-    pub ca_file: Option<PathBuf>,
-    /// About how many entries a stream keeps; the oldest are removed beyond that (`MAXLEN ~`), read or not. Default: all are
-    /// kept.
-    #[serde(default)]
-    pub max_length: Option<u64>,
-    /// Lets the first entry create its stream. Without it an entry for a missing stream is refused. Default: yes.
-    #[serde(default = "yes")]
-    pub create_streams: bool,
-    /// The largest body that is sent, in bytes. It must not exceed the server's `proto-max-bulk-len`, beyond which Redis cuts
-    /// the connection. Default: 536,870,912, as Redis's.
-    #[serde(default = "half_a_gibibyte")]
-    pub max_body: usize,
+pillarbox_connect::server_options! {
+    /// The address of Redis, and the options of writing streams.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use pillarbox_redis::RedisOptions;
+    ///
+    /// let mut options = RedisOptions::new("rediss://redis.example.com/2");
+    /// options.max_length = Some(1_000_000);
+    /// options.timeout = Duration::from_secs(5);
+    /// ```
+    pub struct RedisOptions {
+        /// `redis://HOST[:PORT][/DATABASE]`, or `rediss://…` with TLS; `valkey://` and `valkeys://` are the same. The port is 6379
+        /// and the database 0 unless it says otherwise. It may hold `USER:PASSWORD@`; a password without a user is that of Redis's
+        /// `default`.
+        pub url: Secret,
+        /// About how many entries a stream keeps; the oldest are removed beyond that (`MAXLEN ~`), read or not. Default: all are
+        /// kept.
+        #[serde(default)]
+        pub max_length: Option<u64> = None,
+        /// Lets the first entry create its stream. Without it an entry for a missing stream is refused. Default: yes.
+        #[serde(default = "yes")]
+        pub create_streams: bool = yes(),
+        /// The largest body that is sent, in bytes. It must not exceed the server's `proto-max-bulk-len`, beyond which Redis cuts
+        /// the connection. Default: 536,870,912, as Redis's.
+        #[serde(default = "half_a_gibibyte")]
+        pub max_body: usize = half_a_gibibyte(),
+    }
 }
 
 impl RedisOptions {
-    /// The defaults, for the Redis at `url`.
-    pub fn new(url: impl Into<Secret>) -> Self {
-        Self {
-            url: url.into(),
-            username: None,
-            password: None,
-            timeout: timeout::default(),
-            plaintext: false,
-            ca_file: None,
-            max_length: None,
-            create_streams: true,
-            max_body: half_a_gibibyte(),
-        }
-    }
-
     /// Validates all options and says where the server is, whom to log in as, and which database to take.
     pub(crate) fn validate(&self) -> Result<(Address, i64), ConfigError> {
-        let mut address = URL.read(self.url.expose())?;
-        address.check_protection(self.plaintext, self.ca_file.as_deref())?;
-        address.login = address.login.with(self.username.as_deref(), self.password.as_ref())?;
+        let address = self.address(URL, &timeout::RANGE)?;
         // At most what the client takes as a number of a database.
         let database = address.path.as_deref().map_or(Ok(0), str::parse::<u32>);
         let database = database.map_err(|_| address.refuse("has a path that is no number of a database"))?;
-        timeout::check(self.timeout, &timeout::RANGE)?;
         if self.max_length == Some(0) {
             let remedy = "set at least 1, or remove it to keep all entries";
             return Err(ConfigError::new("max_length", "is 0, which would keep nothing", remedy));
         }
-        if self.max_body == 0 {
-            let remedy = "set the largest body in bytes, or remove it";
-            return Err(ConfigError::new("max_body", "is 0, which would send nothing", remedy));
-        }
+        max_body::check(self.max_body)?;
         Ok((address, i64::from(database)))
     }
 }
@@ -121,21 +81,11 @@ mod tests {
             options.validate().map(|_| ()).map_err(|error| (error.field(), error.to_string()))
         };
         assert_eq!(with(|_| {}), Ok(()));
-        assert_eq!(with(|options| options.url = "rediss://u:p@far.example".into()), Ok(()));
-        assert_eq!(with(|options| (options.url, options.plaintext) = ("redis://far.example".into(), true)), Ok(()));
         type Change = fn(&mut RedisOptions);
-        let refused: [(&str, &str, Change); 11] = [
+        let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "valkey://user:hunter2@far.example".into()),
-            ("url", "write it as `rediss://HOST:PORT/DATABASE`", |o| o.url = "http://:hunter2@localhost".into()),
             ("url", "no number of a database", |o| o.url = "redis://localhost/orders".into()),
             ("url", "no number of a database", |o| o.url = "redis://localhost/-1".into()),
-            ("url", "several hosts", |o| o.url = "redis://localhost,127.0.0.1".into()),
-            ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
-            ("username", "a user too", |o| {
-                (o.url, o.username) = ("redis://a:hunter2@localhost".into(), Some("b".into()));
-            }),
-            ("password", "is missing", |o| o.username = Some("b".into())),
-            ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
             ("max_length", "is 0", |o| o.max_length = Some(0)),
             ("max_body", "is 0", |o| o.max_body = 0),
         ];
@@ -164,12 +114,10 @@ mod tests {
     fn a_configuration_names_what_differs_from_the_defaults() {
         let read = |json: &str| serde_json::from_str::<RedisOptions>(json).map_err(|error| error.to_string());
         assert_eq!(read(r#"{"url":"redis://localhost"}"#), Ok(RedisOptions::new("redis://localhost")));
-        let all = r#"{"url":"redis://localhost","username":"u","password":"p","timeout":"500ms","plaintext":true,
-            "ca_file":"/ca.pem","max_length":9,"create_streams":false,"max_body":8}"#;
-        let read_all = read(all).expect("reads");
-        assert_eq!((read_all.timeout, read_all.create_streams), (Duration::from_millis(500), false));
-        assert_eq!((read_all.max_length, read_all.max_body), (Some(9), 8));
-        assert!(read(r#"{"url":"redis://localhost","timeout":"soon"}"#).is_err_and(|e| e.contains("\"10s\"")));
+        let mut all = RedisOptions::new("redis://localhost");
+        (all.max_length, all.create_streams, all.max_body) = (Some(9), false, 8);
+        let written = r#"{"url":"redis://localhost","max_length":9,"create_streams":false,"max_body":8}"#;
+        assert_eq!(read(written), Ok(all));
         assert!(read(r#"{"url":"redis://localhost","maxlength":1}"#).is_err_and(|e| e.contains("maxlength")));
     }
 }

@@ -1,0 +1,27 @@
+use pillarbox_core::write::{Connection, ConnectionId, Dialect, Insert};
+use sqlx::{Database, Transaction};
+
+use crate::Sqlx;
+
+/// A transaction of sqlx, of whatever database, is its connection.
+#[diagnostic::do_not_recommend]
+impl<DB: Database> Connection<Sqlx> for Transaction<'_, DB>
+where
+    DB::Connection: Connection<Sqlx, Error = sqlx::Error>,
+{
+    type Error = sqlx::Error;
+
+    const DIALECT: Dialect = <DB::Connection as Connection<Sqlx>>::DIALECT;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Connection::in_transaction(&**self)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        Connection::insert(&mut **self, insert).await
+    }
+
+    fn id(&self) -> ConnectionId {
+        Connection::id(&**self)
+    }
+}
