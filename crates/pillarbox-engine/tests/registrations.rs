@@ -216,7 +216,10 @@ async fn a_mode_that_is_a_value_starts_the_same_outbox_and_refuses_the_same() {
         let outbox = Outbox::builder(mode).store(store.clone()).handlers(list()).start().await.expect("starts");
         assert_eq!(outbox.role() == Role::Writing, mode == Mode::WriterOnly, "{mode}");
         let mut tx = outbox.begin(&store).await.expect("begins");
-        outbox.write(&mut tx, Envelope::builder("placed").build().expect("valid")).await.expect("writes");
+        outbox
+            .write(&mut tx, Envelope::builder("placed").payload_json("{}").build().expect("valid"))
+            .await
+            .expect("writes");
         tx.commit().await.expect("commits");
         outbox.shutdown().await;
         let counts = store.counts().await.expect("counts");
