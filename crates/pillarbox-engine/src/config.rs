@@ -35,7 +35,7 @@ pub struct Config {
 }
 
 /// Reading the table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimConfig {
     /// Rows read at once, 1 to 10,000. Default 1000. Large payloads are bounded by `dispatch.payload_memory`.
     pub batch: usize,
@@ -54,7 +54,7 @@ impl Default for ClaimConfig {
 }
 
 /// Calling handlers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatchConfig {
     /// Handlers running at once, 1 to 10,000. Default 8. Raise it for handlers that wait on other services. Where there are several
     /// handlers, none has more than half of them, rounded up, so that one that does not answer stops no other.
@@ -168,7 +168,7 @@ impl Default for RetryConfig {
 }
 
 /// Recording verdicts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettleConfig {
     /// Verdicts recorded in one transaction at most, 1 to 10,000. Default 1000.
     pub batch: usize,
@@ -184,7 +184,7 @@ impl Default for SettleConfig {
 }
 
 /// Being a node.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnershipConfig {
     /// The node's name in the database and in logs. Default: the host's name.
     pub node_name: NodeName,
@@ -207,7 +207,7 @@ impl Default for OwnershipConfig {
 }
 
 /// Stopping.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShutdownConfig {
     /// The time that queued and running events may take to finish, up to one hour. Default 5 s. Events that are not done by then
     /// are left to the next owner. In mode `partitioned`, also the time that a handler may run while another node waits for its
@@ -222,7 +222,7 @@ impl Default for ShutdownConfig {
 }
 
 /// Deleting what is over.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgeConfig {
     /// The time for which DONE events are kept, up to 100 years. `None` keeps them for ever. Default 7 days.
     pub done_after: Option<Duration>,
