@@ -114,16 +114,19 @@ impl HandlerError {
     }
 
     /// True if no attempt is counted because no event is to blame.
+    #[must_use]
     pub fn is_deferred(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
     }
 
     /// True if nobody takes the event.
+    #[must_use]
     pub fn is_unroutable(&self) -> bool {
         matches!(self.kind, HandlerErrorKind::Unroutable(_))
     }
 
     /// For how long this process cannot take the event, where another may.
+    #[must_use]
     pub fn node_backoff(&self) -> Option<Duration> {
         match self.kind {
             HandlerErrorKind::NotHere(delay) => Some(delay),
@@ -138,6 +141,7 @@ impl HandlerError {
     }
 
     /// The error and its causes, joined by colons; a cause that its parent already quotes is not repeated.
+    #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.source.to_string();
         let mut cause = self.source.source();

@@ -151,6 +151,7 @@ pub struct Failure {
 
 /// The reason for which an event is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FailureReason {
     /// It has failed as often as it may.
     Exhausted,

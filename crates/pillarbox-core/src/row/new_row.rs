@@ -31,12 +31,14 @@ impl NewRow {
     }
 
     /// The row, for one of the handlers of its event.
+    #[must_use]
     pub fn for_handler(mut self, id: &Arc<str>) -> Self {
         self.handler = Some(Arc::clone(id));
         self
     }
 
     /// The row, held by `node` from the moment it is committed.
+    #[must_use]
     pub fn owned_by(mut self, node: &NodeId) -> Self {
         self.owner = Some(node.clone());
         self
