@@ -5,54 +5,6 @@ use pillarbox_core::store::TableName;
 
 use crate::scope::Fetches;
 
-/// Every statement of the store, with the names of its tables filled in.
-#[derive(Debug)]
-pub(crate) struct Sql {
-    pub(crate) insert_one: Arc<str>,
-    pub(crate) insert_many: Arc<str>,
-    pub(crate) fetch: Fetches,
-    pub(crate) claim: String,
-    pub(crate) release: String,
-    pub(crate) begin_attempt: Fenced,
-    pub(crate) settle_done: Fenced,
-    pub(crate) settle_removed: Fenced,
-    pub(crate) settle_mixed: Fenced,
-    pub(crate) assign_partitions: String,
-    pub(crate) promote_due: String,
-    pub(crate) identify: String,
-    pub(crate) writers: String,
-    pub(crate) now: String,
-    pub(crate) lock: String,
-    pub(crate) live_nodes: String,
-    pub(crate) join: String,
-    pub(crate) renew: String,
-    pub(crate) lease_end: String,
-    pub(crate) leave: String,
-    pub(crate) probe: String,
-    pub(crate) evict: String,
-    pub(crate) free_partitions: String,
-    pub(crate) share: String,
-    pub(crate) give_partitions: String,
-    pub(crate) leave_partitions: String,
-    pub(crate) take_partitions: String,
-    pub(crate) membership: String,
-    pub(crate) free_rows: String,
-    pub(crate) counts: String,
-    pub(crate) backlog: String,
-    pub(crate) nodes: String,
-    pub(crate) partitions: String,
-    pub(crate) blocked: String,
-    pub(crate) record: String,
-    pub(crate) record_by_seq: String,
-    pub(crate) dead: String,
-    pub(crate) count_dead: String,
-    pub(crate) replay: String,
-    pub(crate) discard: String,
-    pub(crate) purge: String,
-    pub(crate) channel: String,
-    pub(crate) ring: String,
-}
-
 /// A statement that changes rows only if they are the node's, as each kind of fence sees it.
 #[derive(Debug)]
 pub(crate) struct Fenced {
@@ -94,71 +46,56 @@ const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (wid
 /// The size of a payload.
 const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
 
-impl Sql {
-    pub(crate) fn new(table: &TableName) -> Self {
-        let verb = |text: &str| {
-            render(&without_comments(text), table)
-                .replace("{payload_size}", PAYLOAD_SIZE)
-                .replace("{fingerprint}", FINGERPRINT)
-                .replace("{event_is_named}", EVENT_IS_NAMED)
-        };
-        let fenced = |text: &str| {
-            let under = |of_the_node, of_the_row| {
-                let text = text.replace("{and_owns_the_table}", of_the_node);
-                verb(&text.replace("{and_is_its_own}", of_the_row))
-            };
-            Fenced {
-                table: under(OWNS_THE_TABLE, ""),
-                partition: under("", ITS_PARTITION_IS_OWNED),
-                row: under("", HOLDS_THE_ROW),
-            }
-        };
-        Self {
-            insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
-            insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
-            fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
-            claim: verb(include_str!("../sql/claim.sql")),
-            release: verb(include_str!("../sql/release.sql")),
-            begin_attempt: fenced(include_str!("../sql/begin_attempt.sql")),
-            settle_done: fenced(include_str!("../sql/settle_done.sql")),
-            settle_removed: fenced(include_str!("../sql/settle_removed.sql")),
-            settle_mixed: fenced(include_str!("../sql/settle_mixed.sql")),
-            assign_partitions: verb(include_str!("../sql/assign_partitions.sql")),
-            promote_due: verb(include_str!("../sql/promote_due.sql")),
-            identify: verb(include_str!("../sql/identify.sql")),
-            writers: verb(include_str!("../sql/writers.sql")),
-            now: verb(include_str!("../sql/now.sql")),
-            lock: verb(include_str!("../sql/lock.sql")),
-            live_nodes: verb(include_str!("../sql/live_nodes.sql")),
-            join: verb(include_str!("../sql/join.sql")),
-            renew: verb(include_str!("../sql/renew.sql")),
-            lease_end: verb(include_str!("../sql/lease_end.sql")),
-            leave: verb(include_str!("../sql/leave.sql")),
-            probe: verb(include_str!("../sql/probe.sql")),
-            evict: verb(include_str!("../sql/evict.sql")),
-            free_partitions: verb(include_str!("../sql/free_partitions.sql")),
-            share: verb(include_str!("../sql/share.sql")),
-            give_partitions: verb(include_str!("../sql/give_partitions.sql")),
-            leave_partitions: verb(include_str!("../sql/leave_partitions.sql")),
-            take_partitions: verb(include_str!("../sql/take_partitions.sql")),
-            membership: verb(include_str!("../sql/membership.sql")),
-            free_rows: verb(include_str!("../sql/free_rows.sql")),
-            counts: verb(include_str!("../sql/counts.sql")),
-            backlog: verb(include_str!("../sql/backlog.sql")),
-            nodes: verb(include_str!("../sql/nodes.sql")),
-            partitions: verb(include_str!("../sql/partitions.sql")),
-            blocked: verb(include_str!("../sql/blocked.sql")),
-            record: verb(include_str!("../sql/record.sql")),
-            record_by_seq: verb(include_str!("../sql/record_by_seq.sql")),
-            dead: verb(include_str!("../sql/dead.sql")),
-            count_dead: verb(include_str!("../sql/count_dead.sql")),
-            replay: verb(include_str!("../sql/replay.sql")),
-            discard: verb(include_str!("../sql/discard.sql")),
-            purge: verb(include_str!("../sql/purge.sql")),
-            channel: verb(include_str!("../sql/channel.sql")),
-            ring: verb(include_str!("../sql/ring.sql")),
+/// Every statement of the store, with the names of its tables filled in: each under the name of its file in `sql/`.
+macro_rules! statements {
+    (plain: $($plain:ident)*; fenced: $($fenced:ident)*) => {
+        #[derive(Debug)]
+        pub(crate) struct Sql {
+            pub(crate) insert_one: Arc<str>,
+            pub(crate) insert_many: Arc<str>,
+            pub(crate) fetch: Fetches,
+            $(pub(crate) $plain: String,)*
+            $(pub(crate) $fenced: Fenced,)*
         }
-    }
+
+        impl Sql {
+            pub(crate) fn new(table: &TableName) -> Self {
+                let verb = |text: &str| {
+                    render(&without_comments(text), table)
+                        .replace("{payload_size}", PAYLOAD_SIZE)
+                        .replace("{fingerprint}", FINGERPRINT)
+                        .replace("{event_is_named}", EVENT_IS_NAMED)
+                };
+                let fenced = |text: &str| {
+                    let under = |of_the_node, of_the_row| {
+                        let text = text.replace("{and_owns_the_table}", of_the_node);
+                        verb(&text.replace("{and_is_its_own}", of_the_row))
+                    };
+                    Fenced {
+                        table: under(OWNS_THE_TABLE, ""),
+                        partition: under("", ITS_PARTITION_IS_OWNED),
+                        row: under("", HOLDS_THE_ROW),
+                    }
+                };
+                Self {
+                    insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
+                    insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
+                    fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
+                    $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
+                    $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
+                }
+            }
+        }
+    };
+}
+
+statements! {
+    plain:
+        claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
+        probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
+        backlog nodes partitions blocked record record_by_seq dead count_dead replay discard purge channel ring;
+    fenced:
+        begin_attempt settle_done settle_removed settle_mixed
 }
 
 /// A table's name for SQL: quoted, and with its schema if one was configured.

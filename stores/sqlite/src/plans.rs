@@ -29,128 +29,66 @@ const LAST: &str = "SEARCH outbox_event";
 const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
-/// Every statement that reads or changes events, and how it finds them. The other tables hold a few rows.
+/// Statements on events, and how each finds them.
+const OF_EVENTS: [(&str, &[&str]); 25] = [
+    ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
+    ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
+    ("check", &[READY]),
+    ("claim", &[KEY]),
+    ("counts", &[READY, TIMED, DEAD_ONLY, IDS]),
+    ("dead", &[DEAD_ABOVE]),
+    ("dead_count", &[DEAD]),
+    ("dead_discard", &[DEAD_ONES]),
+    ("dead_replay", &[DEAD_ONES]),
+    ("fetch_due", &[DUE]),
+    ("fetch_ready", &[READY_ABOVE]),
+    ("fetch_times", &[TIMED, TIMED]),
+    ("identify", &[KEY]),
+    ("interventions", &[ANY_HEAD]),
+    ("partitions", &[READY, TIMED]),
+    ("purge_delete", &[SPAN]),
+    ("purge_window", &[WINDOW]),
+    ("reclaim_free", &[KEY, READY, DUE]),
+    ("reclaim_orphans", &[READY, DUE]),
+    ("record", &[ID]),
+    ("record_by_seq", &[KEY]),
+    ("release", &[KEY]),
+    ("promote_due", &[KEY]),
+    ("assign_partitions", &[KEY]),
+    ("written", &[LAST]),
+];
+/// Statements on other tables, which hold a few rows.
+const OF_OTHERS: &str = "intervene leave_partitions migration_compatible migration_names migration_ours migration_version \
+                         node_alive node_evict node_lease node_leave node_registered node_renew nodes owner_free owner_is \
+                         owner_probe owner_take reclaim_probe share_give share_seen share_take statistics_there";
+/// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
+const WITHOUT_A_PLAN: &str = "node_join now statistics_forget";
+
+/// Every statement, and how it finds events.
 fn expected() -> Vec<(String, Vec<&'static str>)> {
-    // Without `..`, so that a new statement has to be listed.
-    let Sql {
-        backlog,
-        blocked,
-        check,
-        claim,
-        counts,
-        dead,
-        dead_count,
-        dead_discard,
-        dead_replay,
-        fetch_due,
-        fetch_ready,
-        fetch_times,
-        identify,
-        intervene,
-        interventions,
-        leave_partitions,
-        migration_compatible,
-        migration_names,
-        migration_ours,
-        migration_version,
-        node_alive,
-        node_evict,
-        node_join: _, // Inserts values, of which there is no plan.
-        node_lease,
-        node_leave,
-        node_registered,
-        node_renew,
-        nodes,
-        now: _, // Of no table.
-        owner_free,
-        owner_is,
-        owner_probe,
-        owner_take,
-        partitions,
-        purge_delete,
-        purge_window,
-        reclaim_free,
-        reclaim_orphans,
-        reclaim_probe,
-        record,
-        record_by_seq,
-        release,
-        promote_due,
-        scoped: Scoped { times, reads },
-        settle,
-        settle_in_partition,
-        share_give,
-        share_seen,
-        share_take,
-        assign_partitions,
-        statistics_forget: _, // Of a table that only `ANALYZE` makes.
-        statistics_there,
-        written,
-    } = Sql::new(&TableName::default());
-    let mut plans = vec![
-        (backlog, vec![READY, DUE, TIMED, DEAD_ONLY, READY]),
-        (blocked, vec![HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
-        (check, vec![READY]),
-        (claim, vec![KEY]),
-        (counts, vec![READY, TIMED, DEAD_ONLY, IDS]),
-        (dead, vec![DEAD_ABOVE]),
-        (dead_count, vec![DEAD]),
-        (dead_discard, vec![DEAD_ONES]),
-        (dead_replay, vec![DEAD_ONES]),
-        (fetch_due, vec![DUE]),
-        (fetch_ready, vec![READY_ABOVE]),
-        (fetch_times, vec![TIMED, TIMED]),
-        (identify, vec![KEY]),
-        (interventions, vec![ANY_HEAD]),
-        (partitions, vec![READY, TIMED]),
-        (purge_delete, vec![SPAN]),
-        (purge_window, vec![WINDOW]),
-        (reclaim_free, vec![KEY, READY, DUE]),
-        (reclaim_orphans, vec![READY, DUE]),
-        (record, vec![ID]),
-        (record_by_seq, vec![KEY]),
-        (release, vec![KEY]),
-        (promote_due, vec![KEY]),
-        (assign_partitions, vec![KEY]),
-        (times, vec![TIMED, TIMED]),
-        (written, vec![LAST]),
-    ];
+    let sql = Sql::new(&TableName::default());
+    let is_in = |names: &str, name: &str| names.split_whitespace().any(|other| other == name);
+    let mut plans = Vec::new();
+    for (name, statement) in sql.by_name() {
+        match OF_EVENTS.iter().find(|(other, _)| *other == name) {
+            Some((_, plan)) => plans.push((statement.to_owned(), plan.to_vec())),
+            None if is_in(OF_OTHERS, name) => plans.push((statement.to_owned(), Vec::new())),
+            None => assert!(is_in(WITHOUT_A_PLAN, name), "a new statement has to be listed: {name}"),
+        }
+    }
+    let Scoped { times, reads } = sql.scoped;
+    plans.push((times.to_string(), vec![TIMED, TIMED]));
     for (heads, ScopedReads { any, picked }) in [vec![], vec![HEADS_OF_KEY], vec![HEADS_OF_KEY]].into_iter().zip(reads)
     {
         for Reads { ready, due } in [any, picked] {
-            plans.push((ready, [vec![READY_ABOVE], heads.clone()].concat()));
-            plans.push((due, [vec![DUE], heads.clone()].concat()));
+            plans.push((ready.to_string(), [vec![READY_ABOVE], heads.clone()].concat()));
+            plans.push((due.to_string(), [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, done, ended, hold, refused, remove, retry } in [settle, settle_in_partition] {
-        plans.extend([begin, ended, done, hold, refused, remove, retry].map(|statement| (statement, vec![KEY])));
+    for Settle { begin, done, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
+        plans.extend([begin, ended, done, hold, refused, remove, retry].map(|sql| (sql.to_string(), vec![KEY])));
     }
-    let others = [
-        intervene,
-        leave_partitions,
-        migration_compatible,
-        migration_names,
-        migration_ours,
-        migration_version,
-        node_alive,
-        node_evict,
-        node_lease,
-        node_leave,
-        node_registered,
-        node_renew,
-        nodes,
-        owner_free,
-        owner_is,
-        owner_probe,
-        owner_take,
-        reclaim_probe,
-        share_give,
-        share_seen,
-        share_take,
-        statistics_there,
-    ];
-    let others = others.into_iter().map(|sql| (sql, Vec::new()));
-    plans.into_iter().chain(others).map(|(sql, plan)| (sql.to_string(), plan)).collect()
+    plans
 }
 
 /// The time at which statistics are made.

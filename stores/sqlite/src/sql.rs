@@ -60,124 +60,46 @@ const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?4 IS NULL OR handler = ?4) \
                         AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5)";
 
-/// The files of `sql/`, rendered for one table. Everything but names is bound, never rendered.
-#[derive(Debug)]
-pub(crate) struct Sql {
-    pub(crate) backlog: Arc<str>,
-    pub(crate) blocked: Arc<str>,
-    pub(crate) check: Arc<str>,
-    pub(crate) claim: Arc<str>,
-    pub(crate) counts: Arc<str>,
-    pub(crate) dead: Arc<str>,
-    pub(crate) dead_count: Arc<str>,
-    pub(crate) dead_discard: Arc<str>,
-    pub(crate) dead_replay: Arc<str>,
-    pub(crate) fetch_due: Arc<str>,
-    pub(crate) fetch_ready: Arc<str>,
-    pub(crate) fetch_times: Arc<str>,
-    pub(crate) identify: Arc<str>,
-    pub(crate) intervene: Arc<str>,
-    pub(crate) interventions: Arc<str>,
-    pub(crate) migration_compatible: Arc<str>,
-    pub(crate) migration_names: Arc<str>,
-    pub(crate) migration_ours: Arc<str>,
-    pub(crate) migration_version: Arc<str>,
-    pub(crate) node_alive: Arc<str>,
-    pub(crate) node_evict: Arc<str>,
-    pub(crate) node_join: Arc<str>,
-    pub(crate) node_lease: Arc<str>,
-    pub(crate) node_leave: Arc<str>,
-    pub(crate) node_registered: Arc<str>,
-    pub(crate) node_renew: Arc<str>,
-    pub(crate) nodes: Arc<str>,
-    pub(crate) now: Arc<str>,
-    pub(crate) owner_free: Arc<str>,
-    pub(crate) owner_is: Arc<str>,
-    pub(crate) owner_probe: Arc<str>,
-    pub(crate) owner_take: Arc<str>,
-    pub(crate) partitions: Arc<str>,
-    pub(crate) purge_delete: Arc<str>,
-    pub(crate) purge_window: Arc<str>,
-    pub(crate) reclaim_free: Arc<str>,
-    pub(crate) reclaim_orphans: Arc<str>,
-    pub(crate) reclaim_probe: Arc<str>,
-    pub(crate) record: Arc<str>,
-    pub(crate) record_by_seq: Arc<str>,
-    pub(crate) release: Arc<str>,
-    pub(crate) promote_due: Arc<str>,
-    pub(crate) scoped: Scoped,
-    pub(crate) settle: Settle,
-    pub(crate) settle_in_partition: Settle,
-    pub(crate) leave_partitions: Arc<str>,
-    pub(crate) share_give: Arc<str>,
-    pub(crate) share_seen: Arc<str>,
-    pub(crate) share_take: Arc<str>,
-    pub(crate) assign_partitions: Arc<str>,
-    pub(crate) statistics_forget: Arc<str>,
-    pub(crate) statistics_there: Arc<str>,
-    pub(crate) written: Arc<str>,
+/// The files of `sql/`, rendered for one table, each under its name. Everything but names is bound, never rendered.
+macro_rules! statements {
+    ($($name:ident)*) => {
+        #[derive(Debug)]
+        pub(crate) struct Sql {
+            $(pub(crate) $name: Arc<str>,)*
+            pub(crate) scoped: Scoped,
+            pub(crate) settle: Settle,
+            pub(crate) settle_in_partition: Settle,
+        }
+
+        impl Sql {
+            pub(crate) fn new(table: &TableName) -> Self {
+                Self {
+                    $($name: render(table, include_str!(concat!("../sql/", stringify!($name), ".sql"))).into(),)*
+                    scoped: Scoped::new(table),
+                    settle: Settle::new(table, HELD),
+                    settle_in_partition: Settle::new(table, OWNED),
+                }
+            }
+
+            /// The statements by their names, but for those that come in several forms.
+            #[cfg(test)]
+            pub(crate) fn by_name(&self) -> Vec<(&'static str, &str)> {
+                vec![$((stringify!($name), &*self.$name)),*]
+            }
+        }
+    };
+}
+
+statements! {
+    backlog blocked check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
+    identify intervene interventions migration_compatible migration_names migration_ours migration_version node_alive
+    node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
+    owner_take partitions purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq
+    release promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
+    statistics_there written
 }
 
 impl Sql {
-    pub(crate) fn new(table: &TableName) -> Self {
-        let file = |text: &str| render(table, text).into();
-        Self {
-            backlog: file(include_str!("../sql/backlog.sql")),
-            blocked: file(include_str!("../sql/blocked.sql")),
-            check: file(include_str!("../sql/check.sql")),
-            claim: file(include_str!("../sql/claim.sql")),
-            counts: file(include_str!("../sql/counts.sql")),
-            dead: file(include_str!("../sql/dead.sql")),
-            dead_count: file(include_str!("../sql/dead_count.sql")),
-            dead_discard: file(include_str!("../sql/dead_discard.sql")),
-            dead_replay: file(include_str!("../sql/dead_replay.sql")),
-            fetch_due: file(include_str!("../sql/fetch_due.sql")),
-            fetch_ready: file(include_str!("../sql/fetch_ready.sql")),
-            fetch_times: file(include_str!("../sql/fetch_times.sql")),
-            identify: file(include_str!("../sql/identify.sql")),
-            intervene: file(include_str!("../sql/intervene.sql")),
-            interventions: file(include_str!("../sql/interventions.sql")),
-            migration_compatible: file(include_str!("../sql/migration_compatible.sql")),
-            migration_names: file(include_str!("../sql/migration_names.sql")),
-            migration_ours: file(include_str!("../sql/migration_ours.sql")),
-            migration_version: file(include_str!("../sql/migration_version.sql")),
-            node_alive: file(include_str!("../sql/node_alive.sql")),
-            node_evict: file(include_str!("../sql/node_evict.sql")),
-            node_join: file(include_str!("../sql/node_join.sql")),
-            node_lease: file(include_str!("../sql/node_lease.sql")),
-            node_leave: file(include_str!("../sql/node_leave.sql")),
-            node_registered: file(include_str!("../sql/node_registered.sql")),
-            node_renew: file(include_str!("../sql/node_renew.sql")),
-            nodes: file(include_str!("../sql/nodes.sql")),
-            now: file(include_str!("../sql/now.sql")),
-            owner_free: file(include_str!("../sql/owner_free.sql")),
-            owner_is: file(include_str!("../sql/owner_is.sql")),
-            owner_probe: file(include_str!("../sql/owner_probe.sql")),
-            owner_take: file(include_str!("../sql/owner_take.sql")),
-            partitions: file(include_str!("../sql/partitions.sql")),
-            purge_delete: file(include_str!("../sql/purge_delete.sql")),
-            purge_window: file(include_str!("../sql/purge_window.sql")),
-            reclaim_free: file(include_str!("../sql/reclaim_free.sql")),
-            reclaim_orphans: file(include_str!("../sql/reclaim_orphans.sql")),
-            reclaim_probe: file(include_str!("../sql/reclaim_probe.sql")),
-            record: file(include_str!("../sql/record.sql")),
-            record_by_seq: file(include_str!("../sql/record_by_seq.sql")),
-            release: file(include_str!("../sql/release.sql")),
-            promote_due: file(include_str!("../sql/promote_due.sql")),
-            scoped: Scoped::new(table),
-            settle: Settle::new(table, HELD),
-            settle_in_partition: Settle::new(table, OWNED),
-            leave_partitions: file(include_str!("../sql/leave_partitions.sql")),
-            share_give: file(include_str!("../sql/share_give.sql")),
-            share_seen: file(include_str!("../sql/share_seen.sql")),
-            share_take: file(include_str!("../sql/share_take.sql")),
-            assign_partitions: file(include_str!("../sql/assign_partitions.sql")),
-            statistics_forget: file(include_str!("../sql/statistics_forget.sql")),
-            statistics_there: file(include_str!("../sql/statistics_there.sql")),
-            written: file(include_str!("../sql/written.sql")),
-        }
-    }
-
     /// The statements that change rows by the right that `fence` names.
     pub(crate) fn settle(&self, fence: Fence) -> &Settle {
         match fence {
