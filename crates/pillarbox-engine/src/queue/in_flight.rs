@@ -166,9 +166,8 @@ impl InFlight {
         if let Some(freed) = self.queue.recorded([(seq, false)]) {
             self.poll_schedule().wake_for(freed);
         }
-        if !self.quarantined().add(seq) {
-            self.let_go(seq);
-        }
+        // There is room, unless the term is given up: then the row stays held until it ends.
+        let _is_added = self.quarantined().add(seq);
     }
 
     /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
