@@ -18,7 +18,7 @@ pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Ve
         [] => Vec::new(),
         [row] => {
             let text = if mariadb { &sql.insert_one_returning } else { &sql.insert_one };
-            vec![Statement { sql: Arc::clone(text), binds: binds(row).into(), reusable: true }]
+            vec![Statement { sql: Arc::clone(text), binds: Bind::of(row, micros).into(), reusable: true }]
         }
         rows => chunks(rows).into_iter().flat_map(|rows| many(sql, mariadb, rows)).collect(),
     }
@@ -27,8 +27,11 @@ pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Ve
 fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
     let values = vec![sql.insert_values.as_str(); rows.len()].join(",\n");
     let insert = format!("{}\n{values}{}", sql.insert, if mariadb { RETURNING } else { "" });
-    let mut statements =
-        vec![Statement { sql: insert.into(), binds: rows.iter().flat_map(binds).collect(), reusable: false }];
+    let mut statements = vec![Statement {
+        sql: insert.into(),
+        binds: rows.iter().flat_map(|row| Bind::of(row, micros)).collect(),
+        reusable: false,
+    }];
     if !mariadb {
         let placeholders = Literal::clause(vec!["(?, ?)"; rows.len()].join(", "));
         let id =
@@ -59,28 +62,6 @@ fn chunks(mut rows: &[NewRow]) -> Vec<&[NewRow]> {
 fn size(row: &NewRow) -> usize {
     let payload = row.payload().map_or(0, str::len) + row.payload_bytes().map_or(0, |(bytes, _)| bytes.len());
     1024 + payload + row.headers().map_or(0, str::len)
-}
-
-fn binds(row: &NewRow) -> [Bind<'_>; 16] {
-    let event = row.envelope();
-    [
-        Bind::Text(Some(row.event_id())),
-        Bind::Text(Some(event.event_type())),
-        Bind::Text(Some(event.aggregate_type())),
-        Bind::Text(event.aggregate_id()),
-        Bind::Text(event.tenant_id()),
-        Bind::Text(event.key()),
-        Bind::Int(Some(row.partition().into())),
-        Bind::Text(row.payload()),
-        Bind::Bytes(row.payload_bytes().map(|(bytes, _)| bytes)),
-        Bind::Text(row.payload_bytes().map(|(_, content_type)| content_type)),
-        Bind::Text(row.headers()),
-        Bind::Int(row.available_at().map(micros)),
-        Bind::Int(row.delay().map(|delay| i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
-        Bind::Int(Some(micros(event.occurred_at()))),
-        Bind::Text(row.locked_by()),
-        Bind::Text(row.handler()),
-    ]
 }
 
 /// A time within the years 1 to 9999, which is as far as the database's times go; beyond, it would become NULL, and a row

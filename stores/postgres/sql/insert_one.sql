@@ -8,7 +8,7 @@ VALUES (
     ($8::text)::json, $9::bytea, $10::text, ($11::text)::json,
     coalesce(
         timestamptz 'epoch' + $12::bigint / 1000000 * interval '1 second' + $12::bigint % 1000000 * interval '1 microsecond',
-        clock_timestamp() + $16::bigint / 1000000 * interval '1 second' + $16::bigint % 1000000 * interval '1 microsecond'),
-    timestamptz 'epoch' + $13::bigint / 1000000 * interval '1 second' + $13::bigint % 1000000 * interval '1 microsecond',
-    $14::text, $15::text)
+        clock_timestamp() + $13::bigint / 1000000 * interval '1 second' + $13::bigint % 1000000 * interval '1 microsecond'),
+    timestamptz 'epoch' + $14::bigint / 1000000 * interval '1 second' + $14::bigint % 1000000 * interval '1 microsecond',
+    $15::text, $16::text)
 RETURNING "seq"

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::TableName;
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
@@ -55,7 +56,7 @@ impl Inserts {
         let kept = self.kept.get(rows.len() - 1);
         Statement {
             sql: kept.map_or_else(|| text(&self.head, rows.len()), Arc::clone),
-            binds: rows.iter().flat_map(binds).collect(),
+            binds: rows.iter().flat_map(|row| Bind::of(row, Timestamp::as_micros)).collect(),
             reusable: kept.is_some(),
         }
     }
@@ -68,30 +69,6 @@ fn text(head: &str, rows: usize) -> Arc<str> {
     };
     let row = format!("\n({})", COLUMNS.iter().map(value).collect::<Vec<_>>().join(", "));
     format!("{head}{}\nRETURNING seq", vec![row; rows].join(",")).into()
-}
-
-/// The values of a row, in the order of [`COLUMNS`].
-fn binds(row: &NewRow) -> [Bind<'_>; VALUES] {
-    let event = row.envelope();
-    let (bytes, content_type) = row.payload_bytes().unzip();
-    [
-        Bind::Text(Some(row.event_id())),
-        Bind::Text(Some(event.event_type())),
-        Bind::Text(Some(event.aggregate_type())),
-        Bind::Text(event.aggregate_id()),
-        Bind::Text(event.tenant_id()),
-        Bind::Text(event.key()),
-        Bind::Int(Some(row.partition().into())),
-        Bind::Text(row.payload()),
-        Bind::Bytes(bytes),
-        Bind::Text(content_type),
-        Bind::Text(row.headers()),
-        Bind::Int(row.available_at().map(|time| time.as_micros())),
-        Bind::Int(row.delay().map(|delay| i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
-        Bind::Int(Some(event.occurred_at().as_micros())),
-        Bind::Text(row.locked_by()),
-        Bind::Text(row.handler()),
-    ]
 }
 
 #[cfg(test)]

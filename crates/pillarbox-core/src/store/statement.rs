@@ -1,6 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clock::Timestamp;
+use crate::row::NewRow;
+
 /// The family of SQL that a store speaks and a connection understands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dialect(&'static str);
@@ -63,4 +66,34 @@ pub enum Bind<'a> {
     Texts(Vec<Option<&'a str>>),
     /// An array of byte strings.
     ByteArrays(Vec<Option<&'a [u8]>>),
+}
+
+impl<'a> Bind<'a> {
+    /// The values that a writer sets, in this order: `event_id`, `event_type`, `aggregate_type`, `aggregate_id`, `tenant_id`,
+    /// `ordering_key`, `partition`, `payload`, `payload_bytes`, `content_type`, `headers`, `available_at`, the delay that takes its
+    /// place, `occurred_at`, `locked_by` and `handler`. `micros` turns times into what the database can hold.
+    #[must_use]
+    pub fn of(row: &'a NewRow, micros: impl Fn(Timestamp) -> i64) -> [Self; 16] {
+        let event = row.envelope();
+        let (bytes, content_type) = row.payload_bytes().unzip();
+        [
+            Bind::Text(Some(row.event_id())),
+            Bind::Text(Some(event.event_type())),
+            Bind::Text(Some(event.aggregate_type())),
+            Bind::Text(event.aggregate_id()),
+            Bind::Text(event.tenant_id()),
+            Bind::Text(event.key()),
+            Bind::Int(Some(row.partition().into())),
+            Bind::Text(row.payload()),
+            Bind::Bytes(bytes),
+            Bind::Text(content_type),
+            Bind::Text(row.headers()),
+            Bind::Int(row.available_at().map(&micros)),
+            // Events are delayed by 1,000 years at most.
+            Bind::Int(row.delay().map(|delay| i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
+            Bind::Int(Some(micros(event.occurred_at()))),
+            Bind::Text(row.locked_by()),
+            Bind::Text(row.handler()),
+        ]
+    }
 }

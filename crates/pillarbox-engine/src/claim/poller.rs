@@ -137,15 +137,18 @@ impl Poller {
         let fetching = in_flight.begin_fetch();
         let fetch = self.aim(sweep, job, &fetching, size, paused_types);
         let held = fetch.exclude.iter().min().copied();
-        let Fetched { mut rows, cut, next_due, .. } = self.cursor.fetch(&fetch).await?;
+        let Some(Fetched { mut rows, cut, next_due, .. }) = self.cursor.fetch(&fetch).await? else {
+            drop(fetching);
+            return std::future::pending().await;
+        };
         if self.find_place(sweep) {
             return Ok(true);
         }
-        self.cursor.answered(size, &rows, began);
         let full = cut || rows.len() >= fetch.limit;
         if self.is_in_order() {
             self.arrange(&mut rows, full).await?;
         }
+        self.cursor.answered(size, &rows, began);
         if let Some(delay) = next_due {
             self.cursor.poll_schedule.due_in(delay);
         }
@@ -185,7 +188,7 @@ impl Poller {
         size: Limits,
         paused_types: Vec<Box<str>>,
     ) -> Fetch {
-        // Backlogged the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
+        // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
         let fence = self.cursor.tenure.fence();
         let goes_on = matches!(job, Job::Sweep(_)) && sweep.cursor().is_some() && fence == Fence::Table;

@@ -108,8 +108,9 @@ impl ReadCursor {
         self.size.within(room)
     }
 
-    /// Asks the database, which claims the rows where nodes share them.
-    pub(super) async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
+    /// Asks the database, which claims the rows where nodes share them. `None` if what was read is of another history than what is in
+    /// memory: then the term ends, and nothing is left to do but to wait for that.
+    pub(super) async fn fetch(&self, fetch: &Fetch) -> Result<Option<Fetched>, StoreError> {
         let Self { store, tenure, telemetry, .. } = self;
         let lease = tenure.standing.mark();
         let call = match tenure.fence() {
@@ -120,12 +121,8 @@ impl ReadCursor {
         let call = telemetry.meters.claim.measure(call, |fetched| fetched.rows.len());
         let fetched = telemetry.loops.look.ask(call).await?;
         let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
-        if !tenure.standing.holds() || !follows {
-            // What was read is of another history than what is in memory. The term ends.
-            return std::future::pending().await;
-        }
         debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
-        Ok(fetched)
+        Ok(Some(fetched).filter(|_| tenure.standing.holds() && follows))
     }
 
     /// A fetch of `asked`, begun at `began`, has brought these rows.

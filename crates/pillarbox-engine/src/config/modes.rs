@@ -83,6 +83,28 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
     ("purge.all_after", &[], |a, b| a.purge.all_after != b.purge.all_after),
 ];
 
+/// All other settings of nodes, which a program that only writes lacks.
+const OF_NODES: [(&str, Differs); 18] = [
+    ("claim.batch", |a, b| a.claim.batch != b.claim.batch),
+    ("claim.min_interval", |a, b| a.claim.min_interval != b.claim.min_interval),
+    ("claim.max_interval", |a, b| a.claim.max_interval != b.claim.max_interval),
+    ("dispatch.cold_capacity", |a, b| a.dispatch.cold_capacity != b.dispatch.cold_capacity),
+    ("dispatch.payload_memory", |a, b| a.dispatch.payload_memory != b.dispatch.payload_memory),
+    ("dispatch.unroutable", |a, b| a.dispatch.unroutable != b.dispatch.unroutable),
+    ("dispatch.unroutable_dead_after", |a, b| a.dispatch.unroutable_dead_after != b.dispatch.unroutable_dead_after),
+    ("dispatch.handler_timeout", |a, b| a.dispatch.handler_timeout != b.dispatch.handler_timeout),
+    ("dispatch.slow_after", |a, b| a.dispatch.slow_after != b.dispatch.slow_after),
+    ("retry.max_attempts", |a, b| a.retry.max_attempts != b.retry.max_attempts),
+    ("settle.batch", |a, b| a.settle.batch != b.settle.batch),
+    ("settle.delete_done", |a, b| a.settle.delete_done != b.settle.delete_done),
+    ("ownership.node_name", |a, b| a.ownership.node_name != b.ownership.node_name),
+    ("ownership.lease", |a, b| a.ownership.lease != b.ownership.lease),
+    ("purge.done_after", |a, b| a.purge.done_after != b.purge.done_after),
+    ("purge.dead_after", |a, b| a.purge.dead_after != b.purge.dead_after),
+    ("shutdown.drain_timeout", |a, b| a.shutdown.drain_timeout != b.shutdown.drain_timeout),
+    ("metrics.interval", |a, b| a.metrics.interval != b.metrics.interval),
+];
+
 /// The settings of a program that only writes.
 const OF_WRITERS: [&str; 6] =
     ["metrics.prefix", "mode", "purge.all_after", "purge.batch", "purge.interval", "wake_up.enabled"];
@@ -107,5 +129,9 @@ pub fn applies(key: &str, mode: Mode) -> bool {
 pub(super) fn ignored(config: &Config, mode: Mode) -> Option<&'static str> {
     let defaults = Config::default();
     let ignored = |(key, _, differs): &&(&str, &[Mode], Differs)| !applies(key, mode) && differs(config, &defaults);
-    OF_SOME_MODES.iter().find(ignored).map(|(key, ..)| *key)
+    let found = OF_SOME_MODES.iter().find(ignored).map(|(key, ..)| *key);
+    if mode != Mode::WriterOnly {
+        return found;
+    }
+    found.or_else(|| OF_NODES.iter().find(|(_, differs)| differs(config, &defaults)).map(|(key, _)| *key))
 }

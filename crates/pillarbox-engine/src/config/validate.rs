@@ -16,11 +16,7 @@ impl Config {
         let Self { claim, dispatch, retry, settle, ownership, purge, shutdown, wake_up: _, metrics } = self;
         count("purge.batch", purge.batch, 10_000)?;
         duration("purge.interval", purge.interval, Duration::from_secs(1), 24 * HOUR)?;
-        for (field, kept) in [
-            ("purge.done_after", purge.done_after),
-            ("purge.dead_after", purge.dead_after),
-            ("purge.all_after", purge.all_after),
-        ] {
+        for (field, kept) in [("purge.done_after", purge.done_after), ("purge.dead_after", purge.dead_after)] {
             duration(field, kept.unwrap_or_default(), Duration::ZERO, CENTURY)?;
         }
         count("claim.batch", claim.batch, 10_000)?;
@@ -45,6 +41,8 @@ impl Config {
         }
         let ms = Duration::from_millis(1);
         for (field, after) in [
+            // Zero would delete what nobody has read.
+            ("purge.all_after", purge.all_after),
             ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
             ("dispatch.handler_timeout", dispatch.handler_timeout),
         ] {
@@ -120,7 +118,8 @@ mod tests {
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
         type Spoil = fn(&mut Config);
-        let table: [(&str, Spoil); 19] = [
+        let table: [(&str, Spoil); 20] = [
+            ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
             ("dispatch.workers", |c| c.dispatch.workers = 0),
@@ -179,6 +178,31 @@ mod tests {
                 let refused = format!("setting `{field}` does not apply to mode {mode}; leave it at its default");
                 assert_eq!(problem, if modes.contains(&mode) { Ok(()) } else { Err(refused) });
             }
+        }
+        let of_writers: [(&str, Change); 4] = [
+            ("purge.all_after", |c| c.purge.all_after = Some(HOUR)),
+            ("purge.batch", |c| c.purge.batch = 7),
+            ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
+            ("wake_up.enabled", |c| c.wake_up.enabled = true),
+        ];
+        let of_nodes: [(&str, Change); 8] = [
+            ("claim.batch", |c| c.claim.batch = 7),
+            ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
+            ("retry.max_attempts", |c| c.retry.max_attempts = 3),
+            ("settle.delete_done", |c| c.settle.delete_done = true),
+            ("ownership.lease", |c| c.ownership.lease = HOUR),
+            ("purge.done_after", |c| c.purge.done_after = None),
+            ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = HOUR),
+            ("metrics.interval", |c| c.metrics.interval = HOUR),
+        ];
+        let refused = |change: Change| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.validate_for(Mode::WriterOnly).err().map(|error| error.field())
+        };
+        assert!(of_writers.into_iter().all(|(_, change)| refused(change).is_none()));
+        for (field, change) in of_nodes {
+            assert_eq!(refused(change), Some(field));
         }
         for (field, change, _) in table.iter().rev().take(2) {
             let mut config = Config::default();

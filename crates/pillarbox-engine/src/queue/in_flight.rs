@@ -131,8 +131,15 @@ impl InFlight {
     }
 
     /// Verdicts were recorded, except for those on the rows `refused`. `certainly` says that these were refused by the first try,
-    /// and not because an earlier one had been recorded. `went_back` says that the database may have lost what it has just confirmed.
-    pub(crate) fn recorded(&self, batch: &[Verdict], refused: &HashSet<i64>, certainly: bool, went_back: bool) {
+    /// and not because an earlier one had been recorded. `went_back` says, once they are released, that the database may have lost what it has
+    /// just confirmed.
+    pub(crate) fn recorded(
+        &self,
+        batch: &[Verdict],
+        refused: &HashSet<i64>,
+        certainly: bool,
+        went_back: impl FnOnce() -> bool,
+    ) {
         // What is held in its place is still in memory.
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
@@ -141,8 +148,8 @@ impl InFlight {
         let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
         self.intake.registry.release(gone);
         let is_recorded = |seq: &i64| !refused.contains(seq);
-        // The reader may have left these rows out while it started over.
-        let lost = if went_back { seqs.clone().min() } else { None };
+        // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as held.
+        let lost = if went_back() { seqs.clone().min() } else { None };
         let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
         let (mut lowest, mut soonest) = (lost.into_iter().chain(freed).min(), None::<Duration>);
         for verdict in batch.iter().filter(|verdict| is_recorded(&verdict.row.seq)) {

@@ -185,8 +185,8 @@ impl Shares {
     pub(crate) fn room_for(&self, class: Class) -> Option<Limits> {
         let (free, load) = (self.free(), self.load(class));
         let own = Limits { rows: load.waiting.load(Relaxed), bytes: load.bytes.load(Relaxed) };
-        let needs_refill = free.rows > 0 && free.bytes > 0 && 3 * own.rows <= free.rows && 2 * own.bytes <= free.bytes;
-        needs_refill.then(|| Limits {
+        let has_room = free.rows > 0 && free.bytes > 0 && 3 * own.rows <= free.rows && 2 * own.bytes <= free.bytes;
+        has_room.then(|| Limits {
             rows: (free.rows - own.rows).div_ceil(2),
             bytes: self.bytes_of_a_fetch(free.bytes - own.bytes),
         })

@@ -175,7 +175,7 @@ impl<K> OutboxBuilder<K> {
             self.fan_out.add(&route, recipient)?;
         }
         let Some(mode) = self.mode.of_nodes().filter(|_| self.enabled) else {
-            if !self.handling.router.is_empty() {
+            if !self.enabled || !self.handling.router.is_empty() {
                 let (mode, enabled) = (self.mode, self.enabled);
                 tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
             }
@@ -241,7 +241,7 @@ impl<K> OutboxBuilder<K> {
         let (config, of_store) = (&self.config, Arc::clone(&store));
         let shared = Arc::new(Shared::new(of_store, stamp, writing, HotPath::Off, config, &router, self.span));
         let PurgeConfig { all_after, interval, batch, .. } = self.config.purge;
-        let purger = all_after.map(|older_than| Purger {
+        let purger = all_after.filter(|_| self.enabled).map(|older_than| Purger {
             store,
             tasks: vec![Task { what: Purgeable::All, older_than }],
             interval,
@@ -493,7 +493,7 @@ impl OutboxBuilder<Ordered> {
 
 impl OutboxBuilder<WriterOnly> {
     /// Deletes rows this long after they were written, whatever their state: for tables read from outside, where no row
-    /// ever ends. Default: no row is deleted. While a node that delivers is alive, nothing is.
+    /// ever ends; one millisecond to 100 years. Default: no row is deleted. While a node that delivers is alive, nothing is.
     pub fn purge_all_after(mut self, kept: Duration) -> Self {
         self.config.purge.all_after = Some(kept);
         self

@@ -234,7 +234,10 @@ impl Settler {
         Counters::add(&counters.retried, retried);
         Counters::add(&counters.deferred, deferred);
         Counters::add(&counters.dead, dead);
-        let went_back = std::mem::replace(&mut self.history, self.store.history()) != self.history;
+        let went_back = || {
+            let before = std::mem::replace(&mut self.history, self.store.history());
+            before != self.history
+        };
         self.in_flight.recorded(batch, &refused, first, went_back);
     }
 

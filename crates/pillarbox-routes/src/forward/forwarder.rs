@@ -469,7 +469,7 @@ fn note_types(table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) ->
     (is_new, held_until)
 }
 
-/// Not a field `target`: in a runtime of JSON that is the module which logs.
+/// Not a field `target`: in a line of JSON that is the module which logs.
 fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: &Transition, problem: &str) {
     let (route, publisher, target) = (&*runtime.name, sink.publisher.info().kind, sink.shown(part));
     match transition {

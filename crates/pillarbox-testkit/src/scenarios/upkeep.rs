@@ -82,8 +82,9 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Ou
 
 /// Rows of any state go by their age if no node delivers.
 pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &H) -> Outcome {
-    let writer =
-        Outbox::writer_only(db.store()).purge_all_after(Duration::ZERO).purge_interval(Duration::from_secs(1), 4);
+    let writer = Outbox::writer_only(db.store())
+        .purge_all_after(Duration::from_millis(1))
+        .purge_interval(Duration::from_secs(1), 4);
     let writer = writer.start().await?;
     let written = events(10)?;
     super::setting::write(db, &writer, &written).await?;

@@ -69,7 +69,11 @@ impl OrderedPoller {
             return Ok(None);
         }
         let Aim { fetch, partitions, from_bottom } = self.aim(&job, &fetching, size, began, begun.heads);
-        let Fetched { mut rows, cut, next_due, interventions, heads, .. } = self.cursor.fetch(&fetch).await?;
+        let Some(fetched) = self.cursor.fetch(&fetch).await? else {
+            drop(fetching);
+            return std::future::pending().await;
+        };
+        let Fetched { mut rows, cut, next_due, interventions, heads, .. } = fetched;
         if self.has_missed_something(&fetch) {
             return Ok(Some(true));
         }
