@@ -29,10 +29,10 @@ pub(crate) struct Case<H> {
 }
 
 /// No test waits for anything that takes this long: what it waits for will not happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Tests that run at once for each processor, if nothing else is asked for: they wait for leases and databases more than they work.
-const TESTS_PER_PROCESSOR: usize = 4;
+const TESTS_PER_PROCESSOR: usize = 2;
 
 /// The arguments of a test binary.
 pub(crate) fn arguments() -> Arguments {
