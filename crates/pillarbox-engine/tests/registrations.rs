@@ -234,3 +234,32 @@ async fn a_mode_that_is_a_value_starts_the_same_outbox_and_refuses_the_same() {
     let homeless = of(Mode::MultiNode).start().await.expect_err("refused").to_string();
     assert_eq!(homeless, "setting `store` is missing; hand one in with `store`");
 }
+
+#[tokio::test]
+async fn a_writer_that_is_switched_off_purges_nothing() {
+    let mut config = Config::default();
+    (config.purge.all_after, config.purge.interval) = (Some(Duration::from_millis(1)), Duration::from_secs(1));
+    let writer = async |enabled| {
+        let store = MemoryStore::new();
+        let builder = Outbox::builder(Mode::WriterOnly).store(store.clone()).config(config.clone()).enabled(enabled);
+        (store, builder.start().await.expect("starts"))
+    };
+    let write = async |store: &MemoryStore, outbox: &Outbox| {
+        let mut tx = store.begin();
+        let event = Envelope::builder("placed").payload_json("{}").build().expect("an event");
+        drop(outbox.write(&mut tx, event).await.expect("writes"));
+        tx.commit();
+    };
+    let ((off, switched_off), (on, switched_on)) = (writer(false).await, writer(true).await);
+    write(&off, &switched_off).await;
+    // The other one, which began later, has purged twice by then.
+    for purged in [1, 2] {
+        write(&on, &switched_on).await;
+        while switched_on.stats().purged < purged {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    assert_eq!((off.counts().await.expect("counts").new, switched_off.stats().purged), (1, 0));
+    switched_off.shutdown().await;
+    switched_on.shutdown().await;
+}

@@ -116,7 +116,7 @@ impl Delivery {
     }
 
     /// The time at which the event came into memory, or where keys keep their order at which the read that brought it began; `None` for a
-    /// [detached](Self::detached) delivery. Events that a gate has held back since then may belong before it.
+    /// [detached](Self::detached) delivery. Events whose type was paused since then may belong before it.
     #[must_use]
     pub fn queued_at(&self) -> Option<Instant> {
         self.queued_at

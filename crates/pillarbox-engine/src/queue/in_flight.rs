@@ -23,7 +23,7 @@ use crate::poll_schedule::PollSchedule;
 /// ```text
 ///                ┌── leave, leave_to_others, refuse ──────────────────────▶ the table
 ///   begin_fetch ─┴─▶ next ─▶ decided ─▶ recorded ─┬──────────────────────▶ done with
-///                              │                   └▶ quarantined ─▶ …    ▶ the table, in a minute
+///                              │                   └▶ quarantine ─▶ …     ▶ the table, in a minute
 ///                              └▶ let_go ────────────────────────────────▶ the table
 /// ```
 #[derive(Debug)]

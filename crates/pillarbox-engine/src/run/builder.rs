@@ -163,8 +163,7 @@ impl<K> OutboxBuilder<K> {
     /// Checks the settings and the schema, registers the node and starts delivering, or waits as a standby. In mode `writer_only`
     /// there is no node, and nothing is delivered here.
     ///
-    /// Where another transaction holds the lock that nodes take to join, it waits for that for about two minutes, and says so in the
-    /// log.
+    /// The start waits about two minutes for a transaction that holds the lock which nodes take to join, and says so in the log.
     ///
     /// # Errors
     /// A setting, the handlers, the schema or the database; nothing is left running then.

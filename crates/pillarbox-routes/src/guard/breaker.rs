@@ -281,10 +281,7 @@ mod tests {
         let mut circuit = Circuit::new(BREAKER);
         assert!(!circuit.probe_unasked(start), "it is not paused");
         circuit.ended(start, refused(None));
-        assert!(
-            !circuit.probe_unasked(start + seconds(3)),
-            "events have the first transition, and may be late by a tenth"
-        );
+        assert!(!circuit.probe_unasked(start + seconds(3)), "events have the first turn, and may be late by a tenth");
         let now = start + seconds(4);
         assert!(circuit.probe_unasked(now) && !circuit.probe_unasked(now), "one at a time");
         assert!(matches!(circuit.admit(now), Admission::Wait { .. }), "events wait for the outcome");

@@ -1,4 +1,4 @@
-//! What a node remembers in a term: its place in the table, as `src/claim/ordered_poller.rs` keeps it, and the rows in its memory, as
+//! The memory of a node in a term: its place in the table, as `src/claim/ordered_poller.rs` keeps it, and the rows in its memory, as
 //! `src/queue/registry.rs` and `src/queue/keyed_queue.rs` keep them.
 
 use std::collections::{BTreeMap, BTreeSet};
