@@ -22,10 +22,31 @@ mod code {
     pub(super) const READONLY_DBMOVED: i32 = 1032;
 }
 
-/// The one place where an error of the driver becomes one of ours.
-pub(crate) fn store_error(operation: &'static str, address: &str, error: sqlx::Error) -> StoreError {
-    let (kind, message) = explain(&error);
-    StoreError::new(kind, operation, message).at(address).with_source(error)
+/// The failure of a call, before it is known which call that was.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Driver(sqlx::Error),
+    /// Our own refusal.
+    Refused(StoreErrorKind, String),
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl Failure {
+    /// The one place where an error of the driver becomes one of ours.
+    pub(crate) fn during(self, operation: &'static str, address: &str) -> StoreError {
+        match self {
+            Self::Refused(kind, problem) => StoreError::new(kind, operation, problem).at(address),
+            Self::Driver(error) => {
+                let (kind, message) = explain(&error);
+                StoreError::new(kind, operation, message).at(address).with_source(error)
+            }
+        }
+    }
 }
 
 fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {

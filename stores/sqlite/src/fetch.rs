@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -6,9 +5,10 @@ use pillarbox_core::ownership::{LeaseMark, NodeId};
 use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Scope};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{AssertSqlSafe, Row as _, Sqlite, SqliteConnection, query, query_as};
+use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr, Sqlite, SqliteConnection, query, query_as};
 
 use crate::sql::{Reads, Sql};
+use crate::store::Session;
 use crate::{json, row};
 
 /// Reads rows that are due; with a node only those that it may take, without one those of the scope.
@@ -16,20 +16,15 @@ use crate::{json, row};
 /// Each statement sees a state of its own. Due rows are read first, since a row can come to have a due time between the two
 /// reads; one that loses it in between is dropped from them. How often operators have intervened, whether there are heads and when
 /// the reader's lease ends is read last: what changed after the rows were read is noticed as well, which only costs.
-pub(crate) async fn fetch(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    node: Option<&NodeId>,
-    fetch: &Fetch,
-) -> Result<Fetched, sqlx::Error> {
-    let wanted = Wanted::new(sql, node, fetch);
-    let times = wanted.select(wanted.times, 0, 0).fetch_one(&mut *connection).await?;
+pub(crate) async fn fetch(session: &mut Session<'_>, node: Option<&NodeId>, fetch: &Fetch) -> sqlx::Result<Fetched> {
+    let wanted = Wanted::new(session.sql, node, fetch);
+    let times = wanted.select(wanted.times, 0, 0).fetch_one(&mut *session.connection).await?;
     let (now, earliest, next): (i64, Option<i64>, Option<i64>) =
         (times.try_get(0)?, times.try_get(1)?, times.try_get(2)?);
     let (mut due, due_cut) = match earliest {
         Some(time) if time <= now => {
             let select = wanted.select(wanted.due, now, fetch.limit);
-            read(connection, select, fetch.max_bytes, true).await?
+            read(session.connection, select, fetch.max_bytes, true).await?
         }
         _ => (Vec::new(), false),
     };
@@ -37,7 +32,7 @@ pub(crate) async fn fetch(
     // Zero means from the lowest row, which a program may have given a number below that.
     let above = if fetch.above == 0 { i64::MIN } else { fetch.above };
     let select = wanted.select(wanted.ready, above, places);
-    let (mut rows, ready_cut) = read(connection, select, fetch.max_bytes, false).await?;
+    let (mut rows, ready_cut) = read(session.connection, select, fetch.max_bytes, false).await?;
     due.retain(|row| rows.binary_search_by_key(&row.seq(), FetchedRow::seq).is_err());
     due.truncate(fetch.limit - rows.len());
     rows.append(&mut due);
@@ -45,9 +40,9 @@ pub(crate) async fn fetch(
     let next_due = next.filter(|_| rows.len() < fetch.limit && !cut).map(|next| micros(next - now));
     let (interventions, heads, lease) = match &fetch.scope {
         Some(scope) => {
-            let select = query_as(AssertSqlSafe(Arc::clone(&sql.interventions))).bind(scope.heads != Heads::None);
+            let select = query_as(session.sql.interventions.clone()).bind(scope.heads != Heads::None);
             let (interventions, heads, lease): (i64, bool, Option<i64>) =
-                select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(connection).await?;
+                select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(&mut *session.connection).await?;
             (interventions, heads, lease.map(LeaseMark))
         }
         None => (0, false, None),
@@ -59,9 +54,9 @@ type Select<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// The statements of a fetch, and what they are bound to.
 struct Wanted<'f> {
-    times: &'f Arc<str>,
-    ready: &'f Arc<str>,
-    due: &'f Arc<str>,
+    times: &'f SqlStr,
+    ready: &'f SqlStr,
+    due: &'f SqlStr,
     node: Option<&'f NodeId>,
     exclude: String,
     scope: Option<&'f Scope>,
@@ -90,17 +85,17 @@ impl<'f> Wanted<'f> {
         }
     }
 
-    fn select(&self, sql: &Arc<str>, bound: i64, limit: usize) -> Select<'f> {
+    fn select(&self, sql: &SqlStr, bound: i64, limit: usize) -> Select<'f> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = if self.without_types.is_empty() {
-            Arc::clone(sql)
+            sql.clone()
         } else {
             // After the four that every statement binds, and the four of a scope.
             let parameter = if self.scope.is_some() { 9 } else { 5 };
             let condition = format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))");
-            sql.replace(TYPES, &condition).into()
+            AssertSqlSafe(sql.as_str().replace(TYPES, &condition)).into_sql_str()
         };
-        let select = query(AssertSqlSafe(sql));
+        let select = query(sql);
         let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
         let types = (!self.without_types.is_empty()).then(|| json::texts(self.without_types));
         let select = match self.scope {
@@ -124,7 +119,7 @@ async fn read(
     select: Select<'_>,
     max_bytes: usize,
     timed: bool,
-) -> Result<(Vec<FetchedRow>, bool), sqlx::Error> {
+) -> sqlx::Result<(Vec<FetchedRow>, bool)> {
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut found = select.fetch(connection);
     while let Some(found) = found.try_next().await? {

@@ -1,37 +1,28 @@
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use pillarbox_core::ownership::Epochs;
 use pillarbox_core::store::{OrderKey, RowId};
 
 /// A JSON array of integers: what `json_each` takes where other databases have an array to bind.
 pub(crate) fn array(numbers: impl IntoIterator<Item = i64>) -> String {
-    let mut text = String::from("[");
-    for number in numbers {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{number}");
-    }
-    text.push(']');
-    text
+    list(numbers, |text, number| write!(text, "{number}"))
 }
 
 /// A JSON array of `[seq, partition, event_id]`.
 pub(crate) fn partitions(rows: &[(RowId, u8)]) -> String {
     list(rows, |text, (row, partition)| {
-        let _ = write!(text, "[{},{partition},", row.seq);
-        quote(text, row.event_id.as_str());
-        text.push(']');
+        write!(text, "[{},{partition},", row.seq)?;
+        quote(text, row.event_id.as_str())?;
+        text.write_char(']')
     })
 }
 
 /// A JSON array of `[seq, event_id]`.
 pub(crate) fn places<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
     list(rows, |text, row| {
-        let _ = write!(text, "[{},", row.seq);
-        quote(text, row.event_id.as_str());
-        text.push(']');
+        write!(text, "[{},", row.seq)?;
+        quote(text, row.event_id.as_str())?;
+        text.write_char(']')
     })
 }
 
@@ -40,55 +31,48 @@ pub(crate) fn events<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
     list(rows, |text, row| quote(text, row.event_id.as_str()))
 }
 
-fn list<T>(items: impl IntoIterator<Item = T>, write: impl Fn(&mut String, T)) -> String {
+/// A JSON array of `[partition, epoch]`.
+pub(crate) fn epochs(epochs: &Epochs) -> String {
+    list(epochs.iter(), |text, (partition, epoch)| write!(text, "[{partition},{epoch}]"))
+}
+
+/// A JSON array of keys as statements compare them: `"K"`, or `"H:K"` with a handler, both in hexadecimal.
+pub(crate) fn keys(keys: &[OrderKey]) -> String {
+    list(keys, |text, OrderKey { handler, key }| match handler {
+        None => write!(text, "\"{}\"", hex(key)),
+        Some(handler) => write!(text, "\"{}:{}\"", hex(handler), hex(key)),
+    })
+}
+
+/// A JSON array of texts, in hexadecimal as well.
+pub(crate) fn texts(texts: &[Box<str>]) -> String {
+    list(texts, |list, text| write!(list, "\"{}\"", hex(text)))
+}
+
+fn list<T>(items: impl IntoIterator<Item = T>, write: impl Fn(&mut String, T) -> fmt::Result) -> String {
     let mut text = String::from("[");
     for item in items {
         if text.len() > 1 {
             text.push(',');
         }
-        write(&mut text, item);
+        // Writing to a string cannot fail.
+        let _ = write(&mut text, item);
     }
     text.push(']');
     text
 }
 
 /// Adds a JSON string.
-fn quote(text: &mut String, value: &str) {
+fn quote(text: &mut String, value: &str) -> fmt::Result {
     text.push('"');
     for character in value.chars() {
         match character {
             '"' | '\\' => text.extend(['\\', character]),
-            control if control < ' ' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(control));
-            }
+            control if control < ' ' => write!(text, "\\u{:04x}", u32::from(control))?,
             other => text.push(other),
         }
     }
-    text.push('"');
-}
-
-/// A JSON array of `[partition, epoch]`.
-pub(crate) fn epochs(epochs: &Epochs) -> String {
-    let pairs: Vec<String> = epochs.iter().map(|(partition, epoch)| format!("[{partition},{epoch}]")).collect();
-    format!("[{}]", pairs.join(","))
-}
-
-/// A JSON array of keys as statements compare them: `"K"`, or `"H:K"` with a handler, both in hexadecimal.
-pub(crate) fn keys(keys: &[OrderKey]) -> String {
-    let texts: Vec<String> = keys
-        .iter()
-        .map(|OrderKey { handler, key }| match handler {
-            None => format!("\"{}\"", hex(key)),
-            Some(handler) => format!("\"{}:{}\"", hex(handler), hex(key)),
-        })
-        .collect();
-    format!("[{}]", texts.join(","))
-}
-
-/// A JSON array of texts, in hexadecimal as well.
-pub(crate) fn texts(texts: &[Box<str>]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| format!("\"{}\"", hex(text))).collect();
-    format!("[{}]", texts.join(","))
+    text.write_char('"')
 }
 
 /// The hexadecimal text of the bytes, as SQLite's function `hex` writes it.

@@ -1,13 +1,13 @@
-use std::sync::Arc;
-
-use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::store::TableName;
 use pillarbox_core::store::refusal::unmigrated;
 use pillarbox_core::store::schema::{Migration, Migrations, SchemaVersion};
-use pillarbox_core::store::{TableName, operation};
-use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
+use sqlx::{AssertSqlSafe, query, query_as, query_scalar, raw_sql};
 
-use crate::sql::{INDEXES, Sql, render};
+use crate::error::Failure;
+use crate::sql::{INDEXES, render};
 use crate::statistics;
+use crate::store::Session;
 
 /// The steps from an empty database to the present schema in ascending order. Versions are the same in every store, so some are
 /// not in this one; a step that was released is never changed.
@@ -45,36 +45,23 @@ pub(crate) fn script(table: &TableName) -> String {
 
 /// Takes the steps that are missing. The open transaction holds the write lock, so that others wait and then find
 /// nothing to do.
-pub(crate) async fn migrate(
-    connection: &mut SqliteConnection,
-    table: &TableName,
-    sql: &Sql,
-) -> Result<Result<(), StoreError>, sqlx::Error> {
-    if let Some(error) = foreign(connection, table, sql).await? {
-        return Ok(Err(error));
+pub(crate) async fn migrate(session: &mut Session<'_>) -> Result<(), Failure> {
+    let table = session.table;
+    refuse_foreign(session).await?;
+    raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *session.connection).await?;
+    for migration in MIGRATIONS.missing(table, version(session).await?).map_err(unusable)? {
+        raw_sql(AssertSqlSafe(step(table, migration))).execute(&mut *session.connection).await?;
     }
-    raw_sql(AssertSqlSafe(render(table, TABLE))).execute(&mut *connection).await?;
-    let missing = match MIGRATIONS.missing(table, version(connection, sql).await?) {
-        Ok(missing) => missing,
-        Err(problem) => return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, problem))),
-    };
-    for migration in missing {
-        raw_sql(AssertSqlSafe(step(table, migration))).execute(&mut *connection).await?;
-    }
-    statistics::forget_small(connection, table, sql).await?;
-    Ok(Ok(()))
+    Ok(statistics::forget_small(session).await?)
 }
 
-/// The error for something of a name this outbox takes that it did not make. It is not for us to use, let alone to change.
-async fn foreign(
-    connection: &mut SqliteConnection,
-    table: &TableName,
-    sql: &Sql,
-) -> Result<Option<StoreError>, sqlx::Error> {
-    let ours = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_ours))).bind(table.beside("migration"));
-    let ours = ours.fetch_one(&mut *connection).await?;
-    if ours && version(connection, sql).await?.applied > 0 {
-        return Ok(None);
+/// Refuses something of a name this outbox takes that it did not make. It is not for us to use, let alone to change.
+async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
+    let table = session.table;
+    let ours = query_scalar(session.sql.migration_ours.clone()).bind(table.beside("migration"));
+    let ours = ours.fetch_one(&mut *session.connection).await?;
+    if ours && version(session).await?.applied > 0 {
+        return Ok(());
     }
     let event = table.event();
     let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
@@ -86,40 +73,37 @@ async fn foreign(
     // The names are identifiers by their type, so they need no escaping.
     let names = format!("[\"{}\"]", names.join("\",\""));
     let taken: Option<(String, String)> =
-        query_as(AssertSqlSafe(Arc::clone(&sql.migration_names))).bind(names).fetch_optional(connection).await?;
-    Ok(taken.map(|(kind, name)| {
-        let message = format!(
-            "there is a {kind} `{name}` that Pillarbox did not make; rename that {kind}, or choose another name \
-             for the event table"
-        );
-        StoreError::new(StoreErrorKind::Schema, operation::MIGRATE, message)
-    }))
+        query_as(session.sql.migration_names.clone()).bind(names).fetch_optional(&mut *session.connection).await?;
+    let Some((kind, name)) = taken else { return Ok(()) };
+    Err(unusable(format!(
+        "there is a {kind} `{name}` that Pillarbox did not make; rename that {kind}, or choose another name for the event \
+         table"
+    )))
 }
 
 /// Verifies that the schema is one on which this release can run.
-pub(crate) async fn check(
-    connection: &mut SqliteConnection,
-    table: &TableName,
-    sql: &Sql,
-) -> Result<Result<(), StoreError>, sqlx::Error> {
-    if let Err(problem) = MIGRATIONS.check(table, version(connection, sql).await?) {
-        return Ok(Err(StoreError::new(StoreErrorKind::Schema, operation::CHECK, problem)));
+pub(crate) async fn check(session: &mut Session<'_>) -> sqlx::Result<Result<(), Failure>> {
+    if let Err(problem) = MIGRATIONS.check(session.table, version(session).await?) {
+        return Ok(Err(unusable(problem)));
     }
-    query(AssertSqlSafe(Arc::clone(&sql.check))).fetch_optional(connection).await?;
+    query(session.sql.check.clone()).fetch_optional(&mut *session.connection).await?;
     Ok(Ok(()))
 }
 
 /// The error for a schema of which a table or an index is not there.
-pub(crate) fn missing(table: &TableName) -> StoreError {
-    let message = unmigrated(&format!("table `{table}` or one beside it is missing"));
-    StoreError::new(StoreErrorKind::Schema, operation::CHECK, message)
+pub(crate) fn missing(table: &TableName) -> Failure {
+    unusable(unmigrated(&format!("table `{table}` or one beside it is missing")))
 }
 
-async fn version(connection: &mut SqliteConnection, sql: &Sql) -> Result<SchemaVersion, sqlx::Error> {
-    let applied = query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_version))).fetch_one(&mut *connection).await?;
+fn unusable(problem: String) -> Failure {
+    Failure::Refused(StoreErrorKind::Schema, problem)
+}
+
+async fn version(session: &mut Session<'_>) -> sqlx::Result<SchemaVersion> {
+    let applied = query_scalar(session.sql.migration_version.clone()).fetch_one(&mut *session.connection).await?;
     // Older tables have no such column, and nobody asks.
     let compatible_from = if applied > MIGRATIONS.latest() {
-        query_scalar(AssertSqlSafe(Arc::clone(&sql.migration_compatible))).fetch_one(connection).await?
+        query_scalar(session.sql.migration_compatible.clone()).fetch_one(&mut *session.connection).await?
     } else {
         None
     };

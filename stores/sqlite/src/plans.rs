@@ -77,16 +77,17 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
         }
     }
     let Scoped { times, reads } = sql.scoped;
-    plans.push((times.to_string(), vec![TIMED, TIMED]));
+    plans.push((times.as_str().to_owned(), vec![TIMED, TIMED]));
     for (heads, ScopedReads { any, picked }) in [vec![], vec![HEADS_OF_KEY], vec![HEADS_OF_KEY]].into_iter().zip(reads)
     {
         for Reads { ready, due } in [any, picked] {
-            plans.push((ready.to_string(), [vec![READY_ABOVE], heads.clone()].concat()));
-            plans.push((due.to_string(), [vec![DUE], heads.clone()].concat()));
+            plans.push((ready.as_str().to_owned(), [vec![READY_ABOVE], heads.clone()].concat()));
+            plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }
     }
     for Settle { begin, done, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
-        plans.extend([begin, ended, done, hold, refused, remove, retry].map(|sql| (sql.to_string(), vec![KEY])));
+        plans
+            .extend([begin, ended, done, hold, refused, remove, retry].map(|sql| (sql.as_str().to_owned(), vec![KEY])));
     }
     plans
 }

@@ -1,57 +1,35 @@
-use std::sync::Arc;
-
 use pillarbox_core::ownership::{NodeId, Reclaimed};
-use pillarbox_core::store::LeaseClock;
-use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 
 use crate::fetch::micros;
 use crate::ownership;
-use crate::sql::Sql;
+use crate::store::Session;
 
 /// Answers if there is nothing to free, which takes no write: a look at many rows should not keep others from writing.
-pub(crate) async fn probe(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    node: &NodeId,
-    thorough: bool,
-) -> Result<Option<Reclaimed>, sqlx::Error> {
-    let (found, any_expired) = membership(connection, sql, node).await?;
-    if any_expired {
-        return Ok(None);
-    }
-    if thorough && query_scalar(AssertSqlSafe(Arc::clone(&sql.reclaim_orphans))).fetch_one(connection).await? {
-        return Ok(None);
-    }
-    Ok(Some(found))
+pub(crate) async fn probe(session: &mut Session<'_>, node: &NodeId, thorough: bool) -> sqlx::Result<Option<Reclaimed>> {
+    let (found, any_expired) = membership(session, node).await?;
+    let orphans = query_scalar(session.sql.reclaim_orphans.clone());
+    let something = any_expired || thorough && orphans.fetch_one(&mut *session.connection).await?;
+    Ok((!something).then_some(found))
 }
 
 /// Clears away the nodes that have expired, and frees what nodes hold that are not registered.
 ///
 /// The open transaction holds the write lock, so that none can join in between.
-pub(crate) async fn reclaim(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    clock: &LeaseClock,
-    node: &NodeId,
-    thorough: bool,
-) -> Result<Reclaimed, sqlx::Error> {
-    let judged = ownership::clear_ended(connection, sql, clock).await?;
+pub(crate) async fn reclaim(session: &mut Session<'_>, node: &NodeId, thorough: bool) -> sqlx::Result<Reclaimed> {
+    let judged = ownership::clear_ended(session).await?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
-        let free = query(AssertSqlSafe(Arc::clone(&sql.reclaim_free)));
-        freed = free.execute(&mut *connection).await?.rows_affected();
+        freed = query(session.sql.reclaim_free.clone()).execute(&mut *session.connection).await?.rows_affected();
     }
-    let (found, _) = membership(connection, sql, node).await?;
+    let (found, _) = membership(session, node).await?;
     Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
 /// The nodes, as one statement sees them, and whether the lease of any has ended.
-async fn membership(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    node: &NodeId,
-) -> Result<(Reclaimed, bool), sqlx::Error> {
-    let probe = query_as(AssertSqlSafe(Arc::clone(&sql.reclaim_probe))).bind(node.as_str());
-    let (registered, any_expired, next_expiry): (bool, bool, Option<i64>) = probe.fetch_one(connection).await?;
+async fn membership(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<(Reclaimed, bool)> {
+    let probe = query_as(session.sql.reclaim_probe.clone()).bind(node.as_str());
+    let (registered, any_expired, next_expiry): (bool, bool, Option<i64>) =
+        probe.fetch_one(&mut *session.connection).await?;
     Ok((Reclaimed { registered, freed: 0, next_expiry: next_expiry.map(micros) }, any_expired))
 }

@@ -1,41 +1,35 @@
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, RowId};
-use sqlx::{AssertSqlSafe, SqliteConnection, query, query_scalar};
+use sqlx::{SqlStr, SqliteConnection, query, query_scalar};
 
 use crate::json;
 use crate::ownership::{is_owner, is_registered, span};
-use crate::sql::{Settle, Sql};
+use crate::sql::Settle;
+use crate::store::Session;
 
 /// Checks the fence and returns whom a row must name as its holder, or its partition as the owner, if that is what counts.
 /// `None` if the node has no right to any row.
 ///
 /// The open transaction holds the write lock, so that ownership cannot change between the fence and the updates.
-async fn fence<'n>(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    node: &'n NodeId,
-    fence: Fence,
-) -> Result<Option<Option<&'n str>>, sqlx::Error> {
+async fn fence<'n>(session: &mut Session<'_>, node: &'n NodeId, fence: Fence) -> sqlx::Result<Option<Option<&'n str>>> {
     Ok(match fence {
-        Fence::Table => is_owner(connection, sql, node).await?.then_some(None),
-        Fence::Partition | Fence::Row => is_registered(connection, sql, node).await?.then_some(Some(node.as_str())),
+        Fence::Table => is_owner(session, node).await?.then_some(None),
+        Fence::Partition | Fence::Row => is_registered(session, node).await?.then_some(Some(node.as_str())),
     })
 }
 
 /// Announces an attempt inside the open transaction and returns whether the row was still the node's.
 pub(crate) async fn begin_attempt(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
+    session: &mut Session<'_>,
     node: &NodeId,
     by: Fence,
     attempt: &BegunAttempt,
-) -> Result<bool, sqlx::Error> {
-    let Some(owner) = fence(connection, sql, node, by).await? else { return Ok(false) };
-    let begin = query(AssertSqlSafe(Arc::clone(&sql.settle(by).begin)))
+) -> sqlx::Result<bool> {
+    let Some(owner) = fence(session, node, by).await? else { return Ok(false) };
+    let begin = query(session.sql.settle(by).begin.clone())
         .bind(owner)
         .bind(node.as_str())
         .bind(attempt.row.seq)
@@ -45,27 +39,24 @@ pub(crate) async fn begin_attempt(
         .bind(attempt.row.event_id.as_str())
         .bind(attempt.row.handler.as_deref())
         .bind(attempt.expected.replays);
-    Ok(begin.execute(connection).await?.rows_affected() > 0)
+    Ok(begin.execute(&mut *session.connection).await?.rows_affected() > 0)
 }
 
 /// Records verdicts inside the open transaction and returns the `seq` of those that changed nothing.
 pub(crate) async fn settle(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
+    session: &mut Session<'_>,
     node: &NodeId,
     by: Fence,
     verdicts: &[Verdict],
-) -> Result<Vec<i64>, sqlx::Error> {
-    let Some(owner) = fence(connection, sql, node, by).await? else {
+) -> sqlx::Result<Vec<i64>> {
+    let Some(owner) = fence(session, node, by).await? else {
         return Ok(verdicts.iter().map(|verdict| verdict.row.seq).collect());
     };
-    let sql = sql.settle(by);
+    let sql = session.sql.settle(by);
     let mut refused = HashSet::new();
     let mut over: BTreeMap<(Expected, bool, Option<&str>), Vec<&RowId>> = BTreeMap::new();
     for verdict in verdicts {
-        let bound = |sql| {
-            query(AssertSqlSafe(Arc::clone(sql))).bind(owner).bind(verdict.row.seq).bind(verdict.expected.attempts)
-        };
+        let bound = |sql: &SqlStr| query(sql.clone()).bind(owner).bind(verdict.row.seq).bind(verdict.expected.attempts);
         let update = match &verdict.change {
             Change::Done | Change::Remove => {
                 let kept = verdict.change == Change::Done;
@@ -83,14 +74,14 @@ pub(crate) async fn settle(
         };
         let (event, handler) = (verdict.row.event_id.as_str(), verdict.row.handler.as_deref());
         let update = update.bind(event).bind(handler).bind(verdict.expected.replays);
-        if update.execute(&mut *connection).await?.rows_affected() == 0 {
+        if update.execute(&mut *session.connection).await?.rows_affected() == 0 {
             refused.insert(verdict.row.seq);
         }
     }
     // Nearly all rows are delivered at the first attempt: one batch for them, and one for each other state. Of
     // events with several handlers, each handler's rows are a batch.
     for ((expected, kept, handler), rows) in over {
-        refused.extend(delivered(connection, sql, owner, Delivered { expected, kept, handler, rows }).await?);
+        refused.extend(delivered(session.connection, sql, owner, Delivered { expected, kept, handler, rows }).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
 }
@@ -109,9 +100,9 @@ async fn delivered(
     sql: &Settle,
     owner: Option<&str>,
     Delivered { expected, kept, handler, mut rows }: Delivered<'_>,
-) -> Result<Vec<i64>, sqlx::Error> {
+) -> sqlx::Result<Vec<i64>> {
     let change = async |connection: &mut SqliteConnection, rows: &[&RowId]| {
-        let change = query(AssertSqlSafe(Arc::clone(if kept { &sql.done } else { &sql.remove }))).bind(owner);
+        let change = query(if kept { sql.done.clone() } else { sql.remove.clone() }).bind(owner);
         let change = change.bind(json::array(rows.iter().map(|row| row.seq))).bind(expected.attempts);
         let change = change.bind(json::events(rows.iter().copied())).bind(handler).bind(expected.replays);
         Ok::<_, sqlx::Error>(change.execute(connection).await?.rows_affected())
@@ -121,7 +112,7 @@ async fn delivered(
     let mut refused: Vec<i64> = Vec::new();
     if change(&mut *connection, &rows).await? < rows.len() as u64 {
         query("ROLLBACK TO delivered").execute(&mut *connection).await?;
-        let which = query_scalar(AssertSqlSafe(Arc::clone(&sql.refused))).bind(owner);
+        let which = query_scalar(sql.refused.clone()).bind(owner);
         let which = which.bind(json::places(rows.iter().copied())).bind(expected.attempts).bind(handler);
         let which = which.bind(expected.replays);
         refused = which.fetch_all(&mut *connection).await?;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::{Heads, Scope, TableName};
+use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
 pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "new"];
@@ -65,7 +66,7 @@ macro_rules! statements {
     ($($name:ident)*) => {
         #[derive(Debug)]
         pub(crate) struct Sql {
-            $(pub(crate) $name: Arc<str>,)*
+            $(pub(crate) $name: SqlStr,)*
             pub(crate) scoped: Scoped,
             pub(crate) settle: Settle,
             pub(crate) settle_in_partition: Settle,
@@ -74,7 +75,7 @@ macro_rules! statements {
         impl Sql {
             pub(crate) fn new(table: &TableName) -> Self {
                 Self {
-                    $($name: render(table, include_str!(concat!("../sql/", stringify!($name), ".sql"))).into(),)*
+                    $($name: statement(table, include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                     scoped: Scoped::new(table),
                     settle: Settle::new(table, HELD),
                     settle_in_partition: Settle::new(table, OWNED),
@@ -84,7 +85,7 @@ macro_rules! statements {
             /// The statements by their names, but for those that come in several forms.
             #[cfg(test)]
             pub(crate) fn by_name(&self) -> Vec<(&'static str, &str)> {
-                vec![$((stringify!($name), &*self.$name)),*]
+                vec![$((stringify!($name), self.$name.as_str())),*]
             }
         }
     };
@@ -112,18 +113,18 @@ impl Sql {
 /// Statements that change rows that are a node's own.
 #[derive(Debug)]
 pub(crate) struct Settle {
-    pub(crate) begin: Arc<str>,
-    pub(crate) ended: Arc<str>,
-    pub(crate) done: Arc<str>,
-    pub(crate) hold: Arc<str>,
-    pub(crate) refused: Arc<str>,
-    pub(crate) remove: Arc<str>,
-    pub(crate) retry: Arc<str>,
+    pub(crate) begin: SqlStr,
+    pub(crate) ended: SqlStr,
+    pub(crate) done: SqlStr,
+    pub(crate) hold: SqlStr,
+    pub(crate) refused: SqlStr,
+    pub(crate) remove: SqlStr,
+    pub(crate) retry: SqlStr,
 }
 
 impl Settle {
     fn new(table: &TableName, mine: &str) -> Self {
-        let file = |text: &str| render(table, &text.replace("{mine}", mine)).into();
+        let file = |text: &str| statement(table, &text.replace("{mine}", mine));
         Self {
             begin: file(include_str!("../sql/attempt_begin.sql")),
             ended: file(include_str!("../sql/settle_ended.sql")),
@@ -139,7 +140,7 @@ impl Settle {
 /// Statements that read the rows of a scope. A condition that a scope does not ask for is not in the statement, so it costs nothing.
 #[derive(Debug)]
 pub(crate) struct Scoped {
-    pub(crate) times: Arc<str>,
+    pub(crate) times: SqlStr,
     /// By what makes a row wait.
     pub(crate) reads: [ScopedReads; 3],
 }
@@ -154,13 +155,13 @@ pub(crate) struct ScopedReads {
 /// Statements that read the rows without a due time, and those with one.
 #[derive(Debug)]
 pub(crate) struct Reads {
-    pub(crate) ready: Arc<str>,
-    pub(crate) due: Arc<str>,
+    pub(crate) ready: SqlStr,
+    pub(crate) due: SqlStr,
 }
 
 impl Scoped {
     fn new(table: &TableName) -> Self {
-        let file = |text: &str, wanted: &str| render(table, &text.replace("{free}", wanted)).into();
+        let file = |text: &str, wanted: &str| statement(table, &text.replace("{free}", wanted));
         let reads = |wanted: &str| Reads {
             ready: file(include_str!("../sql/fetch_ready.sql"), wanted),
             due: file(include_str!("../sql/fetch_due.sql"), wanted),
@@ -189,6 +190,11 @@ impl Scoped {
         };
         if scope.without.is_empty() && scope.only.is_empty() { &reads.any } else { &reads.picked }
     }
+}
+
+/// A rendered statement, of which a clone copies no text.
+fn statement(table: &TableName, text: &str) -> SqlStr {
+    AssertSqlSafe(Arc::<str>::from(render(table, text))).into_sql_str()
 }
 
 /// Puts names in the places of `{event}`, `{node}`, …. Names are identifiers by their type, so quoting needs no escaping.

@@ -1,4 +1,3 @@
-use pillarbox_core::store::operation;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +10,14 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
+    BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
 };
 use pillarbox_core::write::{Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
-use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, SqliteTransaction, query_scalar};
+use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::error::store_error;
+use crate::error::Failure;
 use crate::insert::Inserts;
 use crate::sql::Sql;
 use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share};
@@ -108,29 +106,58 @@ impl SqliteStore {
         Ok(())
     }
 
-    pub(crate) fn sql(&self) -> &Sql {
-        &self.inner.sql
+    /// Runs `work` on a connection that reads.
+    pub(crate) async fn read<T, E: Into<Failure>>(
+        &self,
+        operation: &'static str,
+        work: impl AsyncFnOnce(&mut Session<'_>) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.inner.readers.acquire().await.map_err(self.failed(operation))?;
+        work(&mut self.inner.session(&mut connection)).await.map_err(self.failed(operation))
     }
 
-    pub(crate) fn lease_clock(&self) -> &LeaseClock {
-        &self.inner.lease_clock
+    /// Runs `work` in a transaction that holds the write lock from its beginning, and commits it.
+    pub(crate) async fn write<T, E: Into<Failure>>(
+        &self,
+        operation: &'static str,
+        work: impl AsyncFnOnce(&mut Session<'_>) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        let mut tx = begin_immediate(&self.inner.writer).await.map_err(self.failed(operation))?;
+        let done = work(&mut self.inner.session(&mut tx)).await.map_err(self.failed(operation))?;
+        tx.commit().await.map_err(self.failed(operation))?;
+        Ok(done)
     }
 
-    pub(crate) async fn begin(&self, operation: &'static str) -> Result<SqliteTransaction<'static>, StoreError> {
-        begin_immediate(&self.inner.writer).await.map_err(self.failed(operation))
+    /// As [`write`](Self::write), unless `probe` finds the answer without writing anything.
+    async fn write_unless<T>(
+        &self,
+        operation: &'static str,
+        probe: impl AsyncFnOnce(&mut Session<'_>) -> sqlx::Result<Option<T>>,
+        work: impl AsyncFnOnce(&mut Session<'_>) -> sqlx::Result<T>,
+    ) -> Result<T, StoreError> {
+        match self.read(operation, probe).await? {
+            Some(answer) => Ok(answer),
+            None => self.write(operation, work).await,
+        }
     }
 
-    pub(crate) async fn reader(&self, operation: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
-        self.inner.readers.acquire().await.map_err(self.failed(operation))
+    fn failed<E: Into<Failure>>(&self, operation: &'static str) -> impl Fn(E) -> StoreError + '_ {
+        move |error| error.into().during(operation, &self.inner.info.address)
     }
+}
 
-    pub(crate) fn failed(&self, operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
-        move |error| store_error(operation, &self.inner.info.address, error)
+impl Inner {
+    fn session<'s>(&'s self, connection: &'s mut SqliteConnection) -> Session<'s> {
+        Session { connection, sql: &self.sql, table: &self.table, lease_clock: &self.lease_clock }
     }
+}
 
-    pub(crate) fn at(&self, error: StoreError) -> StoreError {
-        error.at(&*self.inner.info.address)
-    }
+/// A connection for one call, and what its statements need of the store.
+pub(crate) struct Session<'s> {
+    pub(crate) connection: &'s mut SqliteConnection,
+    pub(crate) sql: &'s Sql,
+    pub(crate) table: &'s TableName,
+    pub(crate) lease_clock: &'s LeaseClock,
 }
 
 /// Fails early, and with the name of the place, where SQLite would only say that it cannot open the file.
@@ -176,14 +203,11 @@ impl Store for SqliteStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(order::identify_sql(self.sql(), seqs))
+        Some(order::identify_sql(&self.inner.sql, seqs))
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        let failed = self.failed(operation::MIGRATE);
-        let mut tx = self.begin(operation::MIGRATE).await?;
-        migrate::migrate(&mut tx, &self.inner.table, self.sql()).await.map_err(&failed)?.map_err(|e| self.at(e))?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::MIGRATE, migrate::migrate).await
     }
 
     fn migration_sql(&self) -> String {
@@ -191,170 +215,86 @@ impl Store for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let mut connection = self.reader(operation::CHECK).await?;
-        match migrate::check(&mut connection, &self.inner.table, self.sql())
-            .await
-            .map_err(self.failed(operation::CHECK))
-        {
+        match self.read(operation::CHECK, migrate::check).await {
             Err(error) if error.kind() == StoreErrorKind::Schema => {
-                let missing = migrate::missing(&self.inner.table).with_source(error);
-                Err(self.at(missing))
+                Err(self.failed(operation::CHECK)(migrate::missing(&self.inner.table)).with_source(error))
             }
-            checked => checked?.map_err(|error| self.at(error)),
+            checked => checked?.map_err(self.failed(operation::CHECK)),
         }
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        let failed = self.failed(operation::JOIN);
-        let mut tx = self.begin(operation::JOIN).await?;
-        if let Some(error) =
-            ownership::check_mode(&mut tx, self.sql(), self.lease_clock(), mode).await.map_err(&failed)?
-        {
-            return Err(self.at(error));
-        }
-        ownership::join(&mut tx, self.sql(), node, mode, lease).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        let failed = self.failed(operation::ACQUIRE);
-        let mut connection = self.reader(operation::ACQUIRE).await?;
-        if let Some(answer) = ownership::probe(&mut connection, self.sql(), node).await.map_err(&failed)? {
-            return Ok(answer);
-        }
-        drop(connection);
-        let mut tx = self.begin(operation::ACQUIRE).await?;
-        let acquired = ownership::acquire(&mut tx, self.sql(), self.lease_clock(), node).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(acquired)
+        let probe = async |session: &mut Session<'_>| ownership::probe(session, node).await;
+        self.write_unless(operation::ACQUIRE, probe, async |session| ownership::acquire(session, node).await).await
     }
 
     async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        let failed = self.failed(operation::SHARE);
-        let mut connection = self.reader(operation::SHARE).await?;
-        if let Some(answer) = share::probe(&mut connection, self.sql(), node, give).await.map_err(&failed)? {
-            return Ok(answer);
-        }
-        drop(connection);
-        let mut tx = self.begin(operation::SHARE).await?;
-        let shared = share::share(&mut tx, self.sql(), self.lease_clock(), node, give).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(shared)
+        let probe = async |session: &mut Session<'_>| share::probe(session, node, give).await;
+        self.write_unless(operation::SHARE, probe, async |session| share::share(session, node, give).await).await
     }
 
     async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        let failed = self.failed(operation::RENEW);
-        let mut tx = self.begin(operation::RENEW).await?;
-        let renewed = ownership::renew(&mut tx, self.sql(), node, lease, last).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(renewed)
+        self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last).await).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        let failed = self.failed(operation::LEAVE);
-        let mut tx = self.begin(operation::LEAVE).await?;
-        ownership::leave(&mut tx, self.sql(), node).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::LEAVE, async |session| ownership::leave(session, node).await).await
     }
 
     async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
-        let failed = self.failed(operation::EVICT);
-        let mut tx = self.begin(operation::EVICT).await?;
-        let evicted = ownership::evict(&mut tx, self.sql(), seen).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(evicted)
+        self.write(operation::EVICT, async |session| ownership::evict(session, seen).await).await
     }
 
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let mut connection = self.reader(operation::FETCH).await?;
-        fetch::fetch(&mut connection, self.sql(), None, fetch).await.map_err(self.failed(operation::FETCH))
+        self.read(operation::FETCH, async |session| fetch::fetch(session, None, fetch).await).await
     }
 
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let failed = self.failed(operation::CLAIM);
-        let mut connection = self.reader(operation::CLAIM).await?;
-        if let Some(nothing) = claim::probe(&mut connection, self.sql(), node, fetch).await.map_err(&failed)? {
-            return Ok(nothing);
-        }
-        drop(connection);
-        let mut tx = self.begin(operation::CLAIM).await?;
-        let claimed = claim::claim(&mut tx, self.sql(), node, fetch).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(claimed)
+        let probe = async |session: &mut Session<'_>| claim::probe(session, node, fetch).await;
+        self.write_unless(operation::CLAIM, probe, async |session| claim::claim(session, node, fetch).await).await
     }
 
     async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
-        let failed = self.failed(operation::RELEASE);
-        let mut tx = self.begin(operation::RELEASE).await?;
-        claim::release(&mut tx, self.sql(), node, rows).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::RELEASE, async |session| claim::release(session, node, rows).await).await
     }
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        let failed = self.failed(operation::RECLAIM);
-        let mut connection = self.reader(operation::RECLAIM).await?;
-        if let Some(answer) = reclaim::probe(&mut connection, self.sql(), node, thorough).await.map_err(&failed)? {
-            return Ok(answer);
-        }
-        drop(connection);
-        let mut tx = self.begin(operation::RECLAIM).await?;
-        let reclaimed =
-            reclaim::reclaim(&mut tx, self.sql(), self.lease_clock(), node, thorough).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(reclaimed)
+        let probe = async |session: &mut Session<'_>| reclaim::probe(session, node, thorough).await;
+        let reclaim = async |session: &mut Session<'_>| reclaim::reclaim(session, node, thorough).await;
+        self.write_unless(operation::RECLAIM, probe, reclaim).await
     }
 
     async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        let failed = self.failed(operation::ASSIGN_PARTITIONS);
-        let mut tx = self.begin(operation::ASSIGN_PARTITIONS).await?;
-        order::assign_partitions(&mut tx, self.sql(), rows).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::ASSIGN_PARTITIONS, async |session| order::assign_partitions(session, rows).await).await
     }
 
     async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        let failed = self.failed(operation::PROMOTE_DUE);
-        let mut tx = self.begin(operation::PROMOTE_DUE).await?;
-        order::promote_due(&mut tx, self.sql(), rows).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)
+        self.write(operation::PROMOTE_DUE, async |session| order::promote_due(session, rows).await).await
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        let mut connection = self.reader(operation::IDENTIFY).await?;
-        order::identify(&mut connection, self.sql(), seqs).await.map_err(self.failed(operation::IDENTIFY))
+        self.read(operation::IDENTIFY, async |session| order::identify(session, seqs).await).await
     }
 
-    /// One connection writes at a time, so events are committed in the order of their `seq`: what is not visible below the
-    /// highest one never will be.
     async fn writers(&self) -> Result<Writers, StoreError> {
-        let mut connection = self.reader(operation::WRITERS).await?;
-        let highest = query_scalar(AssertSqlSafe(Arc::clone(&self.sql().written))).fetch_one(&mut *connection).await;
-        Ok(Writers {
-            highest: highest.map_err(self.failed(operation::WRITERS))?,
-            open: Some(Vec::new()),
-            prepared: Vec::new(),
-        })
+        self.read(operation::WRITERS, order::writers).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let mut connection = self.reader(operation::NOW).await?;
-        let now = query_scalar(AssertSqlSafe(Arc::clone(&self.sql().now))).fetch_one(&mut *connection).await;
-        Ok(Timestamp::from_micros(now.map_err(self.failed(operation::NOW))?))
+        self.read(operation::NOW, order::now).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        let failed = self.failed(operation::BEGIN_ATTEMPT);
-        let mut tx = self.begin(operation::BEGIN_ATTEMPT).await?;
-        let begun = settle::begin_attempt(&mut tx, self.sql(), node, fence, attempt).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(begun)
+        let begin = async |session: &mut Session<'_>| settle::begin_attempt(session, node, fence, attempt).await;
+        self.write(operation::BEGIN_ATTEMPT, begin).await
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        let failed = self.failed(operation::SETTLE);
-        let mut tx = self.begin(operation::SETTLE).await?;
-        let refused = settle::settle(&mut tx, self.sql(), node, fence, verdicts).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(refused)
+        self.write(operation::SETTLE, async |session| settle::settle(session, node, fence, verdicts).await).await
     }
 
     async fn close(&self) {

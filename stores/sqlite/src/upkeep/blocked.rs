@@ -1,26 +1,19 @@
-use std::sync::Arc;
-
 use pillarbox_core::store::Blocked;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query};
+use sqlx::{Row as _, query};
 
 use super::record::{attempts, required, text};
 use crate::fetch::micros;
-use crate::sql::Sql;
+use crate::store::Session;
 
 /// A page of the events that later ones of their key wait behind.
-pub(super) async fn list(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    above: i64,
-    limit: usize,
-) -> Result<Vec<Blocked>, sqlx::Error> {
+pub(super) async fn list(session: &mut Session<'_>, above: i64, limit: usize) -> sqlx::Result<Vec<Blocked>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let list = query(AssertSqlSafe(Arc::clone(&sql.blocked))).bind(above).bind(limit);
-    list.fetch_all(connection).await?.iter().map(decode).collect()
+    let list = query(session.sql.blocked.clone()).bind(above).bind(limit);
+    list.fetch_all(&mut *session.connection).await?.iter().map(decode).collect()
 }
 
-fn decode(row: &SqliteRow) -> Result<Blocked, sqlx::Error> {
+fn decode(row: &SqliteRow) -> sqlx::Result<Blocked> {
     let dead = row.try_get(5)?;
     let due_in: Option<i64> = row.try_get(7)?;
     Ok(Blocked {

@@ -1,24 +1,21 @@
-use std::sync::Arc;
-
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{DeadEvent, DeadFilter};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query, query_scalar};
+use sqlx::{Row as _, SqlStr, query, query_scalar};
 
 use super::record::{attempts, required, text, time};
 use crate::json;
-use crate::sql::Sql;
+use crate::store::Session;
 
 /// A page of DEAD events.
 pub(super) async fn list(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
+    session: &mut Session<'_>,
     filter: &DeadFilter,
     above: i64,
     limit: usize,
-) -> Result<Vec<DeadEvent>, sqlx::Error> {
-    let list = query(AssertSqlSafe(Arc::clone(&sql.dead)))
+) -> sqlx::Result<Vec<DeadEvent>> {
+    let list = query(session.sql.dead.clone())
         .bind(filter.event_type.as_deref())
         .bind(filter.aggregate_type.as_deref())
         .bind(filter.tenant_id.as_deref())
@@ -26,40 +23,41 @@ pub(super) async fn list(
         .bind(filter.key.as_deref())
         .bind(above)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX));
-    list.fetch_all(connection).await?.iter().map(decode).collect()
+    list.fetch_all(&mut *session.connection).await?.iter().map(decode).collect()
 }
 
 /// The number of DEAD rows that match.
-pub(super) async fn count(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    filter: &DeadFilter,
-) -> Result<u64, sqlx::Error> {
-    let count = query_scalar(AssertSqlSafe(Arc::clone(&sql.dead_count)))
+pub(super) async fn count(session: &mut Session<'_>, filter: &DeadFilter) -> sqlx::Result<u64> {
+    let count = query_scalar(session.sql.dead_count.clone())
         .bind(filter.event_type.as_deref())
         .bind(filter.aggregate_type.as_deref())
         .bind(filter.tenant_id.as_deref())
         .bind(filter.handler.as_deref())
         .bind(filter.key.as_deref());
-    count.fetch_one(connection).await
+    count.fetch_one(&mut *session.connection).await
 }
 
-/// Replays or discards these rows, whichever `statement` does, and returns those that were DEAD.
-pub(super) async fn change(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    statement: &Arc<str>,
-    seqs: &[i64],
-) -> Result<Vec<i64>, sqlx::Error> {
-    let change = query_scalar(AssertSqlSafe(Arc::clone(statement))).bind(json::array(seqs.iter().copied()));
-    let changed: Vec<i64> = change.fetch_all(&mut *connection).await?;
+/// Makes DEAD rows NEW.
+pub(super) async fn replay(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.dead_replay, seqs).await
+}
+
+/// Deletes DEAD rows.
+pub(super) async fn discard(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.dead_discard, seqs).await
+}
+
+/// Changes those of the rows that are DEAD, and returns which they were.
+async fn change(session: &mut Session<'_>, statement: &SqlStr, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    let change = query_scalar(statement.clone()).bind(json::array(seqs.iter().copied()));
+    let changed: Vec<i64> = change.fetch_all(&mut *session.connection).await?;
     if !changed.is_empty() {
-        query(AssertSqlSafe(Arc::clone(&sql.intervene))).execute(connection).await?;
+        query(session.sql.intervene.clone()).execute(&mut *session.connection).await?;
     }
     Ok(changed)
 }
 
-fn decode(row: &SqliteRow) -> Result<DeadEvent, sqlx::Error> {
+fn decode(row: &SqliteRow) -> sqlx::Result<DeadEvent> {
     Ok(DeadEvent {
         seq: row.try_get(0)?,
         event_id: required(row, 1)?,

@@ -18,75 +18,50 @@ use crate::SqliteStore;
 #[async_trait]
 impl Upkeep for SqliteStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        let mut connection = self.reader(operation::COUNTS).await?;
-        overview::counts(&mut connection, self.sql()).await.map_err(self.failed(operation::COUNTS))
+        self.read(operation::COUNTS, overview::counts).await
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let mut connection = self.reader(operation::BACKLOG).await?;
-        overview::backlog(&mut connection, self.sql()).await.map_err(self.failed(operation::BACKLOG))
+        self.read(operation::BACKLOG, overview::backlog).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        let mut connection = self.reader(operation::NODES).await?;
-        overview::nodes(&mut connection, self.sql(), self.lease_clock()).await.map_err(self.failed(operation::NODES))
+        self.read(operation::NODES, overview::nodes).await
     }
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        let mut connection = self.reader(operation::PARTITIONS).await?;
-        overview::partitions(&mut connection, self.sql()).await.map_err(self.failed(operation::PARTITIONS))
+        self.read(operation::PARTITIONS, overview::partitions).await
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        let mut connection = self.reader(operation::BLOCKED).await?;
-        blocked::list(&mut connection, self.sql(), above, limit).await.map_err(self.failed(operation::BLOCKED))
+        self.read(operation::BLOCKED, async |session| blocked::list(session, above, limit).await).await
     }
 
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
-        let mut connection = self.reader(operation::RECORDS).await?;
-        record::records(&mut connection, self.sql(), event_id).await.map_err(self.failed(operation::RECORDS))
+        self.read(operation::RECORDS, async |session| record::records(session, event_id).await).await
     }
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
-        let mut connection = self.reader(operation::RECORDS).await?;
-        record::by_seq(&mut connection, self.sql(), seq).await.map_err(self.failed(operation::RECORDS))
+        self.read(operation::RECORDS, async |session| record::by_seq(session, seq).await).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
-        let failed = self.failed(operation::DEAD);
-        let mut connection = self.reader(operation::DEAD).await?;
-        dead::list(&mut connection, self.sql(), filter, above, limit).await.map_err(failed)
+        self.read(operation::DEAD, async |session| dead::list(session, filter, above, limit).await).await
     }
 
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
-        let mut connection = self.reader(operation::COUNT_DEAD).await?;
-        dead::count(&mut connection, self.sql(), filter).await.map_err(self.failed(operation::COUNT_DEAD))
+        self.read(operation::COUNT_DEAD, async |session| dead::count(session, filter).await).await
     }
 
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        let failed = self.failed(operation::REPLAY);
-        let mut tx = self.begin(operation::REPLAY).await?;
-        let replayed = dead::change(&mut tx, self.sql(), &self.sql().dead_replay, seqs).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(replayed)
+        self.write(operation::REPLAY, async |session| dead::replay(session, seqs).await).await
     }
 
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        let failed = self.failed(operation::DISCARD);
-        let mut tx = self.begin(operation::DISCARD).await?;
-        let discarded = dead::change(&mut tx, self.sql(), &self.sql().dead_discard, seqs).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(discarded)
+        self.write(operation::DISCARD, async |session| dead::discard(session, seqs).await).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        let failed = self.failed(operation::PURGE);
-        let mut tx = self.begin(operation::PURGE).await?;
-        if let Some(error) = purge::check_nodes(&mut tx, self.sql(), purge).await.map_err(&failed)? {
-            return Err(self.at(error));
-        }
-        let purged = purge::purge(&mut tx, self.sql(), purge).await.map_err(&failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(purged)
+        self.write(operation::PURGE, async |session| purge::purge(session, purge).await).await
     }
 }

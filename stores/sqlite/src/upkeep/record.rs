@@ -1,21 +1,15 @@
-use std::sync::Arc;
-
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Payload;
 use pillarbox_core::store::Record;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection, query};
+use sqlx::{Row as _, query};
 
-use crate::sql::Sql;
+use crate::store::Session;
 
 /// Everything there is about one event, row by row.
-pub(super) async fn records(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    event_id: &str,
-) -> Result<Vec<Record>, sqlx::Error> {
-    let found = query(AssertSqlSafe(Arc::clone(&sql.record))).bind(event_id).fetch_all(connection).await?;
+pub(super) async fn records(session: &mut Session<'_>, event_id: &str) -> sqlx::Result<Vec<Record>> {
+    let found = query(session.sql.record.clone()).bind(event_id).fetch_all(&mut *session.connection).await?;
     let mut records = found.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
     // A handful, and the index has them by their handlers.
     records.sort_by_key(|record| record.seq);
@@ -23,16 +17,12 @@ pub(super) async fn records(
 }
 
 /// The row with this `seq`.
-pub(super) async fn by_seq(
-    connection: &mut SqliteConnection,
-    sql: &Sql,
-    seq: i64,
-) -> Result<Option<Record>, sqlx::Error> {
-    let found = query(AssertSqlSafe(Arc::clone(&sql.record_by_seq))).bind(seq).fetch_optional(connection).await?;
+pub(super) async fn by_seq(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<Record>> {
+    let found = query(session.sql.record_by_seq.clone()).bind(seq).fetch_optional(&mut *session.connection).await?;
     found.as_ref().map(decode).transpose()
 }
 
-fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
+fn decode(row: &SqliteRow) -> sqlx::Result<Record> {
     Ok(Record {
         seq: row.try_get(0)?,
         event_id: required(row, 1)?,
@@ -56,7 +46,7 @@ fn decode(row: &SqliteRow) -> Result<Record, sqlx::Error> {
     })
 }
 
-fn payload(row: &SqliteRow) -> Result<Option<Payload>, sqlx::Error> {
+fn payload(row: &SqliteRow) -> sqlx::Result<Option<Payload>> {
     if let Some(json) = text(row, 7)? {
         return Ok(Some(Payload::Json(json.into())));
     }
@@ -66,20 +56,20 @@ fn payload(row: &SqliteRow) -> Result<Option<Payload>, sqlx::Error> {
 }
 
 /// A column's text. What is no UTF-8 is replaced: a row that cannot be delivered is the one that is looked at.
-pub(super) fn text(row: &SqliteRow, index: usize) -> Result<Option<String>, sqlx::Error> {
+pub(super) fn text(row: &SqliteRow, index: usize) -> sqlx::Result<Option<String>> {
     let bytes: Option<&[u8]> = row.try_get(index)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// The text of a column that cannot be NULL.
-pub(super) fn required(row: &SqliteRow, index: usize) -> Result<String, sqlx::Error> {
+pub(super) fn required(row: &SqliteRow, index: usize) -> sqlx::Result<String> {
     Ok(text(row, index)?.unwrap_or_default())
 }
 
-pub(super) fn attempts(row: &SqliteRow, index: usize) -> Result<i32, sqlx::Error> {
+pub(super) fn attempts(row: &SqliteRow, index: usize) -> sqlx::Result<i32> {
     Ok(i32::try_from(row.try_get::<i64, _>(index)?).unwrap_or(i32::MAX))
 }
 
-pub(super) fn time(row: &SqliteRow, index: usize) -> Result<Option<Timestamp>, sqlx::Error> {
+pub(super) fn time(row: &SqliteRow, index: usize) -> sqlx::Result<Option<Timestamp>> {
     Ok(row.try_get::<Option<i64>, _>(index)?.map(Timestamp::from_micros))
 }
