@@ -51,6 +51,11 @@ impl Problem {
         }
     }
 
+    /// A message that no request can be made of.
+    pub(crate) fn impossible(error: impl Error) -> Self {
+        Self::Refusal { status: 0, code: "NoRequest".to_owned(), message: error.to_string(), sender_fault: true }
+    }
+
     /// True if one message may have spoilt its whole batch.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Refusal { code, sender_fault: true, .. } if about(code) == About::Message)

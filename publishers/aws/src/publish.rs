@@ -42,6 +42,18 @@ pub(crate) struct Outcome {
     pub(crate) problem: Option<Problem>,
 }
 
+impl Outcome {
+    pub(crate) fn taken(id: String) -> Self {
+        Self { id, problem: None }
+    }
+
+    /// The refusal of a message, in the words of the batch's answer.
+    pub(crate) fn refused(id: String, code: String, message: Option<String>, sender_fault: bool) -> Self {
+        let message = message.unwrap_or_default();
+        Self { id, problem: Some(Problem::Refusal { status: 0, code, message, sender_fault }) }
+    }
+}
+
 /// Carries messages to a service.
 #[derive(Debug)]
 pub(crate) struct Courier<S> {

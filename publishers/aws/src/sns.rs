@@ -40,16 +40,9 @@ impl Service for Sns {
         let answer = self.client.publish_batch().topic_arn(target).set_publish_batch_request_entries(Some(batch));
         let answer = answer.send().await.map_err(|error| Problem::of(&error))?;
         let taken = answer.successful.unwrap_or_default().into_iter();
-        let taken = taken.map(|one| Outcome { id: one.id.unwrap_or_default(), problem: None });
-        let refused = answer.failed.unwrap_or_default().into_iter().map(|one| Outcome {
-            id: one.id,
-            problem: Some(Problem::Refusal {
-                status: 0,
-                code: one.code,
-                message: one.message.unwrap_or_default(),
-                sender_fault: one.sender_fault,
-            }),
-        });
+        let taken = taken.map(|one| Outcome::taken(one.id.unwrap_or_default()));
+        let refused = answer.failed.unwrap_or_default().into_iter();
+        let refused = refused.map(|one| Outcome::refused(one.id, one.code, one.message, one.sender_fault));
         Ok(taken.chain(refused).collect())
     }
 
@@ -60,12 +53,6 @@ impl Service for Sns {
 }
 
 fn request(entry: &Entry) -> Result<PublishBatchRequestEntry, Problem> {
-    let impossible = |error: aws_sdk_sns::error::BuildError| Problem::Refusal {
-        status: 0,
-        code: "NoRequest".to_owned(),
-        message: error.to_string(),
-        sender_fault: true,
-    };
     let mut request = PublishBatchRequestEntry::builder()
         .id(entry.index.to_string())
         .message(&entry.body)
@@ -73,7 +60,7 @@ fn request(entry: &Entry) -> Result<PublishBatchRequestEntry, Problem> {
         .set_message_deduplication_id(entry.fifo.as_ref().map(|fifo| fifo.id.clone()));
     for (name, value) in &entry.attributes {
         let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
-        request = request.message_attributes(name, value.map_err(impossible)?);
+        request = request.message_attributes(name, value.map_err(Problem::impossible)?);
     }
-    request.build().map_err(impossible)
+    request.build().map_err(Problem::impossible)
 }

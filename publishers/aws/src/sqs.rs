@@ -50,16 +50,9 @@ impl Service for Sqs {
         let batch = entries.iter().map(request).collect::<Result<Vec<_>, _>>()?;
         let answer = self.client.send_message_batch().queue_url(url).set_entries(Some(batch)).send().await;
         let answer = answer.map_err(|error| Problem::of(&error))?;
-        let taken = answer.successful.into_iter().map(|one| Outcome { id: one.id, problem: None });
-        let refused = answer.failed.into_iter().map(|one| Outcome {
-            id: one.id,
-            problem: Some(Problem::Refusal {
-                status: 0,
-                code: one.code,
-                message: one.message.unwrap_or_default(),
-                sender_fault: one.sender_fault,
-            }),
-        });
+        let taken = answer.successful.into_iter().map(|one| Outcome::taken(one.id));
+        let refused = answer.failed.into_iter();
+        let refused = refused.map(|one| Outcome::refused(one.id, one.code, one.message, one.sender_fault));
         Ok(taken.chain(refused).collect())
     }
 
@@ -90,12 +83,6 @@ impl Sqs {
 }
 
 fn request(entry: &Entry) -> Result<SendMessageBatchRequestEntry, Problem> {
-    let impossible = |error: aws_sdk_sqs::error::BuildError| Problem::Refusal {
-        status: 0,
-        code: "NoRequest".to_owned(),
-        message: error.to_string(),
-        sender_fault: true,
-    };
     let mut request = SendMessageBatchRequestEntry::builder()
         .id(entry.index.to_string())
         .message_body(&entry.body)
@@ -103,7 +90,7 @@ fn request(entry: &Entry) -> Result<SendMessageBatchRequestEntry, Problem> {
         .set_message_deduplication_id(entry.fifo.as_ref().map(|fifo| fifo.id.clone()));
     for (name, value) in &entry.attributes {
         let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
-        request = request.message_attributes(name, value.map_err(impossible)?);
+        request = request.message_attributes(name, value.map_err(Problem::impossible)?);
     }
-    request.build().map_err(impossible)
+    request.build().map_err(Problem::impossible)
 }
