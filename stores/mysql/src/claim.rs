@@ -61,8 +61,6 @@ pub(crate) async fn release(store: &Inner, node: &NodeId, rows: &[RowId]) -> Res
     let (seqs, events) = places(rows);
     let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(node)));
     let values = [("id", &id), ("begun", &begun), ("seqs", &seqs), ("events", &events)];
-    let mut session = store.sessions.session().await?;
-    session.run(fill(&store.sql.release, &values)).await?;
-    session.finish();
+    store.sessions.run(fill(&store.sql.release, &values)).await?;
     Ok(())
 }

@@ -16,16 +16,12 @@ pub(crate) async fn list(
     limit: usize,
 ) -> Result<Vec<DeadEvent>, Failure> {
     let values = [("above", &Literal::int(above)), ("filter", &clause(filter)), ("limit", &Literal::count(limit))];
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(fill(&store.sql.dead, &values)).await?;
-    session.finish();
+    let answers = store.sessions.run(fill(&store.sql.dead, &values)).await?;
     answers.rows(0).iter().map(read).collect()
 }
 
 pub(crate) async fn number(store: &Inner, filter: &DeadFilter) -> Result<u64, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(fill(&store.sql.count_dead, &[("filter", &clause(filter))])).await?;
-    session.finish();
+    let answers = store.sessions.run(fill(&store.sql.count_dead, &[("filter", &clause(filter))])).await?;
     answers.first(0).map_or(Ok(0), |row| count(row, 0))
 }
 

@@ -125,9 +125,7 @@ mod tests {
                 FetchedRow::Broken(row) => panic!("{row:?}"),
             })
             .collect();
-        let mut session = store.inner().sessions.session().await.expect("a session");
-        session.run(format!("DROP DATABASE {name}")).await.expect("drops");
-        session.finish();
+        store.inner().sessions.run(format!("DROP DATABASE {name}")).await.expect("drops");
         assert_eq!(found, written);
     }
 }

@@ -48,20 +48,23 @@ impl Literal {
 
     /// A list of such texts for `IN`.
     pub(crate) fn byte_list(values: &[&str]) -> Self {
-        let list: Vec<String> = values.iter().map(|value| Self::bytes(value).0).collect();
-        Self(if list.is_empty() { "NULL".to_owned() } else { list.join(",") })
+        Self::list(values.iter().map(|value| Self::bytes(value).0), "NULL")
     }
 
     /// A list of texts for `IN`.
     pub(crate) fn texts(values: &[&str]) -> Self {
-        let list: Vec<String> = values.iter().map(|value| Self::text(value).0).collect();
-        Self(if list.is_empty() { "NULL".to_owned() } else { list.join(",") })
+        Self::list(values.iter().map(|value| Self::text(value).0), "NULL")
     }
 
     /// A list of pairs of numbers for `IN`.
     pub(crate) fn tuples(pairs: impl IntoIterator<Item = (i64, i64)>) -> Self {
-        let list: Vec<String> = pairs.into_iter().map(|(a, b)| format!("({a},{b})")).collect();
-        Self(if list.is_empty() { "(NULL,NULL)".to_owned() } else { list.join(",") })
+        Self::list(pairs.into_iter().map(|(a, b)| format!("({a},{b})")), "(NULL,NULL)")
+    }
+
+    /// A list, or `nothing` if it has no items.
+    fn list(items: impl Iterator<Item = String>, nothing: &str) -> Self {
+        let list: Vec<String> = items.collect();
+        Self(if list.is_empty() { nothing.to_owned() } else { list.join(",") })
     }
 
     /// Pairs of such texts for `IN`; there is at least one.

@@ -9,6 +9,7 @@ use pillarbox_core::store::TableName;
 use pillarbox_core::store::operation;
 
 use crate::MysqlStore;
+use crate::answer::is_true;
 use crate::error::{Failure, lacks_tls};
 use crate::schema;
 use crate::session::Sessions;
@@ -208,10 +209,8 @@ impl MysqlOptions {
 
 /// Connects to the server, and returns true if it is MariaDB.
 async fn greet(sessions: &Sessions) -> Result<bool, Failure> {
-    let mut session = sessions.session().await?;
-    let mariadb = session.is_mariadb().await?;
-    session.finish();
-    Ok(mariadb)
+    let answers = sessions.run("SELECT VERSION() LIKE '%MariaDB%'").await?;
+    answers.first(0).map_or(Ok(false), |row| is_true(row, 0))
 }
 
 fn refuse(message: String) -> StoreError {

@@ -18,10 +18,7 @@ pub(crate) async fn assign_partitions(store: &Inner, rows: &[(RowId, u8)]) -> Re
     // Ascending, as every other statement locks rows.
     let mut sorted: Vec<&(RowId, u8)> = rows.iter().collect();
     sorted.sort_unstable_by_key(|(row, _)| row.seq);
-    let assign = fill(&store.sql.assign_partitions, &[("partitions", &Literal::partitions(sorted))]);
-    let mut session = store.sessions.session().await?;
-    session.run(assign).await?;
-    session.finish();
+    store.sessions.run(fill(&store.sql.assign_partitions, &[("partitions", &Literal::partitions(sorted))])).await?;
     Ok(())
 }
 
@@ -31,10 +28,7 @@ pub(crate) async fn promote_due(store: &Inner, rows: &[RowId]) -> Result<(), Fai
         return Ok(());
     }
     let (seqs, events) = places(rows);
-    let promote_due = fill(&store.sql.promote_due, &[("seqs", &seqs), ("events", &events)]);
-    let mut session = store.sessions.session().await?;
-    session.run(promote_due).await?;
-    session.finish();
+    store.sessions.run(fill(&store.sql.promote_due, &[("seqs", &seqs), ("events", &events)])).await?;
     Ok(())
 }
 
@@ -53,9 +47,7 @@ pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
 
 /// The rows that stand at these places.
 pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(identify_sql(&store.sql, seqs)).await?;
-    session.finish();
+    let answers = store.sessions.run(identify_sql(&store.sql, seqs)).await?;
     let row = |row| {
         let (event_id, handler) = (text(row, 1)?.unwrap_or_default(), text(row, 2)?.map(Box::from));
         Ok(RowId { seq: int(row, 0)?, event_id: EventId::from_stored(event_id), handler })
@@ -66,16 +58,12 @@ pub(crate) async fn identify(store: &Inner, seqs: &[i64]) -> Result<Vec<RowId>, 
 /// The highest `seq` of the table. The server names the transactions that may still commit rows below that only to users who may see
 /// all of its sessions, and not by table.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(&store.sql.highest).await?;
-    session.finish();
+    let answers = store.sessions.run(&store.sql.highest).await?;
     Ok(Writers { highest: answers.first(0).map_or(Ok(0), |row| int(row, 0))?, open: None, prepared: Vec::new() })
 }
 
 /// The database's time.
 pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(&store.sql.now).await?;
-    session.finish();
+    let answers = store.sessions.run(&store.sql.now).await?;
     Ok(Timestamp::from_micros(answers.first(0).map_or(Ok(0), |row| int(row, 0))?))
 }

@@ -138,6 +138,14 @@ impl Sessions {
         Ok(Session { connection: Some(self.pool.get().await?), history: Arc::clone(&self.history), refused: false })
     }
 
+    /// Runs statements in one round trip on a session of their own, and returns the answer of each.
+    pub(crate) async fn run(&self, script: impl AsRef<str> + Send) -> Result<Answers, Failure> {
+        let mut session = self.session().await?;
+        let answers = session.run(script).await?;
+        session.finish();
+        Ok(answers)
+    }
+
     /// The session for renewals. Whatever else asks for it could make them wait.
     pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
         Ok(Session { connection: Some(self.lease.get().await?), history: Arc::clone(&self.history), refused: false })
@@ -292,12 +300,6 @@ impl Session {
             pause *= 2;
         }
         Ok(())
-    }
-
-    /// Returns true if the server is MariaDB.
-    pub(crate) async fn is_mariadb(&mut self) -> Result<bool, Failure> {
-        let answers = self.run("SELECT VERSION() LIKE '%MariaDB%'").await?;
-        answers.first(0).map_or(Ok(false), |row| crate::answer::is_true(row, 0))
     }
 
     /// Gives the connection back for the next call.

@@ -20,9 +20,7 @@ use crate::store::Inner;
 const MOST_COUNTED: i64 = 1_000;
 
 pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(&store.sql.counts).await?;
-    session.finish();
+    let answers = store.sessions.run(&store.sql.counts).await?;
     let mut counts = Counts::default();
     for row in answers.rows(0) {
         let (status, count) = (int(row, 0)?, count(row, 1)?);
@@ -38,9 +36,7 @@ pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
 }
 
 pub(crate) async fn backlog(store: &Inner) -> Result<Backlog, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(&store.sql.backlog).await?;
-    session.finish();
+    let answers = store.sessions.run(&store.sql.backlog).await?;
     let Some(row) = answers.first(0) else { return Ok(Backlog::default()) };
     let oldest = |index| Ok::<Option<Duration>, Failure>(optional_int(row, index)?.map(wait));
     Ok(Backlog {
@@ -82,9 +78,7 @@ pub(crate) fn statuses(rows: &[Row]) -> Result<(Vec<NodeStatus>, Option<Timestam
 }
 
 pub(crate) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(&store.sql.partitions).await?;
-    session.finish();
+    let answers = store.sessions.run(&store.sql.partitions).await?;
     let Some(row) = answers.first(0) else { return Ok(PartitionBacklog::default()) };
     Ok(PartitionBacklog { unowned: number(row, 0)?, pending: count(row, 1)?, most_pending: count(row, 2)? })
 }
@@ -120,9 +114,7 @@ pub(crate) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<V
 }
 
 pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(fill(&store.sql.record, &[("event_id", &Literal::text(event_id))])).await?;
-    session.finish();
+    let answers = store.sessions.run(fill(&store.sql.record, &[("event_id", &Literal::text(event_id))])).await?;
     let mut records = answers.rows(0).iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // A handful, sorted here rather than by the server, which would weigh that against reading the table in this order.
     records.sort_by_key(|record| record.seq);
@@ -131,9 +123,7 @@ pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>
 
 /// The row with this `seq`.
 pub(crate) async fn by_seq(store: &Inner, seq: i64) -> Result<Option<Record>, Failure> {
-    let mut session = store.sessions.session().await?;
-    let answers = session.run(fill(&store.sql.record_by_seq, &[("seq", &Literal::int(seq))])).await?;
-    session.finish();
+    let answers = store.sessions.run(fill(&store.sql.record_by_seq, &[("seq", &Literal::int(seq))])).await?;
     answers.first(0).map(read).transpose()
 }
 
