@@ -2,25 +2,15 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that tells what it finds")]
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
+
+use clap::Parser;
 use tokio::time::Instant;
 
 use pillarbox_simulation::engine::{HOOKED, plant};
 use pillarbox_simulation::plants::{PLANTS, find};
 use pillarbox_simulation::{seeds, simulate};
-
-const USAGE: &str = "\
-Runs worlds of the simulation, each from one seed.
-
-  scripts/simulate --seeds N [--from S]   runs N seeds, fresh ones unless they begin with S
-  scripts/simulate --seed S [--trace]     runs one seed, and tells its story
-  scripts/simulate --plants               lists the planted bugs
-  scripts/simulate --plant NAME …         plants a bug; --seeds begins with 0 then
-  scripts/simulate --ci                   fresh seeds, all that ever failed, each plant, and whether seeds replay
-
-  --json      one line for programs        --jobs N    by so many threads
-
-It ends with 1 if an invariant was violated.";
 
 /// Every seed that ever failed, one a line, with what was wrong.
 const SEEDS: &str = include_str!("../seeds");
@@ -30,24 +20,43 @@ const FRESH_IN_CI: u64 = 2_000;
 /// Seeds that are run again in another process.
 const REPLAYED: u64 = 100;
 
-#[derive(Debug, Default)]
+/// Runs worlds of the simulation, each from one seed. It ends with 1 if an invariant was violated.
+#[derive(Debug, Parser)]
+#[command(bin_name = "scripts/simulate", arg_required_else_help = true)]
 struct Options {
+    /// Run so many seeds, fresh ones without --from.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
+    /// The first of the seeds.
+    #[arg(long, value_name = "S")]
     from: Option<u64>,
+    /// Run one seed.
+    #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
+    /// Tell the story of the one seed.
+    #[arg(long, requires = "seed")]
     trace: bool,
+    /// List the planted bugs.
+    #[arg(long)]
     plants: bool,
+    /// Plant a bug; --seeds begins with 0 then.
+    #[arg(long, value_name = "NAME", value_parser = planted)]
     plant: Option<&'static str>,
-    json: bool,
+    /// Run fresh seeds, all that ever failed, each plant, and see whether seeds replay.
+    #[arg(long)]
     ci: bool,
-    help: bool,
-    jobs: usize,
+    /// Write one line for programs.
+    #[arg(long)]
+    json: bool,
+    /// Run by so many threads.
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: NonZeroUsize,
 }
 
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    match Options::read(std::env::args().skip(1)).and_then(|options| options.run()) {
+    match Options::parse().run() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -57,51 +66,13 @@ fn main() -> ExitCode {
     }
 }
 
-impl Options {
-    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut options = Self { jobs: 1, ..Self::default() };
-        let mut any = false;
-        while let Some(argument) = arguments.next() {
-            any = true;
-            let mut number = || -> Result<u64, Failure> {
-                let value = arguments.next().ok_or_else(|| format!("{argument} needs a number"))?;
-                Ok(value.parse().map_err(|_| format!("{argument} needs a number, and not {value:?}"))?)
-            };
-            match &*argument {
-                "--seeds" => options.seeds = Some(number()?),
-                "--from" => options.from = Some(number()?),
-                "--seed" => options.seed = Some(number()?),
-                "--jobs" => options.jobs = usize::try_from(number()?)?,
-                "--trace" => options.trace = true,
-                "--plants" => options.plants = true,
-                "--json" => options.json = true,
-                "--ci" => options.ci = true,
-                "--help" => options.help = true,
-                "--plant" => {
-                    let name = arguments.next().unwrap_or_default();
-                    let (known, _) = find(&name).ok_or_else(|| format!("there is no plant {name:?}; see --plants"))?;
-                    options.plant = Some(known);
-                }
-                other => return Err(format!("{other} is not known\n\n{USAGE}").into()),
-            }
-        }
-        let nothing = options.seeds == Some(0) || options.jobs == 0;
-        let both = options.seed.is_some() && (options.seeds.is_some() || options.from.is_some());
-        match () {
-            () if !any => Err(USAGE.into()),
-            () if nothing => Err("--seeds and --jobs take at least 1".into()),
-            () if both => Err("--seed runs one seed, --seeds and --from run many: give either".into()),
-            () if options.trace && options.seed.is_none() => Err("--trace tells the story of one --seed".into()),
-            () => Ok(options),
-        }
-    }
+fn planted(name: &str) -> Result<&'static str, String> {
+    find(name).map(|(known, _)| *known).ok_or_else(|| format!("there is no plant {name:?}; see --plants"))
+}
 
+impl Options {
     /// Does what was asked for; false if an invariant was violated.
     fn run(&self) -> Result<bool, Failure> {
-        if self.help {
-            println!("{USAGE}");
-            return Ok(true);
-        }
         if self.plants {
             PLANTS.iter().for_each(|(name, what)| println!("{name:40} {what}"));
             return Ok(true);
@@ -115,7 +86,7 @@ impl Options {
         // Handlers panic on purpose.
         std::panic::set_hook(Box::new(|_| {}));
         match self.seed {
-            _ if self.ci => ci(self.jobs),
+            _ if self.ci => ci(self.jobs.get()),
             Some(seed) => self.one(seed),
             None => self.many(),
         }
@@ -141,7 +112,7 @@ impl Options {
         let count = self.seeds.ok_or("say how many --seeds")?;
         let first = self.from.unwrap_or_else(|| if self.plant.is_some() { 0 } else { fresh() });
         let began = Instant::now();
-        let summary = seeds::run(first, count, self.jobs, self.plant)?;
+        let summary = seeds::run(first, count, self.jobs.get(), self.plant)?;
         let violations = u64::from(summary.violated.is_some());
         self.tell(summary.seeds, violations, began, summary.hash);
         if let Some(run) = &summary.violated {
