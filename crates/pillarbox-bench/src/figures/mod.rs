@@ -94,16 +94,12 @@ pub(crate) struct LossCount {
 }
 
 impl LossCount {
-    /// For events to be delivered: calls beyond the first, and rows that are not DONE.
-    pub(crate) fn delivered(load: &Load, calls: &Calls, rows: &Rows) -> Self {
-        Self { duplicates: calls.duplicates(), lost: u64::from(load.events).saturating_sub(rows.done) }
-    }
-
-    /// As [`delivered`](Self::delivered), where rows are deleted: each event must have been called, and its row be
-    /// gone.
-    pub(crate) fn removed(load: &Load, calls: &Calls, rows: &Rows) -> Self {
+    /// For events to be delivered: calls beyond the first, and rows that are not DONE. Where rows are `deleted`, each event must
+    /// have been called, and its row be gone.
+    pub(crate) fn delivered(load: &Load, calls: &Calls, rows: &Rows, deleted: bool) -> Self {
         let events = u64::from(load.events);
-        Self { duplicates: calls.duplicates(), lost: events - events.saturating_sub(rows.all).min(calls.called()) }
+        let done = if deleted { events.saturating_sub(rows.all).min(calls.called()) } else { rows.done };
+        Self { duplicates: calls.duplicates(), lost: events.saturating_sub(done) }
     }
 
     /// As [`delivered`](Self::delivered), where calls are counted without telling events apart.

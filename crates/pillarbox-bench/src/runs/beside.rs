@@ -67,7 +67,8 @@ impl Beside<'_> {
         let (started, writing, done_by_then) = ran?;
         let measured = meter.finish().await?;
         let rows = lab.count().await?;
-        let (fate, seconds) = (LossCount::delivered(load, &calls, &rows), seconds_between(started, rows.last_done_at));
+        let (fate, seconds) =
+            (LossCount::delivered(load, &calls, &rows, false), seconds_between(started, rows.last_done_at));
         Ok(Outcome { calls, rows, fate, measured, seconds, writing, done_by_then })
     }
 

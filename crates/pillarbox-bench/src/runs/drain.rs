@@ -108,11 +108,7 @@ async fn drain(
     let rows = lab.count().await?;
     // A deleted row has no `done_at`.
     let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
-    let fate = if args.delete_done {
-        LossCount::removed(load, &calls, &rows)
-    } else {
-        LossCount::delivered(load, &calls, &rows)
-    };
+    let fate = LossCount::delivered(load, &calls, &rows, args.delete_done);
     let per_s = rounded(per_second(writers.written(), writing.as_secs_f64()), 0);
     let company = (args.writers > 0).then_some(BackgroundLoad { writers: args.writers, written_beside_per_s: per_s });
     Ok(Drained { seconds, fate, measured, calls, company })

@@ -66,11 +66,7 @@ async fn measure(
     let rows = lab.count().await?;
     // A deleted row has no `done_at`.
     let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
-    let fate = if args.delete_done {
-        LossCount::removed(load, &calls, &rows)
-    } else {
-        LossCount::delivered(load, &calls, &rows)
-    };
+    let fate = LossCount::delivered(load, &calls, &rows, args.delete_done);
 
     let after = passing.publish_alone(load, workers, ALONE).await?;
     // The time at which each event was done is read from its row.

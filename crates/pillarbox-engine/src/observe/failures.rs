@@ -41,6 +41,7 @@ pub(crate) struct Failed {
     handler: Option<Box<str>>,
     /// The number of the attempt; `None` if no handler was called.
     attempt: Option<u32>,
+    /// `None` if there is no other.
     next_attempt_in: Option<Duration>,
     error: String,
 }
@@ -176,6 +177,16 @@ impl Consequence {
             Self::Dead => 10,
         }
     }
+
+    /// The text of its lines.
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Retried => "an attempt failed; the event is tried again",
+            Self::Rescued => "the handler failed for good; its fallback made the event DONE",
+            Self::Parked => "nobody takes the event; it stays pending, and is looked at again",
+            Self::Dead => "the event is DEAD, until it is replayed or discarded",
+        }
+    }
 }
 
 impl Line {
@@ -185,48 +196,11 @@ impl Line {
         let (id, event_type) = (id.as_ref().map(EventId::as_str), Some(&*event_type).filter(|name| !name.is_empty()));
         let (handler, next_attempt_in) = (handler.as_deref(), next_attempt_in.map(tracing::field::debug));
         // With several events, the one that is shown is the first of them.
-        match consequence {
-            Consequence::Retried => tracing::warn!(
-                events,
-                id,
-                seq,
-                event_type,
-                handler,
-                attempt,
-                next_attempt_in,
-                error,
-                "an attempt failed; the event is tried again"
-            ),
-            Consequence::Rescued => tracing::warn!(
-                events,
-                id,
-                seq,
-                event_type,
-                handler,
-                attempt,
-                error,
-                "the handler failed for good; its fallback made the event DONE"
-            ),
-            Consequence::Parked => tracing::warn!(
-                events,
-                id,
-                seq,
-                event_type,
-                handler,
-                next_attempt_in,
-                error,
-                "nobody takes the event; it stays pending, and is looked at again"
-            ),
-            Consequence::Dead => tracing::error!(
-                events,
-                id,
-                seq,
-                event_type,
-                handler,
-                attempt,
-                error,
-                "the event is DEAD, until it is replayed or discarded"
-            ),
+        let message = consequence.sentence();
+        if consequence == Consequence::Dead {
+            tracing::error!(events, id, seq, event_type, handler, attempt, next_attempt_in, error, "{message}");
+        } else {
+            tracing::warn!(events, id, seq, event_type, handler, attempt, next_attempt_in, error, "{message}");
         }
     }
 }

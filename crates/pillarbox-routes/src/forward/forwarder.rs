@@ -387,28 +387,16 @@ impl Inner {
         let info = sink.publisher.info();
         match transition {
             Transition::None => {}
-            Transition::Paused { pause } => {
+            Transition::Paused { pause } | Transition::StillPaused { pause } => {
                 runtime.meters.paused.set(1.0);
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
-                tracing::warn!(
-                    route = &*runtime.name,
-                    publisher = info.kind,
-                    address = info.address,
-                    ?pause,
-                    problem,
+                let message = if matches!(transition, Transition::Paused { .. }) {
                     "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
-                );
-            }
-            Transition::StillPaused { pause } => {
-                let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
-                tracing::warn!(
-                    route = &*runtime.name,
-                    publisher = info.kind,
-                    address = info.address,
-                    ?pause,
-                    problem,
+                } else {
                     "a route is still paused, for another reason than before"
-                );
+                };
+                let (route, publisher, address) = (&*runtime.name, info.kind, info.address.as_str());
+                tracing::warn!(route, publisher, address, ?pause, problem, "{message}");
             }
             Transition::Resumed => {
                 let mut types = sink.types();
