@@ -114,6 +114,6 @@ async fn unavailable_in_time(publisher: &dyn Publisher, messages: Vec<Message>) 
     let took = began.elapsed();
     assert_eq!(receipts.len(), sent, "there is one receipt for each message");
     assert_unavailable(&receipts);
-    // Some slack for a machine that is busy with other tests.
-    assert!(took < LIMIT + LIMIT / 2, "it took {took:?} with a limit of {LIMIT:?}");
+    // Some slack for a machine that is busy with other tests; less than waiting twice would take.
+    assert!(took < 2 * LIMIT, "it took {took:?} with a limit of {LIMIT:?}");
 }
