@@ -24,7 +24,7 @@ impl PublisherHarness for Kafka {
         ids: false,
         // What the producer itself repeats, it does; not what is published a second time.
         deduplicates: false,
-        // The cluster in memory asks for none: tests/broker.rs.
+        // The cluster in memory asks for none: tests/ground/broker.rs.
         credentials: false,
         ..PublisherCapabilities::ALL
     };

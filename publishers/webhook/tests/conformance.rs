@@ -37,7 +37,7 @@ impl PublisherHarness for Webhook {
     const CAPABILITIES: PublisherCapabilities = PublisherCapabilities {
         keys: false,
         deduplicates: false,
-        // Whether a path is there shows only in the answer to a message: tests/answers.rs.
+        // Whether a path is there shows only in the answer to a message: tests/ground/answers.rs.
         missing_targets: false,
         ..PublisherCapabilities::ALL
     };

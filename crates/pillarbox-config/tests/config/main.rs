@@ -1,0 +1,6 @@
+//! Settings, from their sources to a running outbox.
+
+mod defaults;
+mod documentation;
+mod setup;
+mod sources;

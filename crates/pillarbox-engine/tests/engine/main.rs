@@ -1,0 +1,15 @@
+//! The engine from outside, on the store in memory. What reads the log is in programs of its own: which levels are on is a matter of the
+//! whole process.
+
+mod batch_handlers;
+mod contexts;
+mod event_limits;
+mod fairness;
+mod hooks;
+mod lost_connections;
+mod metrics;
+mod registrations;
+mod settling;
+mod sharing;
+mod shutdown;
+mod type_pause;

@@ -1,0 +1,7 @@
+//! Routes between an outbox and publishers in memory.
+
+mod metrics;
+mod order;
+mod routing;
+mod start;
+mod targets;

@@ -1,0 +1,61 @@
+//! A broker that ends and comes back while much is published.
+
+#![allow(clippy::print_stderr, reason = "a test says how many duplicates there were")]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::support::{self, Listener};
+use pillarbox_core::error::BoxError;
+use pillarbox_mqtt::MqttPublisher;
+use pillarbox_testkit::publishers::{Arrived, Load, load_through};
+
+/// That of the publisher. It has to notice what happened, and not to wait this long.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn ids(arrived: &[Arrived]) -> impl Iterator<Item = &str> {
+    arrived.iter().filter_map(|message| message.header("event-id"))
+}
+
+/// It has the time to write to disk what it has acknowledged, and the listener's session keeps what was meant for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_confirmed_is_lost_when_the_broker_is_restarted_under_load() -> Result<(), BoxError> {
+    let mut server = support::start("").await?;
+    let listener = Listener::start(server.address().port()).await?;
+    let publisher = MqttPublisher::new(support::options(server.address().port()))?;
+    let confirmed = load_through(&publisher, "orders", Load::default(), async {
+        support::stop(&server).await?;
+        server.restart().await
+    })
+    .await?;
+    assert!(confirmed.failures > 0, "the broker was away");
+    assert!(confirmed.took < LIMIT, "somebody waited for a connection that was gone: {:?}", confirmed.problems);
+    let arrived = listener.arrived("orders", confirmed.ids.len() + confirmed.failures).await;
+    let duplicates = confirmed.duplicates_among(ids(&arrived))?;
+    eprintln!(
+        "{duplicates} duplicates, {} failures, {:?} {:?}",
+        confirmed.failures, confirmed.took, confirmed.problems
+    );
+    Ok(())
+}
+
+/// What Mosquitto had acknowledged and not yet written or passed on dies with it: its part of the guarantee ends there, and
+/// the publisher's does not. Everything that was not confirmed is published again, and all is confirmed in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_publisher_goes_on_when_the_broker_is_killed_under_load() -> Result<(), BoxError> {
+    let mut server = support::start("").await?;
+    let publisher = MqttPublisher::new(support::options(server.address().port()))?;
+    let listener = Listener::start(server.address().port()).await?;
+    let confirmed = load_through(&publisher, "orders", Load::default(), async {
+        server.kill().await?;
+        server.restart().await
+    })
+    .await?;
+    assert!(confirmed.failures > 0, "the broker was away");
+    assert!(confirmed.took < LIMIT, "somebody waited for a connection that was gone: {:?}", confirmed.problems);
+    let arrived = listener.arrived("orders", confirmed.ids.len() + confirmed.failures).await;
+    let arrived: HashSet<_> = ids(&arrived).collect();
+    let lost = confirmed.ids.iter().filter(|id| !arrived.contains(id.as_str())).count();
+    eprintln!("{lost} of {} confirmed were lost by the broker, {:?}", confirmed.ids.len(), confirmed.took);
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Endpoints that are away, silent, broken, private or not whom they claim to be.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Endpoint, Raw, message, options, publisher, raw};
+use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
+use pillarbox_core::publisher::{Message, Publisher as _};
+use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
+use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+use tokio_rustls::TlsAcceptor;
+
+fn many(target: &str, count: usize) -> Vec<Message> {
+    (0..count).map(|n| message(target, n)).collect()
+}
+
+async fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+#[tokio::test]
+async fn nobody_there_is_unavailable() {
+    let target = format!("http://{}/x", nobody().await);
+    let receipts = publisher().publish(many(&target, 40)).await;
+    assert_eq!(receipts.len(), 40);
+    for receipt in receipts {
+        let error = receipt.expect_err("nobody is there");
+        assert_eq!(error.kind(), Unavailable);
+        assert!(error.to_string().contains("cannot be connected to"), "{error}");
+    }
+    let error = publisher().check(&[target]).await.expect_err("nobody is there");
+    assert_eq!(error.kind(), Unavailable);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_reset_is_unavailable_and_tried_once_for_each_message() {
+    let Raw { address, count, .. } = &raw(|mut stream: TcpStream| async move {
+        let _ = stream.read(&mut [0; 64]).await;
+        // The rest is not read, so closing resets.
+    })
+    .await;
+    let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
+    assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
+    assert_eq!(count.load(Ordering::SeqCst), 20);
+}
+
+#[tokio::test]
+async fn a_silent_endpoint_is_waited_for_no_longer_than_the_limit() {
+    let endpoint = Endpoint::start().await;
+    let mut options = options();
+    options.timeout = Duration::from_millis(300);
+    options.concurrency = 2;
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let began = Instant::now();
+    // More than are under way at once: the others are not given a limit of their own.
+    let receipts = publisher.publish(many(&endpoint.url("/never"), 20)).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
+    assert_eq!(endpoint.requests().len(), 2);
+
+    // Connections are accepted by nobody: the listener's queue takes them, and TLS waits for an answer.
+    let Raw { address, .. } = &raw(|stream: TcpStream| async move {
+        let _stream = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let began = Instant::now();
+    let receipts = publisher.publish(many(&format!("https://{address}/x"), 3)).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
+}
+
+#[tokio::test]
+async fn a_silent_server_leaves_room_for_the_others() {
+    let (silent, well) = (Endpoint::start().await, Endpoint::start().await);
+    let mut options = options();
+    options.timeout = Duration::from_secs(2);
+    options.concurrency = 4;
+    let publisher = WebhookPublisher::new(options).expect("options");
+    // More for the silent one than are under way at once, and all of them before the others.
+    let mut messages = many(&silent.url("/never"), 20);
+    messages.extend(many(&well.url("/ok"), 20));
+    let receipts = publisher.publish(messages).await;
+    assert!(receipts[..20].iter().all(Result::is_err));
+    assert!(receipts[20..].iter().all(Result::is_ok), "{receipts:?}");
+    assert_eq!((silent.requests().len(), well.requests().len()), (2, 20));
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_spoils_nothing() {
+    let endpoint = Endpoint::start().await;
+    let publisher = publisher();
+    let mut call = publisher.publish(many(&endpoint.url("/never"), 8));
+    while endpoint.requests().len() < 8 {
+        assert!(futures_util::poll!(&mut call).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(call);
+    let receipts = publisher.publish(many(&endpoint.url("/ok"), 8)).await;
+    assert!(receipts.iter().all(Result::is_ok), "{receipts:?}");
+    assert_eq!(endpoint.requests().len(), 16);
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_by_number_and_by_name() {
+    let Raw { address, count, .. } = &raw(|_| async {}).await;
+    let mut options = WebhookOptions::default();
+    options.plaintext = true;
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let port = address.port();
+    let targets = [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://localhost:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("https://localhost:{port}/"),
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+    ];
+    for target in targets {
+        let receipts = publisher.publish(many(&target, 1)).await;
+        let error = receipts[0].as_ref().expect_err("refused");
+        assert_eq!(error.kind(), Misconfigured, "{target}: {error}");
+        assert!(error.to_string().contains("`allow_private = true`"), "{target}: {error}");
+        assert_eq!(publisher.check(&[target]).await.expect_err("refused").kind(), Misconfigured);
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 0, "nothing was connected to");
+}
+
+/// Ten thousand events, while the endpoint is cut off, silent and away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_while_the_endpoint_comes_and_goes() {
+    let endpoint = Endpoint::start().await;
+    let proxy = Proxy::to(endpoint.address).await.expect("a port");
+    let mut options = options();
+    options.timeout = Duration::from_secs(2);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let target = format!("http://127.0.0.1:{}/ok", proxy.port());
+    let disaster = async {
+        proxy.cut();
+        proxy.refuse().await;
+        sleep(Duration::from_millis(500)).await;
+        proxy.pass();
+        Ok(())
+    };
+    let confirmed = load_through(&publisher, &target, Load::default(), disaster).await.expect("all are confirmed");
+    let arrived = endpoint.requests();
+    let duplicates =
+        confirmed.duplicates_among(arrived.iter().map(|request| request.header("webhook-id"))).expect("none is lost");
+    println!("{} failures, {duplicates} duplicates, {:?}", confirmed.failures, confirmed.took);
+    assert!(confirmed.failures > 0, "the endpoint was away");
+}
+
+/// Answers, resets or fails in turn; what it took is counted by id.
+#[tokio::test]
+async fn nothing_is_confirmed_that_a_flaky_endpoint_did_not_take() {
+    const EVENTS: usize = 2000;
+    let turn = Arc::new(AtomicUsize::new(0));
+    let taken: Arc<Vec<AtomicUsize>> = Arc::new((0..EVENTS).map(|_| AtomicUsize::new(0)).collect());
+    let (turns, counts) = (Arc::clone(&turn), Arc::clone(&taken));
+    let Raw { address, .. } = &raw(move |stream| flaky(stream, Arc::clone(&turns), Arc::clone(&counts))).await;
+    let publisher = publisher();
+    let target = format!("http://{address}/x");
+    let (mut open, mut calls): (Vec<usize>, usize) = ((0..EVENTS).collect(), 0);
+    while !open.is_empty() {
+        let receipts = publisher.publish(open.iter().map(|n| message(&*target, *n)).collect()).await;
+        calls += 1;
+        assert!(calls < 50, "{} are still open", open.len());
+        open = open
+            .into_iter()
+            .zip(receipts)
+            .filter_map(|(n, receipt)| {
+                assert!(receipt.is_err() || taken[n].load(Ordering::SeqCst) > 0, "{n} was confirmed and not taken");
+                receipt.is_err().then_some(n)
+            })
+            .collect();
+    }
+    let counts: Vec<_> = taken.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+    assert!(counts.iter().all(|count| *count > 0));
+    let duplicates: usize = counts.iter().map(|count| count - 1).sum();
+    println!("{EVENTS} events, {calls} calls, {} requests, {duplicates} duplicates", turn.load(Ordering::SeqCst));
+}
+
+async fn flaky(mut stream: TcpStream, turn: Arc<AtomicUsize>, taken: Arc<Vec<AtomicUsize>>) {
+    let mut text = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await {
+            Ok(count) if count > 0 => text.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+        // The body is the last to come, and the only place of this.
+        let Some(end) = text.windows(2).position(|pair| pair == b"\"}" || pair == b"0}" || pair[1] == b'}') else {
+            continue;
+        };
+        let whole = String::from_utf8_lossy(&text[..end + 2]).into_owned();
+        text.clear();
+        let number: usize =
+            whole.rsplit_once(':').and_then(|(_, n)| n.trim_end_matches('}').parse().ok()).expect("a number");
+        let answer: &[u8] = match turn.fetch_add(1, Ordering::SeqCst) % 7 {
+            // Taken, and the answer is lost: what duplicates come from.
+            3 => {
+                taken[number].fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+            5 => b"HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n",
+            6 => return,
+            _ => {
+                taken[number].fetch_add(1, Ordering::SeqCst);
+                b"HTTP/1.1 204 Fine\r\n\r\n"
+            }
+        };
+        if stream.write_all(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// An authority, in a file, and an endpoint with TLS that it has certified for `name`.
+async fn endpoint_with_tls(name: &str) -> (tempfile::NamedTempFile, Raw) {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("an authority");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), authority.pem()).expect("writes");
+    let own_key = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(vec![name.to_owned()])
+        .and_then(|own| own.signed_by(&own_key, &Issuer::from_params(&params, &key)))
+        .expect("a certificate");
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(own_key.serialize_der()).expect("a key"),
+        )
+        .expect("a configuration");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let endpoint = raw(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            let mut seen = Vec::new();
+            let mut buffer = [0; 4096];
+            while !seen.ends_with(b"}") {
+                match stream.read(&mut buffer).await {
+                    Ok(count) if count > 0 => seen.extend_from_slice(&buffer[..count]),
+                    _ => return,
+                }
+            }
+            let _ = stream.write_all(b"HTTP/1.1 204 Fine\r\nconnection: close\r\n\r\n").await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await;
+    (file, endpoint)
+}
+
+#[tokio::test]
+async fn a_certificate_is_trusted_by_its_authority_and_name() {
+    let (authority, endpoint) = endpoint_with_tls("localhost").await;
+    let target = format!("https://localhost:{}/x", endpoint.address.port());
+    let with = |file: Option<&tempfile::NamedTempFile>| {
+        let mut options = options();
+        options.ca_file = file.map(|file| file.path().to_owned());
+        WebhookPublisher::new(options).expect("options")
+    };
+    assert_eq!(with(Some(&authority)).publish(many(&target, 1)).await, [Ok(())]);
+    let error = |receipts: Vec<pillarbox_core::publisher::Receipt>| receipts[0].clone().expect_err("refused");
+    let (other, _) = endpoint_with_tls("localhost").await;
+    let unknown = error(with(Some(&other)).publish(many(&target, 1)).await);
+    assert_eq!(unknown.kind(), Misconfigured, "{unknown}");
+    assert!(unknown.to_string().contains("`ca_file`"), "{unknown}");
+    let (authority, endpoint) = endpoint_with_tls("other.example").await;
+    let target = format!("https://localhost:{}/x", endpoint.address.port());
+    let name = error(with(Some(&authority)).publish(many(&target, 1)).await);
+    assert_eq!(name.kind(), Misconfigured, "{name}");
+}
+
+#[test]
+fn an_authority_that_cannot_be_read_is_refused() {
+    let error = |content: &[u8]| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), content).expect("writes");
+        let mut options = WebhookOptions::default();
+        options.ca_file = Some(file.path().to_owned());
+        WebhookPublisher::new(options).expect_err("refused").to_string()
+    };
+    assert!(error(b"").contains("holds no certificate"));
+    assert!(error(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("is malformed"));
+    let mut options = WebhookOptions::default();
+    options.ca_file = Some("/no/such.pem".into());
+    assert!(
+        WebhookPublisher::new(options)
+            .expect_err("refused")
+            .to_string()
+            .contains("names /no/such.pem, which cannot be read")
+    );
+}

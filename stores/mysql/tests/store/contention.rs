@@ -1,0 +1,155 @@
+//! Transactions that meet: who waits, who does not, and what becomes of a deadlock.
+
+use std::time::Duration;
+
+use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
+use mysql_async::TxOpts;
+use mysql_async::prelude::Queryable as _;
+use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::ownership::{Epochs, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
+
+/// How many sessions of this database are at a statement for longer than any of these takes by itself.
+async fn waiting(db: &support::Db) -> Option<String> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST
+         WHERE DB = '{}' AND COMMAND = 'Query' AND TIME_MS > 200 AND ID <> CONNECTION_ID()",
+        db.name
+    );
+    db.text(&sql).await
+}
+
+/// A settle that is stuck holds the fence, and the lease is renewed all the same; the node's removal waits for it.
+#[tokio::test]
+async fn a_settle_under_way_is_in_the_way_of_a_removal_and_not_of_a_renewal() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let owner = support::owner(&store).await;
+        let written = db.write(&store, events(1)).await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
+
+        let verdicts = done(&store, &written).await;
+        let settle = store.settle(&owner, Fence::Table, &verdicts);
+        let meanwhile = async {
+            eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
+            let renewed = tokio::time::timeout(Duration::from_secs(5), store.renew(&owner, LEASE, None)).await;
+            assert!(matches!(renewed.expect("does not wait").expect("renews"), Renewal::Renewed { .. }));
+            let leave = async {
+                store.leave(&owner).await.expect("leaves");
+            };
+            let release = async {
+                eventually("the removal waits", async || waiting(db).await.as_deref() == Some("2")).await;
+                user.rollback().await.expect("rolls back");
+            };
+            tokio::join!(leave, release);
+        };
+        let (settled, ()) = tokio::join!(settle, meanwhile);
+        assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
+        assert_eq!(store.counts().await.expect("counts").done, 1);
+        assert_eq!(store.settle(&owner, Fence::Table, &verdicts).await.expect("settles"), written, "it has left");
+    })
+    .await;
+}
+
+/// A settle of a node whose lease has ended comes first, or not at all: its partitions change hands only after it.
+#[tokio::test]
+async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let (dying, heir) = (node("dying"), node("heir"));
+        store.join(&dying, Mode::Partitioned, LEASE).await.expect("joins");
+        store.share(&dying, &Epochs::none()).await.expect("shares");
+        let written = db.write(&store, events(1)).await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
+
+        let verdicts = done(&store, &written).await;
+        let settle = store.settle(&dying, Fence::Partition, &verdicts);
+        let meanwhile = async {
+            eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
+            db.execute("UPDATE outbox_node SET expires_at = UTC_TIMESTAMP(6)").await;
+            store.join(&heir, Mode::Partitioned, LEASE).await.expect("joins");
+            let release = async {
+                eventually("the heir waits", async || waiting(db).await.as_deref() == Some("2")).await;
+                user.rollback().await.expect("rolls back");
+            };
+            let nothing = Epochs::none();
+            tokio::join!(store.share(&heir, &nothing), release).0
+        };
+        let (settled, shared) = tokio::join!(settle, meanwhile);
+        assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
+        let Share::Member(holding) = shared.expect("shares") else { panic!("it is registered") };
+        assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::ALL));
+        let refused = store.settle(&dying, Fence::Partition, &verdicts).await.expect("settles");
+        assert_eq!(refused, written, "it was cleared away");
+    })
+    .await;
+}
+
+/// Whoever needs the lock of the nodes is told after a while that it is held, and where to look.
+#[tokio::test]
+async fn a_lock_that_is_held_for_long_is_named() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        let lock = "UPDATE outbox_partition SET interventions = 1 WHERE `partition` = 0";
+        user.query_drop(lock).await.expect("locks");
+        let refused = store.join(&node("first"), Mode::Partitioned, LEASE).await.expect_err("is held up");
+        assert_eq!(refused.kind(), StoreErrorKind::Contention);
+        let message = refused.to_string();
+        for part in ["partition 0", "outbox_partition", "innodb_trx"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        user.rollback().await.expect("rolls back");
+        store.join(&node("first"), Mode::Partitioned, LEASE).await.expect("joins");
+    })
+    .await;
+}
+
+/// Rows that another transaction has locked are passed over.
+#[tokio::test]
+async fn a_claim_waits_for_no_row() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let claimer = node("claimer");
+        store.join(&claimer, Mode::MultiNode, LEASE).await.expect("joins");
+        let written = db.write(&store, events(3)).await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        let lock = format!("SELECT * FROM outbox_event WHERE seq = {} FOR UPDATE", written[1]);
+        user.query_drop(lock).await.expect("locks");
+        let claim = tokio::time::timeout(Duration::from_secs(5), store.claim(&claimer, &fetch(10))).await;
+        let claimed: Vec<i64> =
+            claim.expect("does not wait").expect("claims").rows.iter().map(FetchedRow::seq).collect();
+        assert_eq!(claimed, [written[0], written[2]]);
+        user.rollback().await.expect("rolls back");
+    })
+    .await;
+}
+
+/// The settle is the victim of a deadlock, since it has changed less; it begins anew, and nobody hears of it.
+#[tokio::test]
+async fn a_deadlock_is_run_again() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let owner = support::owner(&store).await;
+        let written = db.write(&store, events(200)).await;
+        let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        // The settle locks in ascending order, and gets stuck at the last row.
+        let backwards = format!("UPDATE outbox_event SET tenant_id = 'x' WHERE seq > {}", written[100]);
+        user.query_drop(backwards).await.expect("locks");
+        let half = [written[0], written[101]];
+        let verdicts = done(&store, &half).await;
+        let settle = store.settle(&owner, Fence::Table, &verdicts);
+        let meanwhile = async {
+            eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
+            let circle = format!("UPDATE outbox_event SET tenant_id = 'x' WHERE seq = {}", written[0]);
+            user.query_drop(circle).await.expect("is not the victim");
+            user.commit().await.expect("commits");
+        };
+        let (settled, ()) = tokio::join!(settle, meanwhile);
+        assert_eq!(settled.expect("settles"), [0_i64; 0]);
+        assert_eq!(store.counts().await.expect("counts").done, 2);
+    })
+    .await;
+}

@@ -1,0 +1,18 @@
+//! What is particular to PostgreSQL; what every store does is tested by the conformance suite.
+
+mod adopt;
+mod cancel;
+mod claim;
+mod connect;
+mod failover;
+mod guard;
+mod identity;
+mod life;
+mod migrate;
+mod pgbouncer;
+mod predecessors;
+mod restart;
+mod share;
+#[path = "../support/mod.rs"]
+mod support;
+mod wake;
