@@ -146,6 +146,8 @@ impl Door {
             let now = *self.wanted.borrow_and_update();
             if now.mode == Mode::Refuse {
                 listener = None;
+                // Each of them was told by the same signal; until it has ended, something may still pass.
+                while connections.join_next().await.is_some() {}
                 // Bound and not listening, it refuses connections and keeps the port from anybody else.
                 let keeper = bound(self.port).ok();
                 self.closing.send_replace(true);
@@ -196,6 +198,7 @@ async fn carry(client: TcpStream, broker: SocketAddr, generation: u64, wanted: w
         tokio::try_join!(shovel(from_client, to_broker, wanted.clone()), shovel(from_broker, to_client, wanted.clone()))
     };
     tokio::select! {
+        biased;
         // Cut even if both sides have nothing more to say. An error of either ends both: dropping the sockets tells them.
         _ = ending.wait_for(|wanted| wanted.generation != generation) => {}
         _ = carrying => {}
