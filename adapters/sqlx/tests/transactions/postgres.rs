@@ -6,8 +6,10 @@ use pillarbox_core::write::{Begin, Bind, Connection, Finish};
 use pillarbox_sqlx as _;
 use pillarbox_testkit::adapters::{self, insert};
 use pillarbox_testkit::drop_after;
+use pillarbox_testkit::publishers::{Link as _, Proxy};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgPool, Row as _, query, query_scalar};
+use tokio::net::lookup_host;
 
 /// A pool of one connection, so that whatever a test leaves behind is what it finds next.
 async fn pool() -> PgPool {
@@ -111,14 +113,18 @@ async fn a_begin_dropped_anywhere_leaves_no_open_transaction() {
 /// Why the adapter does not simply call sqlx's `Pool::begin`. Once this fails, it can.
 #[tokio::test]
 async fn sqlx_leaves_a_transaction_open_when_its_own_begin_is_dropped() {
-    let pool = pool().await;
-    for waits in (0..10).cycle().take(500) {
-        drop(drop_after(waits, pool.begin()).await);
-        if is_inside_a_transaction(&pool).await {
-            return;
-        }
-    }
-    panic!("this release of sqlx no longer needs the adapter's care");
+    let server = pool().await.connect_options();
+    let address = (server.get_host(), server.get_port());
+    let address = lookup_host(address).await.expect("resolves").next().expect("an address");
+    let proxy = Proxy::to(address).await.expect("listens");
+    let through = (*server).clone().host("127.0.0.1").port(proxy.port());
+    let options = PgPoolOptions::new().max_connections(1).test_before_acquire(false);
+    let pool = options.connect_with(through).await.expect("connects");
+    proxy.stall();
+    // It waits for the answer to its BEGIN when it is dropped.
+    assert!(drop_after(0, pool.begin()).await.is_none(), "nothing answers");
+    proxy.pass();
+    assert!(is_inside_a_transaction(&pool).await, "this release of sqlx no longer needs the adapter's care");
 }
 
 #[tokio::test]
