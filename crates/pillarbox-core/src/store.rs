@@ -6,6 +6,7 @@ mod admission;
 mod history;
 mod lease_clock;
 pub mod operation;
+mod proof;
 pub mod refusal;
 pub mod schema;
 mod statement;
@@ -16,6 +17,7 @@ mod wakeup;
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 pub use history::{History, HistoryKeeper};
 pub use lease_clock::{Judged, LeaseClock};
+pub use proof::Proof;
 pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
@@ -274,6 +276,24 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `writers_knows_who_may_still_commit`
     async fn writers(&self) -> Result<Writers, StoreError>;
+
+    /// Raises the table's read point: the `seq` at or below which no event waits for its first attempt, and none can be committed
+    /// any more. A store that keeps one begins there where a fetch or a claim reads from the lowest pending row, instead of
+    /// passing over all that was ever delivered. The default keeps none.
+    ///
+    /// The point and its [`Proof`] are kept beside the rows, and change in transactions: so they go back with them when the
+    /// database fails over or is restored, and every node goes on with the proof that another one has begun. Rows that are made
+    /// pending by hand are found again, if whoever does it counts an [intervention](Fetched::interventions).
+    ///
+    /// False if somebody else has raised it a moment ago, or does so now: then nothing was done.
+    ///
+    /// # Behavior
+    /// - `raise_read_point_passes_no_pending_row`
+    /// - `raise_read_point_waits_for_open_transactions`
+    /// - `raise_read_point_goes_back_after_an_intervention`
+    async fn raise_read_point(&self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
 
     /// The database's time: the clock that `created_at` and due times are read by.
     ///

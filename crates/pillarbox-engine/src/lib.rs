@@ -17,7 +17,7 @@
 //! | `poll_schedule`, `type_pause`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
 //! | `config` | settings |
 
-use pillarbox_core::{hash, plants};
+use pillarbox_core::plants;
 
 mod claim;
 mod config;

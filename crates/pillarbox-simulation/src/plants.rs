@@ -51,6 +51,11 @@ pub const PLANTS: &[Plant] = &[
     ("mark_moves_unproven", "The mark of the reader moves above rows below which a transaction may still commit."),
     ("modes_run_beside_each_other", "A node joins while nodes of another mode deliver from the table."),
     ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),
+    (
+        "read_point_ignores_open_transactions",
+        "The table is read from above a row that a transaction has not committed yet.",
+    ),
+    ("read_point_survives_a_failover", "The table is read from where it was complete before the database went back."),
     ("receipts_out_of_step", "The receipts of a batch are taken for those of other events."),
     ("refill_skips_what_was_refused", "A row of a key behind that found no place is taken for read."),
     ("release_before_the_record", "A row is forgotten before its verdict is recorded."),

@@ -29,6 +29,7 @@ mod join;
 mod leave;
 mod migrate;
 mod order;
+mod read_point;
 mod reclaim;
 mod release;
 mod renew;
@@ -211,6 +212,11 @@ behaviors! {
     writers on migrated tables {
         writers_knows_who_may_still_commit,
         now_is_the_clock_of_created_at,
+    }
+    read_point on migrated tables {
+        raise_read_point_passes_no_pending_row,
+        raise_read_point_waits_for_open_transactions needs concurrent_writers,
+        raise_read_point_goes_back_after_an_intervention needs sql,
     }
     close on migrated tables {
         close_makes_every_call_fail_with_the_name_of_its_operation,

@@ -241,6 +241,9 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn writers(&self) -> Result<Writers, StoreError> {
         self.call(Operation::Fetch, operation::WRITERS, self.inner.writers()).await
     }
+    async fn raise_read_point(&self) -> Result<bool, StoreError> {
+        self.call(Operation::Inspect, operation::RAISE_READ_POINT, self.inner.raise_read_point()).await
+    }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.call(Operation::Fetch, operation::NOW, self.inner.now()).await
     }

@@ -367,7 +367,7 @@ pub struct Columns {
     pub headers: Option<String>,
     pub status: i16,
     pub attempts: u32,
-    /// True if `available_at` is set.
+    /// True if `available_at` is set, and to no time before the creation, which is none.
     pub timed: bool,
     /// True if `done_at` is set.
     pub ended: bool,
@@ -389,7 +389,8 @@ fn columns<H: Harness>() -> String {
     ]);
     list.extend([text("status"), text("attempts")]);
     list.extend(
-        ["available_at", "done_at"].map(|column| format!("CASE WHEN {column} IS NULL THEN NULL ELSE 'set' END")),
+        ["available_at >= created_at", "done_at IS NOT NULL"]
+            .map(|is_set| format!("CASE WHEN {is_set} THEN 'set' END")),
     );
     list.extend(["last_error", "locked_by"].map(str::to_owned));
     list.join(", ")

@@ -181,7 +181,7 @@ fn columns(row: MemoryRow) -> Columns {
         headers: event.headers().to_json(),
         status: row.status.code(),
         attempts: row.attempts,
-        timed: row.available_at.is_some(),
+        timed: row.available_at.is_some_and(|at| at >= row.created_at),
         ended: row.done_at.is_some(),
         last_error: row.last_error,
         locked_by: row.locked_by,

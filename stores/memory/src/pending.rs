@@ -36,6 +36,11 @@ impl Pending {
         };
     }
 
+    /// Rows without a due time, above one and up to another.
+    pub(super) fn ready(&self, above: i64, up_to: i64) -> impl Iterator<Item = i64> + '_ {
+        self.ready.range(above.saturating_add(1)..).copied().take_while(move |seq| *seq <= up_to)
+    }
+
     /// The due rows for which `free` is true.
     pub(super) fn find(&self, fetch: &Fetch, now: Timestamp, free: impl Fn(i64) -> bool) -> Found {
         let exclude: HashSet<i64> = fetch.exclude.iter().copied().collect();

@@ -144,6 +144,12 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().writers())
     }
 
+    async fn raise_read_point(&self) -> Result<bool, StoreError> {
+        self.open(operation::RAISE_READ_POINT)?;
+        self.tables.lock().raise_read_point();
+        Ok(true)
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.open(operation::NOW)?;
         Ok(self.tables.now())

@@ -62,6 +62,12 @@ impl Stored {
         self.available_at.filter(|due| self.status != Status::New || *due > self.created_at)
     }
 
+    /// True if it waits for its first attempt in the place of its `seq`. A replayed row does not, nor one that was delayed.
+    pub(super) fn is_plain(&self) -> bool {
+        let undelayed = self.available_at.is_none_or(|due| due == self.created_at);
+        self.status == Status::New && self.replays == 0 && undelayed
+    }
+
     /// The row as a fetch hands it over.
     pub(super) fn read(&self, seq: i64) -> FetchedRow {
         let Expected { attempts, replays } = self.expected();

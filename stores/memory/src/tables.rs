@@ -9,7 +9,9 @@ use pillarbox_core::hash::{HashMap, HashSet};
 use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Expected, Status, Verdict};
-use pillarbox_core::store::{BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, RowId, Scope, Writers};
+use pillarbox_core::store::{
+    BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
+};
 use pillarbox_core::write::NewRow;
 use tokio::sync::watch;
 
@@ -46,7 +48,8 @@ impl Tables {
     /// see another server than before.
     pub(super) fn go_back(&self, state: &State, shows: bool) {
         let mut now = self.lock();
-        *now = State { open: BTreeSet::new(), ..state.clone() };
+        let read_point = if plants::is("read_point_survives_a_failover") { now.read_point } else { state.read_point };
+        *now = State { open: BTreeSet::new(), read_point, ..state.clone() };
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
         drop(now);
@@ -111,6 +114,10 @@ pub(super) struct State {
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
     interventions: i64,
+    /// No plain row is pending at or below it, and none can be committed there any more.
+    read_point: i64,
+    /// The proof of the next read point.
+    proof: Option<Proof>,
 }
 
 impl State {
@@ -190,8 +197,25 @@ impl State {
         Fetched { interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
     }
 
-    /// True if the row's type is not to be left out.
+    /// Raises the read point to where the table is complete, or to the first row that waits there.
+    pub(super) fn raise_read_point(&mut self) {
+        let writers = self.writers();
+        let highest = writers.highest;
+        let mut complete = Proof::advance(&mut self.proof, writers);
+        if plants::is("read_point_ignores_open_transactions") {
+            complete = Some(highest);
+        }
+        let Some(complete) = complete else { return };
+        let is_plain = |seq: &i64| self.rows.get(seq).is_some_and(Stored::is_plain);
+        let first = self.pending.ready(self.read_point, complete).find(is_plain);
+        self.read_point = first.map_or(complete, |seq| seq - 1).max(self.read_point);
+    }
+
+    /// True if the row is not below the read point, and its type is not to be left out.
     fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
+        if seq <= self.read_point && self.rows.get(&seq).is_some_and(Stored::is_plain) {
+            return false;
+        }
         let held = &fetch.without_types;
         let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
         held.is_empty() || !self.rows.get(&seq).is_some_and(is_held)
@@ -399,7 +423,9 @@ impl State {
             };
             if let Some(row) = self.rows.get_mut(seq).filter(ripe) {
                 self.pending.remove(*seq, row.due_at());
-                row.available_at = None;
+                // A NEW row stays one that was delayed: the read point may have passed it.
+                let before = Timestamp::from_micros(row.created_at.as_micros().saturating_sub(1));
+                row.available_at = (row.status == Status::New).then_some(before);
                 self.pending.insert(*seq, None);
             }
         }

@@ -1,7 +1,7 @@
--- From the indexes of pending and of DEAD rows alone; what is DONE is never looked at.
+-- From above the read point, and from the indexes of rows that are set aside: of what is DONE, only what was delivered since the point
+-- was raised is looked at.
 WITH ready AS (
-    SELECT count(*) AS "rows", min("created_at") AS "since" FROM {event}
-    WHERE {is_ready}
+    SELECT count(*) AS "rows", min("created_at") AS "since" FROM {ready} AS e
 ), due AS (
     SELECT count(*) AS "rows", min("available_at") AS "since" FROM {event}
     WHERE {is_timed} AND "available_at" <= now()
@@ -10,7 +10,7 @@ SELECT
     ready."rows" + due."rows" AS "due",
     (SELECT count(*) FROM {event}
      WHERE {is_timed} AND "available_at" > now()) AS "delayed",
-    (SELECT count(*) FROM {event} WHERE "status" = 3) AS "dead",
+    (SELECT count(*) FROM {event} WHERE "aside" = 3) AS "dead",
     least(ready."since", due."since") AS "oldest_due",
     now() AS "now"
 FROM ready, due

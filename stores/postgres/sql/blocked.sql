@@ -5,11 +5,11 @@
 -- Each OFFSET 0 keeps the planner from turning the look-up into a join, which would read whole indexes.
 WITH concerned AS MATERIALIZED (
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C" AS "key", e."handler"
-    FROM {event} AS e
-    WHERE {is_ready} AND "seq" > $1::bigint AND EXISTS (
+    FROM {ready} AS e
+    WHERE "seq" > $1::bigint AND EXISTS (
         SELECT FROM {event} AS h
         WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
-          AND h."status" IN (2, 3)
+          AND h."aside" IN (2, 3)
         OFFSET 0)
     UNION ALL
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C", e."handler"
@@ -17,12 +17,12 @@ WITH concerned AS MATERIALIZED (
     WHERE {is_timed} AND "seq" > $1::bigint AND EXISTS (
         SELECT FROM {event} AS h
         WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
-          AND h."status" IN (2, 3)
+          AND h."aside" IN (2, 3)
         OFFSET 0)
     UNION ALL
     SELECT "seq", "status", coalesce("ordering_key", "aggregate_id") COLLATE "C", "handler"
     FROM {event}
-    WHERE "status" = 3 AND "seq" > $1::bigint AND coalesce("ordering_key", "aggregate_id") IS NOT NULL
+    WHERE "aside" = 3 AND "seq" > $1::bigint AND coalesce("ordering_key", "aggregate_id") IS NOT NULL
 ), counted AS (
     SELECT "seq", "status", "key", count(*) FILTER (WHERE "status" <> 3) OVER (
         PARTITION BY "key", "handler" ORDER BY "seq" DESC

@@ -15,15 +15,26 @@ WITH fence AS MATERIALIZED (
     LIMIT $4::bigint
     FOR UPDATE SKIP LOCKED
 ), ready AS MATERIALIZED (
+    -- Those that are set aside first: they are few.
     SELECT * FROM (
         SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
-        WHERE {is_ready} AND "seq" > $2::bigint
+        WHERE {is_aside} AND "seq" > $2::bigint
           AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
           AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
         ORDER BY "seq"
         LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
-    ) head
+    ) "set_aside"
+    UNION ALL
+    SELECT * FROM (
+        SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+        WHERE {is_plain} AND "seq" > greatest($2::bigint, {read_point})
+          AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
+          AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
+        ORDER BY "seq"
+        LIMIT $4::bigint
+        FOR UPDATE SKIP LOCKED
+    ) "plain"
     LIMIT $4::bigint - (SELECT least(count(*), $5::bigint) FROM due)
 ), free AS MATERIALIZED (
     SELECT "place", "seq", "locked_by" FROM (

@@ -1,6 +1,6 @@
 -- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, each NULL for any.
 SELECT count(*) FROM {event}
-WHERE "status" = 3
+WHERE "aside" = 3
   AND ($1::text IS NULL OR "event_type" = $1::text)
   AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
   AND ($3::text IS NULL OR "tenant_id" = $3::text)

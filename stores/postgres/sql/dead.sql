@@ -3,7 +3,7 @@ SELECT "seq", "event_id", "event_type", coalesce("aggregate_type", '__GLOBAL__')
     "ordering_key", "attempts", "last_error", "created_at", "done_at",
     "handler"
 FROM {event}
-WHERE "status" = 3 AND "seq" > $6::bigint
+WHERE "aside" = 3 AND "seq" > $6::bigint
   AND ($1::text IS NULL OR "event_type" = $1::text)
   AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
   AND ($3::text IS NULL OR "tenant_id" = $3::text)

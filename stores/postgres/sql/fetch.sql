@@ -2,7 +2,7 @@
 -- rows at most. What stands in braces is empty without a scope; see src/scope.rs. For what stands in the place of the comments, see
 -- src/types.rs.
 -- Three branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
--- The status predicate is a literal, as a bind it would not match the partial indexes.
+-- The predicates of states are literals, as binds they would not match the partial indexes.
 -- No limit of bytes: a running sum would copy every row. The client stops reading; see src/fetch.rs.
 WITH due AS MATERIALIZED (
     SELECT * FROM {event} AS e
@@ -17,8 +17,8 @@ WITH due AS MATERIALIZED (
         "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
         "created_at", "status", "partition", "handler", "replays", "locked_by"
     FROM (
-        SELECT * FROM {event} AS e
-        WHERE {is_ready} AND "seq" > $1::bigint
+        SELECT * FROM {ready} AS e
+        WHERE "seq" > $1::bigint
           AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
         LIMIT $6::bigint

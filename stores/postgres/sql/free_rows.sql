@@ -5,7 +5,10 @@
 -- statement_timestamp(), since now() is the time at which this transaction began to wait for the lock.
 WITH held AS MATERIALIZED (
     SELECT ctid AS "place", "locked_by" FROM {event}
-    WHERE {is_ready} AND "locked_by" NOT IN ('?', '!')
+    WHERE {is_plain} AND "seq" > {read_point} AND "locked_by" NOT IN ('?', '!')
+    UNION ALL
+    SELECT ctid AS "place", "locked_by" FROM {event}
+    WHERE {is_aside} AND "locked_by" NOT IN ('?', '!')
     UNION ALL
     SELECT ctid AS "place", "locked_by" FROM {event}
     WHERE {is_timed} AND "available_at" <= statement_timestamp()

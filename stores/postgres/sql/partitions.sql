@@ -1,6 +1,6 @@
--- From the indexes of pending rows alone. A row without a partition is pending in none.
+-- From where the pending rows are alone, as in backlog.sql. A row without a partition is pending in none.
 WITH pending AS (
-    SELECT "partition" FROM {event} WHERE {is_ready}
+    SELECT "partition" FROM {ready} AS e
     UNION ALL
     SELECT "partition" FROM {event} WHERE {is_timed}
 ), by_partition AS (

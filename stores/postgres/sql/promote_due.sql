@@ -3,7 +3,8 @@
 WITH named AS MATERIALIZED (
     SELECT ARRAY(SELECT {fingerprint} FROM unnest($2::text[], $3::text[]) AS v ("event_id", "handler")) AS "events"
 )
-UPDATE {event} SET "available_at" = NULL
+-- A NEW row stays one that was delayed, by a time before its creation: the read point may have passed it.
+UPDATE {event} SET "available_at" = CASE WHEN "status" = 0 THEN "created_at" - interval '1 microsecond' END
 WHERE "seq" = ANY ($1::bigint[]) AND "status" IN (0, 2)
   AND coalesce("available_at", 'infinity') <= now()
   AND {fingerprint} = (SELECT "events" FROM named)[width_bucket("seq", $1::bigint[])]

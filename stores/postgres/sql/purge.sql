@@ -18,7 +18,7 @@ WITH "window" AS MATERIALIZED (
     RETURNING 1
 ), intervention AS (
     -- What waits behind DEAD rows may go on.
-    UPDATE {partition} SET "interventions" = "interventions" + 1
+    UPDATE {partition} SET "interventions" = "interventions" + 1, "read_point_interventions" = "read_point_interventions" + 1
     WHERE "partition" = 0 AND $1::smallint IS DISTINCT FROM 1 AND EXISTS (SELECT FROM removed)
 )
 SELECT (SELECT count(*) FROM removed) AS "removed", count(*) AS "seen", max("seq") AS "last",

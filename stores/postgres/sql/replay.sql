@@ -6,7 +6,8 @@ WITH changed AS (
     RETURNING "seq"
 ), intervention AS (
     -- One row counts for the whole table, so that two who intervene never wait for each other in a circle.
-    UPDATE {partition} SET "interventions" = "interventions" + 1
+    -- The read point stays: a replayed row is set aside.
+    UPDATE {partition} SET "interventions" = "interventions" + 1, "read_point_interventions" = "read_point_interventions" + 1
     WHERE "partition" = 0 AND EXISTS (SELECT FROM changed)
 )
 SELECT "seq" FROM changed

@@ -47,6 +47,7 @@ mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod read_point;
 mod reclaim;
 mod row;
 mod rows;

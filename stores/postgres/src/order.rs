@@ -1,8 +1,10 @@
 //! Order per key, beside fetching: partitions in all rows, due rows in their place, and the transactions that may still commit.
 
+use deadpool_postgres::Transaction;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::{RowId, Writers};
 use tokio_postgres::types::Type;
+use tokio_postgres::{Error, Row};
 
 use crate::error::{Failure, no_row};
 use crate::row::Micros;
@@ -47,7 +49,15 @@ pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.writers, &[]).await?;
     session.finish();
-    let row = rows.first().ok_or_else(no_row)?;
+    Ok(decode(rows.first().ok_or_else(no_row)?)?)
+}
+
+/// The same within a transaction.
+pub(crate) async fn writers_of(store: &Inner, transaction: &Transaction<'_>) -> Result<Writers, Failure> {
+    Ok(decode(&transaction.query_typed_one(&store.sql.writers, &[]).await?)?)
+}
+
+fn decode(row: &Row) -> Result<Writers, Error> {
     Ok(Writers { highest: row.try_get(0)?, open: Some(row.try_get(1)?), prepared: row.try_get(2)? })
 }
 

@@ -33,7 +33,7 @@ const BEHIND_NO_HEAD: &str = r#"
           SELECT FROM (
               SELECT h."seq" FROM {event} AS h
               WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
-                AND h."status" {blocking} AND h."handler" IS NOT DISTINCT FROM e."handler"
+                AND h."aside" {blocking} AND h."handler" IS NOT DISTINCT FROM e."handler"
               OFFSET 0
           ) AS head
           WHERE head."seq" < e."seq")"#;
@@ -48,7 +48,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads
 FROM {partition} WHERE "partition" = 0"#;
 
 /// Any row in the index of heads.
-const ANY_HEAD: &str = r#"SELECT EXISTS (SELECT FROM {event} WHERE "status" IN (2, 3))"#;
+const ANY_HEAD: &str = r#"SELECT EXISTS (SELECT FROM {event} WHERE "aside" IN (2, 3))"#;
 
 /// The forms of `fetch.sql`.
 #[derive(Debug)]

@@ -93,7 +93,8 @@ statements! {
     plain:
         claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
-        backlog nodes partitions blocked record record_by_seq dead count_dead replay discard purge channel ring;
+        backlog nodes partitions blocked read_point read_point_next
+        read_point_set_aside read_point_raise record record_by_seq dead count_dead replay discard purge channel ring;
     fenced:
         begin_attempt settle_done settle_removed settle_mixed
 }
@@ -106,21 +107,41 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
     }
 }
 
-/// The pending rows in the index of those without a due time. Writers that stamp both times, as those of an adopted table do, mean
-/// no delay by a due time that is not after the creation, whatever their clock says. Only a NEW row's due time is its writer's.
-const IS_READY: &str =
-    r#""status" IN (0, 2) AND ("available_at" IS NULL OR "status" = 0 AND "available_at" <= "created_at")"#;
-/// All other pending rows, which are in the index of due times.
+/// The rows that wait for their first attempt in the place of their `seq`: nearly all that are pending. No index knows of them, so
+/// that delivering one changes none; they are found by the primary key, [above a point](READ_POINT) below which there are none.
+const IS_PLAIN: &str = r#""status" = 0 AND "aside" IS NULL"#;
+/// Other pending rows without a due time, which are in an index of their own: held, replayed, or due after a delay. Writers that stamp
+/// both times, as those of an adopted table do, mean no delay by a due time that is not after the creation, whatever their clock says.
+/// Only a NEW row's due time is its writer's.
+const IS_ASIDE: &str =
+    r#""aside" IN (0, 2) AND ("available_at" IS NULL OR "aside" = 0 AND "available_at" <= "created_at")"#;
+/// The pending rows with a due time, which are in the index of due times.
 const IS_TIMED: &str =
-    r#""status" IN (0, 2) AND "available_at" IS NOT NULL AND ("status" = 2 OR "available_at" > "created_at")"#;
+    r#""aside" IN (0, 2) AND "available_at" IS NOT NULL AND ("aside" = 2 OR "available_at" > "created_at")"#;
+/// All pending rows without a due time. Each part says its order, or the planner would sort all of them to merge the two.
+const READY: &str = r#"(
+    (SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} ORDER BY "seq")
+    UNION ALL
+    (SELECT * FROM {event} WHERE {is_aside} ORDER BY "seq"))"#;
+/// No plain row is pending at or below it, in the moment of the statement.
+const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0 AND "read_point_numbers" = {numbers}), -9223372036854775808)"#;
+/// The file that numbers come from: another one once they begin anew.
+const NUMBERS: &str = "pg_relation_filenode({sequence}::regclass)::bigint";
+/// The sequence of the numbers.
+const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')";
 
 /// Fills in the names; they are the only thing in the SQL that is not constant, and `TableName` has checked them.
 pub(crate) fn render(text: &str, table: &TableName) -> String {
     let event = table.event();
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
-    text.replace("{is_ready}", IS_READY)
+    text.replace("{ready}", READY)
+        .replace("{is_plain}", IS_PLAIN)
+        .replace("{is_aside}", IS_ASIDE)
         .replace("{is_timed}", IS_TIMED)
+        .replace("{read_point}", READ_POINT)
+        .replace("{numbers}", NUMBERS)
+        .replace("{sequence}", SEQUENCE)
         .replace("{event}", &qualified(table, event))
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
@@ -134,6 +155,9 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{new_due_index}", &on_event("new_due_idx"))
         .replace("{dead_index}", &on_event("dead_idx"))
         .replace("{head_index}", &on_event("head_idx"))
+        .replace("{aside_index}", &on_event("aside_idx"))
+        .replace("{new_dead_index}", &on_event("new_dead_idx"))
+        .replace("{new_head_index}", &on_event("new_head_idx"))
         .replace("{seq_key}", &on_event("seq_key"))
 }
 

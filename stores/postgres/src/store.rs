@@ -15,7 +15,9 @@ use pillarbox_core::write::{Dialect, NewRow, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::{PostgresOptions, claim, fetch, insert, order, ownership, reclaim, rows, schema, settle, share};
+use crate::{
+    PostgresOptions, claim, fetch, insert, order, ownership, read_point, reclaim, rows, schema, settle, share,
+};
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -148,6 +150,10 @@ impl Store for PostgresStore {
 
     async fn writers(&self) -> Result<Writers, StoreError> {
         self.inner.sessions.call(operation::WRITERS, order::writers(&self.inner)).await
+    }
+
+    async fn raise_read_point(&self) -> Result<bool, StoreError> {
+        self.inner.sessions.call(operation::RAISE_READ_POINT, read_point::raise(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

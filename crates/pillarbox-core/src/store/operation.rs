@@ -35,6 +35,8 @@ pub const PROMOTE_DUE: &str = "clear the due time of events";
 pub const IDENTIFY: &str = "identify rows";
 /// [`Store::writers`](super::Store::writers).
 pub const WRITERS: &str = "look for open transactions of writers";
+/// [`Store::raise_read_point`](super::Store::raise_read_point).
+pub const RAISE_READ_POINT: &str = "raise the read point";
 /// [`Store::now`](super::Store::now).
 pub const NOW: &str = "read the database's clock";
 /// [`Store::begin_attempt`](super::Store::begin_attempt).

@@ -1,10 +1,12 @@
-//! Looking after the table: DEAD events, and what is over.
+//! Looking after the table: DEAD events, what is over, and where reading begins.
 
 mod dead;
 mod gauge_reporter;
 mod purger;
+mod read_point;
 
 pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};
+pub(crate) use read_point::ReadPointKeeper;

@@ -64,6 +64,11 @@ impl Counters {
         tally.metric.increment(events);
     }
 
+    /// The number of events that this process has made DONE or DEAD.
+    pub(crate) fn settled(&self) -> u64 {
+        [&self.done, &self.dead].iter().map(|tally| tally.total.load(Ordering::Relaxed)).sum()
+    }
+
     pub(crate) fn snapshot(&self) -> Stats {
         let read = |tally: &Tally| tally.total.load(Ordering::Relaxed);
         Stats {

@@ -14,7 +14,7 @@ use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
 use crate::claim::{OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
 use crate::dispatch::{CrashTracker, Unknown, Worker};
-use crate::maintain::{Purger, Task};
+use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
 use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, WorkQueue};
@@ -214,6 +214,16 @@ impl<'a> Parts<'a> {
             counters: Arc::clone(&shared.telemetry.counters),
             stop: self.signals.stop_claiming.clone(),
         })
+    }
+
+    pub(super) fn read_point_keeper(&self) -> ReadPointKeeper {
+        let Supervisor { shared, random, .. } = self.supervisor;
+        ReadPointKeeper {
+            store: Arc::clone(&shared.store),
+            counters: Arc::clone(&shared.telemetry.counters),
+            random: Arc::clone(random),
+            stop: self.signals.stop_claiming.clone(),
+        }
     }
 
     /// Looks up rows that were reported as committed.

@@ -84,6 +84,7 @@ impl Term {
                 deliverers.spawn(parts.rebalancer(queue).run().in_current_span());
             }
         }
+        deliverers.spawn(parts.read_point_keeper().run().in_current_span());
         if let Some(purger) = parts.purger() {
             deliverers.spawn(purger.run().in_current_span());
         }

@@ -25,13 +25,6 @@ use stateright::{Checker, HasDiscoveries, Model};
 // The names that the engine's own files take from its crate.
 use pillarbox_core::{clock, ownership, store};
 
-mod hash {
-    /// Sets of which two that are equal have one hash.
-    pub(crate) mod guarded {
-        pub(crate) use std::collections::BTreeSet as HashSet;
-    }
-}
-
 mod plants {
     pub(crate) const fn is(_name: &str) -> bool {
         false

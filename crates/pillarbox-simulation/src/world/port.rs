@@ -136,6 +136,10 @@ impl Store for Link {
         };
         self.call(operation::WRITERS, None, call).await
     }
+    async fn raise_read_point(&self) -> Result<bool, StoreError> {
+        let store = self.database.store.clone();
+        self.call(operation::RAISE_READ_POINT, None, async move { store.raise_read_point().await }).await
+    }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let store = self.database.store.clone();
         self.call(operation::NOW, None, async move { store.now().await }).await

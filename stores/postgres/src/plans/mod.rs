@@ -75,6 +75,7 @@ async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
     let node = NodeId::from_stored("a node");
     store.join(&node, Mode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
     store.acquire(&node).await.expect("acquires");
+    store.raise_read_point().await.expect("raises");
     node
 }
 

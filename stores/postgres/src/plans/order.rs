@@ -86,12 +86,12 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             ];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
-            plan.enters_by(&["ready_idx", "due_idx"], most).sorts(0);
+            plan.enters_by(&["pkey", "aside_idx", "due_idx"], most).sorts(0);
             assert!(!plan.0.contains("JIT:"), "{}", plan.0);
-            // What is excluded and which keys are meant is read once and looked up, in both branches; nothing is joined.
+            // What is excluded and which keys are meant is read once and looked up, in each of the three branches; nothing is joined.
             assert_eq!(
                 (plan.0.matches("hashed SubPlan").count(), plan.0.contains("Join")),
-                (2 * lists, false),
+                (3 * lists, false),
                 "{}",
                 plan.0
             );
@@ -106,10 +106,10 @@ async fn fetches(store: &PostgresStore, heads: i64) {
 async fn overview(store: &PostgresStore) {
     let sql = &store.inner().sql;
     let (above, limit) = (i64::MIN, 100_i64);
-    Plan::of(store, BY_INDEX, &sql.partitions, &[]).await.enters_by(&["ready_idx", "due_idx"], ROWS);
+    Plan::of(store, BY_INDEX, &sql.partitions, &[]).await.enters_by(&["pkey", "aside_idx", "due_idx"], ROWS);
     let page: [Param<'_>; 2] = [(&above, Type::INT8), (&limit, Type::INT8)];
     let plan = Plan::of(store, BY_INDEX, &sql.blocked, &page).await;
-    plan.enters_by(&["ready_idx", "due_idx", "head_idx", "pkey"], ROWS);
+    plan.enters_by(&["pkey", "aside_idx", "due_idx", "head_idx"], ROWS);
     Plan::of(store, "", &sql.writers, &[]).await.enters_by(&["pkey"], 1);
 }
 

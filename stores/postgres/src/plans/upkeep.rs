@@ -34,7 +34,7 @@ async fn check(store: &PostgresStore, _: &NodeId) {
         Plan::of(store, "", &sql.purge, &window).await.enters_by(&["pkey"], DEAD).sorts(limit);
     }
     let backlog = Plan::of(store, BY_INDEX, &sql.backlog, &[]).await;
-    backlog.enters_by(&["ready_idx", "due_idx", "dead_idx"], PENDING);
+    backlog.enters_by(&["pkey", "aside_idx", "due_idx", "dead_idx"], PENDING);
     let id = "77";
     Plan::of(store, "", &sql.record, &[(&id, Type::TEXT)]).await.enters_by(&["event_id_key"], 1);
 }

@@ -11,6 +11,7 @@ mod life;
 mod migrate;
 mod pgbouncer;
 mod predecessors;
+mod read_point;
 mod restart;
 mod share;
 #[path = "../support/mod.rs"]

@@ -1,7 +1,6 @@
 //! The engine's own proof that the table is complete up to a `seq`: the very text of `src/claim/safe_point.rs`, compiled once more
 //! here, where its decision can be called and its state compared. The names that it takes from its crate are in `main.rs`.
 
-use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/claim/safe_point.rs"));
@@ -14,36 +13,5 @@ impl SafePoint {
     pub(crate) fn learn_at(&mut self, writers: Writers, tick: u8) {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         self.learn(writers, *START + TICK * u32::from(tick));
-    }
-
-    fn parts(&self) -> impl Eq + Hash + '_ {
-        let proof = self.next.as_ref().map(|proof| (proof.seq, &proof.open, &proof.later, &proof.known));
-        (self.complete, proof, self.aged)
-    }
-}
-
-impl Clone for SafePoint {
-    fn clone(&self) -> Self {
-        let proof = |proof: &Proof| Proof {
-            seq: proof.seq,
-            open: proof.open.clone(),
-            later: proof.later.clone(),
-            known: proof.known.clone(),
-        };
-        Self { complete: self.complete, next: self.next.as_ref().map(proof), aged: self.aged, asked: self.asked }
-    }
-}
-
-impl PartialEq for SafePoint {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for SafePoint {}
-
-impl Hash for SafePoint {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
     }
 }

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Random;
+use pillarbox_core::store::Store;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::observe::Counters;
+use crate::pause::{Pause, jittered};
+
+/// The interval while this node settles events. Readers pass over what was settled since.
+const EVERY: Duration = Duration::from_secs(1);
+/// The interval while it does not: other nodes may, and have gone meanwhile.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Raises the table's read point, for as long as this node delivers.
+#[derive(Debug)]
+pub(crate) struct ReadPointKeeper {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl ReadPointKeeper {
+    /// Runs until it is told to stop. Nothing is lost by dropping a call half-way.
+    pub(crate) async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(self.raise_for_ever()).await;
+    }
+
+    async fn raise_for_ever(&self) {
+        let mut failing = Pause::default();
+        let (mut settled, mut raised) = (None, Instant::now());
+        let mut wait = jittered(EVERY, &*self.random);
+        loop {
+            tokio::time::sleep(wait).await;
+            wait = jittered(EVERY, &*self.random);
+            let now = self.counters.settled();
+            if settled == Some(now) && raised.elapsed() < IDLE {
+                continue;
+            }
+            match self.store.raise_read_point().await {
+                Ok(_) => {
+                    failing.end();
+                    // One call more after the last event: what a transaction kept back may be complete then.
+                    (settled, raised) = (Some(now), Instant::now());
+                }
+                Err(error) => {
+                    if failing.is_first() {
+                        tracing::warn!(%error, "the point from which the table is read stays where it is; trying again");
+                    }
+                    wait = failing.next(&*self.random);
+                }
+            }
+        }
+    }
+}

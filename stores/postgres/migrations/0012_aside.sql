@@ -1,0 +1,8 @@
+-- What waits for its first attempt is found by the primary key, above the read point.
+DROP INDEX {of_schema}{ready_index}, {of_schema}{due_index}, {of_schema}{dead_index}, {of_schema}{head_index};
+-- These get no second entry for a row any more, or hardly ever.
+ALTER INDEX {of_schema}{event_pk} SET (fillfactor = 90);
+ALTER INDEX {of_schema}{event_id_key} SET (fillfactor = 90);
+ALTER INDEX {of_schema}{new_due_index} RENAME TO {due_index};
+ALTER INDEX {of_schema}{new_dead_index} RENAME TO {dead_index};
+ALTER INDEX {of_schema}{new_head_index} RENAME TO {head_index};
