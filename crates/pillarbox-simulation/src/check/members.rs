@@ -105,14 +105,6 @@ impl Members {
         self.is_excused(node) || (troubled && line.is_some_and(|line| !self.owns(node, fence, line, holder)))
     }
 
-    /// True if no fault has met the node.
-    #[must_use]
-    pub fn is_calm(&self, node: &NodeId) -> bool {
-        self.incarnations
-            .get(node)
-            .is_some_and(|incarnation| incarnation.history == self.history && !incarnation.troubled)
-    }
-
     /// A fault meets all incarnations of a process, whose node has this name.
     pub fn trouble(&mut self, name: &str) {
         for (_, incarnation) in self.incarnations.iter_mut().filter(|(node, _)| is_of(node, name)) {
