@@ -44,12 +44,7 @@ pub(crate) fn arguments() -> Arguments {
 
 impl<H: Harness> Case<H> {
     pub(crate) fn into_trial(self) -> Trial {
-        let kind = match self.lacking {
-            [] => self.kind.to_owned(),
-            lacking => format!("{}, needs {}", self.kind, lacking.join(", ")),
-        };
-        let ignored = !self.lacking.is_empty();
-        Trial::test(self.name, move || self.run()).with_kind(kind).with_ignored_flag(ignored)
+        trial(self.name, self.kind, self.lacking, move || self.run())
     }
 
     fn run(&self) -> Result<(), Failed> {
@@ -79,6 +74,20 @@ impl<H: Harness> Case<H> {
             Ok(Ok(outcome)) => outcome.and(destroyed),
         }
     }
+}
+
+/// A test for the runner, which shows it as ignored where the backend lacks what it needs.
+pub(crate) fn trial(
+    name: &str,
+    kind: &str,
+    lacking: &[&str],
+    run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let kind = match lacking {
+        [] => kind.to_owned(),
+        lacking => format!("{kind}, needs {}", lacking.join(", ")),
+    };
+    Trial::test(name, run).with_kind(kind).with_ignored_flag(!lacking.is_empty())
 }
 
 /// An error with its causes.
