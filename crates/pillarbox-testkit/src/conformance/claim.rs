@@ -6,9 +6,12 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow, Row};
 use tokio::time::sleep;
 
-use super::fetch::of_kilobytes;
+use super::fetch::{broken_between, of_kilobytes, write_around_a_broken_row};
+use super::fetch_due::when_due;
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, first_attempt, seqs_of, settle_held, some};
+use crate::events::{
+    HOUR, all, claimed, columns, delayed, event, events, first_attempt, retry_in, seqs_of, settle_held, some,
+};
 use crate::nodes::{peer, stranger};
 use crate::rows::rows_at;
 use crate::run::Outcome;
@@ -68,8 +71,7 @@ pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harn
     assert_eq!(claimed(&*store, &node, &all()).await?, timed);
     // Their due times are in the opposite order, so that they cannot be taken for their `seq`.
     for (seq, delay) in timed.iter().rev().zip(1..) {
-        let delay = Duration::from_millis(delay * 20);
-        settle_held(&*store, &node, &[*seq], &Change::Retry { attempts: 0, delay, error: None }).await?;
+        settle_held(&*store, &node, &[*seq], &retry_in(Duration::from_millis(delay * 20))).await?;
     }
     timed.reverse();
     while let Some(wait) = store.fetch(&all()).await?.next_due {
@@ -141,19 +143,9 @@ pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness
     let soon = Envelope::builder("test.soon").payload_json("{}").deliver_after(Duration::from_millis(200)).build()?;
     let soon_seq = db.write(vec![soon]).await?;
     let mine = Fetch { exclude: seqs, ..all() };
-    loop {
-        let fetched = store.claim(&node, &mine).await?;
-        match fetched.next_due {
-            Some(wait) => {
-                assert!(fetched.rows.is_empty() && wait <= Duration::from_secs(60), "{fetched:?}");
-                sleep(wait).await;
-            }
-            None => {
-                assert_eq!(seqs_of(&fetched), soon_seq);
-                return Ok(());
-            }
-        }
-    }
+    let claimed = when_due(Duration::from_secs(60), async || store.claim(&node, &mine).await).await?;
+    assert_eq!(seqs_of(&claimed), soon_seq);
+    Ok(())
 }
 
 /// The limit is divided as it is in a fetch.
@@ -162,8 +154,7 @@ pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
     let node = peer(&*store).await?;
     let retried = db.write(events(40)?).await?;
     assert_eq!(claimed(&*store, &node, &all()).await?.len(), 40);
-    let again = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
-    settle_held(&*store, &node, &retried, &again).await?;
+    settle_held(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     db.write(events(40)?).await?;
     for limit in [1, 2, 3, 4, 5, 6, 7, 12] {
         let rows = store.claim(&node, &some(limit)).await?.rows;
@@ -235,17 +226,9 @@ pub(super) async fn claim_by_an_unregistered_node_takes_nothing<H: Harness>(db: 
 pub(super) async fn claim_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &H) -> Outcome {
     let store = db.store();
     let [node, neighbour] = [peer(&*store).await?, peer(&*store).await?];
-    let first = db.write(vec![event()?]).await?;
-    db.insert_broken("broken").await?;
-    let last = db.write(vec![event()?]).await?;
-
+    let around = write_around_a_broken_row(db).await?;
     let fetched = store.claim(&node, &all()).await?;
-    let [FetchedRow::Row(before), FetchedRow::Broken(broken), FetchedRow::Row(after)] = &fetched.rows[..] else {
-        return Err(format!("{:?}", fetched.rows).into());
-    };
-    assert_eq!((before.seq, after.seq), (first[0], last[0]));
-    assert_eq!((broken.attempts, broken.timed), (0, false));
-    assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
+    let broken = broken_between(around, &fetched)?;
     assert!(claimed(&*store, &neighbour, &all()).await?.is_empty(), "all three are taken");
 
     let dead = Change::Dead { attempts: 0, error: broken.reason.clone() };

@@ -2,13 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use crate::Harness;
-use crate::events::{all, claimed, columns, events, settle_held, some};
+use crate::events::{all, claimed, columns, events, retry_in, settle_held, some};
 use crate::nodes::peer;
 use crate::run::Outcome;
 
@@ -23,8 +22,7 @@ pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -
     let mut written = events(EACH_KIND)?;
     let timed = db.write(written.clone()).await?;
     assert_eq!(claimed(&*store, &preparing, &all()).await?, timed);
-    let retry_now = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
-    settle_held(&*store, &preparing, &timed, &retry_now).await?;
+    settle_held(&*store, &preparing, &timed, &retry_in(Duration::ZERO)).await?;
     let plain = events(EACH_KIND)?;
     let seqs = [timed, db.write(plain.clone()).await?].concat();
     written.extend(plain);

@@ -4,15 +4,12 @@ use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Finish, Probe, insert};
 
 use crate::Harness;
-use crate::events::{event, events, settle_all};
-use crate::nodes::owner;
+use crate::events::{Owned, event, events, owned, settle_all};
 use crate::run::Outcome;
 
 /// Each row by its event and its handler, whatever its state; nothing for a place that is empty.
 pub(super) async fn identify_names_the_rows_that_are_there<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(4)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     db.set_handler(written[1].id().as_str(), "mail").await?;
     settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[2..3], &Change::Remove).await?;

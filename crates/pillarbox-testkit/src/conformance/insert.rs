@@ -7,7 +7,7 @@ use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
 use pillarbox_engine::run::Outbox;
 
-use crate::events::{all, event, events, ids};
+use crate::events::{all, event, events, ids, seqs_of};
 use crate::payloads::{every_column, hard_payloads};
 use crate::run::Outcome;
 use crate::{FakeClock, Harness};
@@ -28,7 +28,7 @@ pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H)
     let written: Vec<_> = batches.iter().flatten().map(|event| event.id().as_str()).collect();
     let fetched = store.fetch(&all()).await?;
     assert_eq!(ids(&fetched.rows)?, written, "the row of each seq is the event at its place");
-    assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), seqs);
+    assert_eq!(seqs_of(&fetched), seqs);
     Ok(())
 }
 

@@ -1,8 +1,8 @@
-use pillarbox_core::ownership::Acquired;
+use pillarbox_core::ownership::{Acquired, Fence};
 use pillarbox_core::row::Change;
 
 use crate::Harness;
-use crate::events::{event, refused, verdict};
+use crate::events::{event, settle, verdict};
 use crate::nodes::{member, owner};
 use crate::run::Outcome;
 
@@ -16,7 +16,7 @@ pub(super) async fn leave_frees_ownership_at_once<H: Harness>(db: &H) -> Outcome
     store.leave(&first).await?;
 
     let verdicts: Vec<_> = seqs.iter().map(|seq| verdict(*seq, 0, Change::Done)).collect();
-    assert_eq!(refused(&*store, &first, &verdicts).await?, seqs, "a node that has left settles nothing");
+    assert_eq!(settle(&*store, &first, Fence::Table, &verdicts).await?, seqs, "a node that has left settles nothing");
     assert!(matches!(other.acquire(&second).await?, Acquired::Owner { .. }));
     assert_eq!(store.acquire(&first).await?, Acquired::Lost);
     other.close().await;

@@ -6,8 +6,8 @@ use pillarbox_core::store::{Fetch, Scope};
 
 use crate::Harness;
 use crate::events::{
-    HOUR, all, columns, delayed, event, events, everything, keyed, others_in_the_place_of, row_at, seq_of, seqs_of,
-    settle_all, within,
+    HOUR, all, columns, delayed, event, events, everything, keyed, others_in_the_place_of, retry_in, row_at, seq_of,
+    seqs_of, settle_all, within,
 };
 use crate::nodes::owner;
 use crate::rows::rows_at;
@@ -58,7 +58,6 @@ pub(super) async fn promote_due_puts_due_rows_in_their_place<H: Harness>(db: &H)
     let late = [delayed()?, delayed()?, delayed()?, delayed()?];
     let seqs = db.write(late.to_vec()).await?;
     let [ripe, unasked, unripe, ended] = seqs[..] else { return Err("four rows were written".into()) };
-    let retry_in = |delay| Change::Retry { attempts: 0, delay, error: None };
     let failed = db.write(events(2)?).await?;
     let last = db.write(vec![event()?]).await?[0];
     settle_all(&*store, &node, &failed[..1], &retry_in(Duration::ZERO)).await?;

@@ -5,16 +5,16 @@ use pillarbox_core::ownership::{Fence, Partitions};
 use pillarbox_core::row::Change;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle, settle_all, verdict};
+use crate::events::{
+    HOUR, Owned, all, claimed, columns, delayed, event, events, owned, seqs_of, settle, settle_all, verdict,
+};
 use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::payloads::hard_payloads;
 use crate::run::Outcome;
 
 /// DONE ends the row: status, time, no error; the attempts stay as they were.
 pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(2)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, events(2)?).await?;
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
     assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
 
@@ -62,9 +62,7 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
 
 /// DEAD ends the row, with the attempts and the error that the verdict gives.
 pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(2)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, events(2)?).await?;
     let dead = |attempts, error: &str| Change::Dead { attempts, error: error.to_owned() };
     let verdicts = [verdict(seqs[0], 0, dead(1, "gave up")), verdict(seqs[1], 0, dead(0, "no handler"))];
     assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
@@ -79,9 +77,7 @@ pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db:
 
 /// A row that a fallback rescued is DONE, and still has the error of its handler; nothing of it is delivered again.
 pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(4)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     let rescued = |attempts, error: &str| Change::Rescued { attempts, error: error.to_owned() };
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
     assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
@@ -174,10 +170,7 @@ pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome 
 
 /// No verdict touches the payload, nor anything else the writer set.
 pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let written = hard_payloads()?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, hard_payloads()?).await?;
     let retry = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("later".to_owned()) };
     let dead = Change::Dead { attempts: 2, error: "never".to_owned() };
     for (attempts, changes) in [(0, [retry.clone(), retry]), (1, [Change::Done, dead])] {

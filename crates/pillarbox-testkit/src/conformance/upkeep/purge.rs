@@ -6,7 +6,7 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 
 use crate::Harness;
-use crate::events::{HOUR, events, settle_all};
+use crate::events::{HOUR, Owned, events, owned, settle_all};
 use crate::nodes::{owner, peer};
 use crate::run::Outcome;
 
@@ -97,10 +97,7 @@ pub(in crate::conformance) async fn purge_of_a_key_keeps_the_rows_of_others<H: H
 
 /// However old, what has not ended stays, and so does what ended in the other way; unless everything is to go.
 pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let written = events(4)?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     settle_all(&*store, &node, &seqs[1..2], &Change::Retry { attempts: 1, delay: HOUR, error: None }).await?;
     settle_all(&*store, &node, &seqs[2..3], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[3..], &Change::Dead { attempts: 1, error: "no".to_owned() }).await?;
