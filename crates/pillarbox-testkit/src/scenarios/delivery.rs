@@ -6,7 +6,9 @@ use pillarbox_core::write::Finish;
 use pillarbox_engine::run::Role;
 use tokio::time::Instant;
 
-use super::setting::{assert_soon, delivered_once, eager, first_delivered, settled, unpolled, write};
+use super::setting::{
+    assert_soon, delivered_once, drained, eager, first_delivered, settled, unpolled, write, write_guarded,
+};
 use crate::events::{event, events};
 use crate::invariants::Observed;
 use crate::run::Outcome;
@@ -84,9 +86,7 @@ pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>
         let recorder = Recorder::new();
         let event = event()?;
         let outbox = unpolled(db, &recorder).start().await?;
-        let mut guarded = outbox.begin(db.source()).await?;
-        outbox.write(&mut guarded, event.clone()).await?;
-        guarded.commit().await?;
+        write_guarded(db, &outbox, std::slice::from_ref(&event)).await?;
         let committed = Instant::now();
         recorder.wait_for_calls(1).await;
         assert_soon(committed);
@@ -202,8 +202,7 @@ pub(super) async fn a_row_of_another_process_is_found_by_polling<H: Harness>(db:
     let inserted = Instant::now();
     recorder.wait_for_calls(1).await;
     assert_soon(inserted);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let calls = recorder.calls();
     assert_eq!((calls.len(), calls[0].id.as_str()), (1, "from-elsewhere"));
     assert_eq!((calls[0].path, calls[0].payload.as_json()), (Path::Cold, Some(r#"{"a":  1}"#)));

@@ -8,7 +8,7 @@ use pillarbox_engine::handlers::Unroutable;
 use pillarbox_engine::run::Outbox;
 use serde::{Deserialize, Serialize};
 
-use super::setting::{eager, settled};
+use super::setting::{drained, eager, settled, until};
 use crate::events::events;
 use crate::invariants::Observed;
 use crate::run::Outcome;
@@ -24,8 +24,7 @@ async fn run<H: Harness>(
     // One worker: what a failure costs it would be seen.
     let outbox = eager(db.store(), recorder)?.workers(1).max_attempts(limit).start().await?;
     db.write(written.to_vec()).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let observed = Observed::read(db, written, recorder.calls()).await?;
     observed.check()?;
     let row = |event: &Envelope| observed.rows.get(event.id()).cloned().ok_or_else(|| "a row is gone".into());
@@ -135,8 +134,7 @@ pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &H) -> O
     db.write(vec![good(1)?, wrong.clone(), good(2)?]).await?;
     db.insert_broken("broken").await?;
     db.write(vec![good(3)?]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
 
     let mut seen = Vec::new();
     while let Ok(total) = totals.try_recv() {
@@ -162,8 +160,7 @@ pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness
     let unknown = Envelope::json("test.unknown", "{}")?;
     let outbox = only_orders().unroutable(Unroutable::Dead).start().await?;
     db.write(vec![unknown.clone()]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let row = db.columns(unknown.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (3, 0));
     assert!(row.last_error.is_some_and(|error| error.contains("test.unknown")));
@@ -181,25 +178,20 @@ pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness
     let parked = Envelope::json("test.parked", "{}")?;
     let outbox = only_orders().unroutable(Unroutable::Park(Duration::from_millis(5))).start().await?;
     db.write(vec![parked.clone()]).await?;
-    while outbox.stats().deferred < 3 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 3)).await?;
     outbox.shutdown().await;
     let row = db.columns(parked.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (2, 0));
 
     let knows_it = eager(db.store(), &recorder)?.start().await?;
-    settled(&*db.store()).await?;
-    knows_it.shutdown().await;
+    drained(db, &knows_it).await?;
     assert_eq!(recorder.calls_of(parked.id()).len(), 1);
     assert!(recorder.calls_of(unknown.id()).is_empty(), "DEAD stays DEAD");
 
     let waits = Envelope::json("test.waits", "{}")?;
     let outbox = only_orders().start().await?;
     db.write(vec![waits.clone()]).await?;
-    while outbox.stats().deferred < 1 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 1)).await?;
     outbox.shutdown().await;
     let row = db.columns(waits.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts, row.timed), (2, 0, true), "half a minute is the default");

@@ -3,14 +3,14 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Failure, FailureReason, HandlerError, Outcome as Decision};
+use pillarbox_core::handle::{Delivery, Failure, FailureReason, Fallback, HandlerError, Outcome as Decision};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::{Record, Store};
 use pillarbox_engine::handlers::{Registration, Unroutable, on_batch, on_type};
 use pillarbox_engine::maintain::{Changed, DeadEvents};
 use pillarbox_engine::run::{Outbox, SingleNode};
 
-use super::setting::{SOON, settled, write};
+use super::setting::{SOON, deliver, drained, settled, until, write, write_guarded};
 use crate::run::Outcome;
 use crate::{Harness, Recorder, RecordingHook};
 
@@ -63,6 +63,15 @@ impl Fallbacks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((delivery, failure));
     }
 
+    /// A fallback that makes the event DONE.
+    fn rescuing(&self) -> impl Fallback + use<> {
+        let seen = self.clone();
+        move |delivery: Delivery, failure: Failure| {
+            seen.push(delivery, failure);
+            async { Decision::Done }
+        }
+    }
+
     fn calls(&self) -> Vec<(Delivery, Failure)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,17 +92,14 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
     let written = write(db, &outbox, &cold).await?;
     assert_eq!((written.len(), written.id()), (2, Some(cold[0].id())));
     assert!(written.ids().eq(cold.iter().map(Envelope::id)), "each id once, in write order");
-    let mut guarded = outbox.begin(db.source()).await?;
-    outbox.write(&mut guarded, hot.clone()).await?;
-    guarded.commit().await?;
+    write_guarded(db, &outbox, std::slice::from_ref(&hot)).await?;
     let calls = async {
         mailer.wait_for_ends(2).await;
         ledger.wait_for_ends(2).await;
         plain.wait_for_ends(1).await;
     };
     tokio::time::timeout(SOON, calls).await.map_err(|_| "a handler was left out")?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
 
     for event in [&cold[0], &hot] {
         assert_eq!(rows(db, event).await?, [row("mailer", 1, 0), row("ledger", 1, 0)]);
@@ -167,9 +173,7 @@ pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) ->
         .start()
         .await?;
     let events = [placed()?, placed()?, placed()?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     let batches = batches.lock().unwrap_or_else(PoisonError::into_inner).concat();
     assert!(batches.iter().all(|delivery| delivery.handler_id() == Some("index")));
     assert_eq!((batches.len(), ledger.calls().len()), (3, 3));
@@ -185,16 +189,13 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
     writer.shutdown().await;
     let parking = || outbox(db.store()).handler(named("mailer", &recorder)).handle_all(recorder.clone());
     let outbox = parking().unroutable(Unroutable::Park(Duration::from_millis(5))).start().await?;
-    while outbox.stats().deferred < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 2)).await?;
     outbox.shutdown().await;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 2, 0)]);
 
     db.insert_three_columns("unnamed", PLACED, "{}").await?;
     let outbox = parking().unroutable(Unroutable::Dead).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 3, 0)]);
     for (id, part) in [(event.id().as_str(), "no handler named `gone`"), ("unnamed", "column `handler`")] {
         let records = db.store().records(id).await?;
@@ -209,18 +210,10 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
 pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(db: &H) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
-    let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(
-        move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        },
-    );
+    let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(fallbacks.rescuing());
     let outbox = outbox(db.store()).handler(mailer).start().await?;
     let event = Envelope::builder(PLACED).payload_json("{}").header("channel", "web").build()?;
-    write(db, &outbox, std::slice::from_ref(&event)).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, std::slice::from_ref(&event)).await?;
 
     assert_eq!(failing.calls().iter().map(|call| call.attempt).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let [(delivery, failure)] = &fallbacks.calls()[..] else { return Err("the fallback did not run once".into()) };
@@ -242,21 +235,15 @@ pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H
         _ => Ok(Decision::Dead("not wanted".to_owned())),
     });
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
     let outbox = outbox(db.store())
         .retry(at_once().never_retry_on_error::<std::io::Error>())
         .handle_all(failing.clone())
-        .fallback(move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        })
+        .fallback(fallbacks.rescuing())
         .start()
         .await?;
     let types = ["test.error", "test.filter", "test.decision"];
     let events = types.into_iter().map(|name| Envelope::json(name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (3, 3));
     let kept = [(0, "no such address"), (1, "invalid data"), (0, "not wanted")];
     for (event, (attempts, error)) in events.iter().zip(kept) {
@@ -292,9 +279,7 @@ pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: 
         .start()
         .await?;
     let events = [Envelope::json("test.error", "{}")?, Envelope::json("test.panic", "{}")?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (4, 2));
     for (event, said) in events.iter().zip(["no support either", "a panic that a test asked for"]) {
         let row = record(db, event).await?;
@@ -319,9 +304,7 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
         .start()
         .await?;
     let events = [Envelope::json("test.head", "{}")?, Envelope::json("test.next", "{}")?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     let order: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
     assert_eq!(order, [events[0].id().clone(), events[0].id().clone(), events[1].id().clone()]);
     let rows = [record(db, &events[0]).await?, record(db, &events[1]).await?];
@@ -361,9 +344,7 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
         .await?;
     let types = ["test.own", "test.panic", "test.twice", "test.unknown"];
     let events = types.into_iter().map(|name| Envelope::json(name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     for event in &events {
         let row = record(db, event).await?;
         assert_eq!(row.status, 3, "{row:?}");
@@ -394,24 +375,17 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
 pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
     let outbox = Outbox::multi_node(db.store())
         .poll_interval(Duration::from_millis(1), Duration::from_millis(20))
         .retry(at_once().max_attempts(2))
         .handler(named("mailer", &failing))
         .handler(named("ledger", &failing))
-        .fallback(move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        })
+        .fallback(fallbacks.rescuing())
         .start()
         .await?;
     let event = placed()?;
-    let mut guarded = outbox.begin(db.source()).await?;
-    outbox.write(&mut guarded, event.clone()).await?;
-    guarded.commit().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    write_guarded(db, &outbox, std::slice::from_ref(&event)).await?;
+    drained(db, &outbox).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (4, 2));
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 2), row("ledger", 1, 2)]);
     let held = db.store().records(event.id().as_str()).await?.into_iter().filter_map(|record| record.locked_by);
@@ -420,20 +394,9 @@ pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H
 }
 
 /// An error with a cause.
-#[derive(Debug)]
-struct Sending(std::io::Error);
-
-impl std::fmt::Display for Sending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the mail could not be sent")
-    }
-}
-
-impl std::error::Error for Sending {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the mail could not be sent")]
+struct Sending(#[source] std::io::Error);
 
 /// An error that no filter lets pass is given up at its first call, through its chain of causes; never wins.
 pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db: &H) -> Outcome {
@@ -456,9 +419,7 @@ pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db
     let outbox = outbox(db.store()).retry(retry).handle_all(failing.clone()).start().await?;
     let cases = [("test.refused", 3), ("test.denied", 1), ("test.text", 1)];
     let events = cases.iter().map(|(name, _)| Envelope::json(*name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     for (event, (name, calls)) in events.iter().zip(cases) {
         assert_eq!(failing.calls_of(event.id()).len(), calls, "{name}");
         let row = record(db, event).await?;

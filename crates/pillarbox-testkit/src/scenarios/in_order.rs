@@ -5,13 +5,12 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::on_batch;
 use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
-use super::setting::{settled, write};
-use crate::events::{HOUR, event, events, settle_all};
+use super::setting::{assert_soon, deliver, drained, until, write, write_guarded};
+use crate::events::{HOUR, columns, event, events, retry_in, settle_all};
 use crate::invariants::Observed;
 use crate::nodes::owner;
 use crate::run::Outcome;
@@ -48,12 +47,9 @@ pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(d
     db.write(written[..100].to_vec()).await?;
     let outbox = ordered(db.store(), &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
     for chunk in written[100..].chunks(20) {
-        let mut transaction = outbox.begin(db.source()).await?;
-        outbox.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &outbox, chunk).await?;
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let order = order(&recorder);
     assert!(order.len() == 300 && order.is_sorted(), "{order:?}");
     Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
@@ -68,8 +64,7 @@ pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(d
         let receipt = write(db, &outbox, std::slice::from_ref(event)).await?;
         outbox.notify_committed(receipt);
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(order(&recorder).len(), 3);
     assert!(order(&recorder).is_sorted());
     Ok(())
@@ -80,14 +75,12 @@ pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &H) 
     let recorder = failing_twice();
     let written = one_bad_among(5, 5)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
     let mut expected: Vec<_> = written.iter().map(|event| event.id().clone()).collect();
     expected.splice(5..6, [5, 5, 5].map(|index| written[index].id().clone()));
     assert_eq!(ids, expected);
-    let row = db.columns(written[5].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &written[5]).await?;
     assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
     Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
 }
@@ -101,9 +94,7 @@ pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H)
     });
     let written = events(3)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let counts: Vec<_> = written.iter().map(|event| recorder.calls_of(event.id()).len()).collect();
     assert_eq!((counts, order(&recorder).is_sorted()), (vec![4, 1, 1], true));
     Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
@@ -114,12 +105,10 @@ pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: 
     let recorder = failing_twice();
     let written = one_bad_among(2, 3)?;
     let outbox = ordered(db.store(), &recorder)?.failing_head(FailingHead::DeadAndContinue).start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     assert_eq!(recorder.calls().len(), 6);
     assert!(order(&recorder).is_sorted());
-    let row = db.columns(written[2].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &written[2]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (3, 1, Some("not yet at attempt 1")));
     Ok(())
 }
@@ -132,21 +121,17 @@ pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &H) 
     let written = events(4)?;
     write(db, &first, &written).await?;
     failing.wait_for_ends(1).await;
-    while db.columns(written[0].id().as_str()).await?.is_none_or(|row| row.attempts == 0) {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until(async || Ok(columns(db, &written[0]).await?.attempts > 0)).await?;
     let began = tokio::time::Instant::now();
     first.shutdown().await;
-    super::setting::assert_soon(began);
-    let row = db.columns(written[0].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_soon(began);
+    let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 1, Some("the mail server is down")));
 
     let recorder = Recorder::new();
     let second = ordered(db.store(), &recorder)?.start().await?;
     let last = event()?;
-    write(db, &second, std::slice::from_ref(&last)).await?;
-    settled(&*db.store()).await?;
-    second.shutdown().await;
+    deliver(db, &second, std::slice::from_ref(&last)).await?;
     let attempts: Vec<_> = recorder.calls().iter().map(|call| call.attempt).collect();
     assert_eq!((order(&recorder).is_sorted(), attempts), (true, vec![2, 1, 1, 1, 1]));
     Ok(())
@@ -163,9 +148,7 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
     };
     let outbox = ordered(db.store(), &Recorder::new())?.handler(on_batch("test.event", 5, handler)).start().await?;
     let written = events(6)?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let calls = sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     assert!(calls.iter().all(|batch| batch.len() == 1), "{calls:?}");
     let order: Vec<(i64, u32)> = calls.concat();
@@ -180,11 +163,10 @@ pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &H
     let store = db.store();
     let node = owner(&*store).await?;
     let retried = [199, 77, 150].map(|index: usize| seqs[index]);
-    settle_all(&*store, &node, &retried, &Change::Retry { attempts: 0, delay: Duration::ZERO, error: None }).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     store.leave(&node).await?;
     let outbox = ordered(store, &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(order(&recorder), seqs);
     Ok(())
 }

@@ -3,14 +3,16 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_engine::run::Role;
-use tokio::sync::Semaphore;
+use pillarbox_core::ownership::Mode;
+use pillarbox_core::store::Store;
+use pillarbox_engine::run::{Config, Outbox, Role};
 use tokio::time::Instant;
 
-use super::setting::{assert_soon, delivered_once, eager, settled, write};
-use crate::events::{event, events};
+use super::setting::{assert_soon, delivered_once, drained, eager, settled, stuck_until_told, until, write};
+use crate::events::{columns, event, events};
 use crate::invariants::{self, Observed};
 use crate::nodes;
+use crate::recorder::gated;
 use crate::run::Outcome;
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
@@ -52,25 +54,25 @@ pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &
 
 /// A node that can no longer renew stops by itself and tells its handler; another takes over when the lease has ended,
 /// and what the first one then wants to record changes nothing.
-pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(db: &H) -> Outcome {
-    let lease = Duration::from_millis(600);
+pub(super) async fn a_node_is_cut_off<H: Harness>(db: &H, mode: Mode) -> Outcome {
     let cut_off = FaultyStore::new(db.store());
-    let slow = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
-        Err("told to stop")
-    });
-    let first = eager(Arc::new(cut_off.clone()), &slow)?.lease(lease).start().await?;
+    let (slow, recorder) = (stuck_until_told(), Recorder::new());
+    let mut config = Config::default();
+    if mode == Mode::SingleNode {
+        config.ownership.standby_interval = Duration::from_millis(20);
+    }
+    let often = (Duration::from_millis(1), Duration::from_millis(20));
+    let node = |store: Arc<dyn Store>, recorder: &Recorder| {
+        let outbox = Outbox::builder(mode).store(store).config(config.clone());
+        outbox.poll_interval(often.0, often.1).handle_all(recorder.clone())
+    };
+    let first = node(Arc::new(cut_off.clone()), &slow).lease(Duration::from_millis(600)).start().await?;
     let written = event()?;
-    write(db, &first, std::slice::from_ref(&written)).await?;
+    db.write(vec![written.clone()]).await?;
     slow.wait_for_calls(1).await;
-
     let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let mut config = pillarbox_engine::run::Config::default();
-    config.ownership.standby_interval = Duration::from_millis(20);
-    let second = pillarbox_engine::run::Outbox::single_node(Arc::clone(&other));
-    let second = second.config(config).handle_all(recorder.clone()).start().await?;
-    assert!(matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
+    let second = node(Arc::clone(&other), &recorder).start().await?;
+    assert_eq!(active(&second.role()), mode == Mode::MultiNode, "{:?}", second.role());
     // Settling goes on to reach the database, as it may when a process was merely paused: the fence has to hold.
     for operation in [Operation::Renew, Operation::Join, Operation::Leave, Operation::Fetch, Operation::Acquire] {
         cut_off.set(operation, Fault::Unreachable);
@@ -86,7 +88,7 @@ pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(d
     let after = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
     invariants::i6_a_settle_by_a_non_owner_changes_nothing(&before, &after)?;
     let row = after.rows.get(written.id()).ok_or("the row is gone")?;
-    assert_eq!((row.status, row.last_error.as_deref()), (1, None), "the second node's verdict stands");
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (1, 0, None), "the second node's verdict stands");
     assert_eq!((slow.calls().len(), recorder.calls().len()), (1, 1));
     second.shutdown().await;
     other.close().await;
@@ -138,24 +140,17 @@ pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H
 
 /// Everything queued is handled and recorded before it returns, the table is free at once, and again is a no-op.
 pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harness>(db: &H) -> Outcome {
-    let permits = Arc::new(Semaphore::new(0));
-    let gate = Arc::clone(&permits);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let gate = Arc::clone(&gate);
-        async move { drop(gate.acquire().await) }
-    });
+    let (recorder, gate) = gated();
     let outbox = eager(db.store(), &recorder)?.workers(2).start().await?;
     let queued = events(50)?;
     outbox.notify_committed(write(db, &outbox, &queued).await?);
     recorder.wait_for_calls(2).await;
-    while outbox.stats().held < queued.len() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().held >= queued.len())).await?;
     let (shutdown, again) = (outbox.shutdown(), outbox.shutdown());
     let open = async {
         // It is under way when the handlers begin to end.
         tokio::task::yield_now().await;
-        permits.close();
+        gate.close();
     };
     futures_util::future::join3(shutdown, again, open).await;
     assert_eq!(outbox.role(), Role::Stopped);
@@ -182,15 +177,14 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     outbox.shutdown().await;
     assert!(began.elapsed() >= drain, "{:?}", began.elapsed());
     assert_soon(began);
-    let row = db.columns(all[0].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &all[0]).await?;
     assert_eq!((row.status, row.attempts), (0, 0));
 
     let before = Observed::read(db, &all, stuck.calls()).await?;
     let recorder = Recorder::new();
     let next = eager(db.store(), &recorder)?.start().await?;
     assert!(active(&next.role()), "the table is free");
-    settled(&*db.store()).await?;
-    next.shutdown().await;
+    drained(db, &next).await?;
     let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
     assert_eq!(ids, [all[0].id().clone()], "only the one that was not done");
     let both = [stuck.calls(), recorder.calls()].concat();
