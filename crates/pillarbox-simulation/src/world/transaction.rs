@@ -148,7 +148,7 @@ impl Begin<Simulated> for &Arc<Link> {
     type Error = DriverError;
 
     async fn begin(self) -> Result<SimulatedTransaction, DriverError> {
-        let connections = self.connections();
+        let connections = self.database.connections();
         if !self.carries(connections) {
             sleep(self.database.chance.millis(1, 50)).await;
             return Err(DriverError::Lost("the database cannot be reached"));
