@@ -5,7 +5,9 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId, InvalidEvent};
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, Row, RowId, Scope, Store};
+use pillarbox_core::store::{
+    BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, Record, Row, RowId, Scope, Store,
+};
 
 use crate::rows::rows_at;
 use crate::run::Outcome;
@@ -174,6 +176,15 @@ pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<
         rows.push(columns(db, event).await?);
     }
     Ok(rows)
+}
+
+/// The one row of an event.
+pub(crate) async fn record<H: Harness>(db: &H, event: &Envelope) -> Result<Record, BoxError> {
+    let mut records = db.store().records(event.id().as_str()).await?;
+    match (records.pop(), records.is_empty()) {
+        (Some(record), true) => Ok(record),
+        _ => Err(format!("event {} has not one row", event.id()).into()),
+    }
 }
 
 /// The holders of the events, as their rows name them.

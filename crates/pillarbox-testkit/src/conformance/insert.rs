@@ -7,7 +7,7 @@ use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
 use pillarbox_engine::run::Outbox;
 
-use crate::events::{all, event, events, ids, seqs_of};
+use crate::events::{all, event, events, ids, record, seqs_of};
 use crate::payloads::{every_column, hard_payloads};
 use crate::run::Outcome;
 use crate::{FakeClock, Harness};
@@ -196,7 +196,7 @@ pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db
             let events: Vec<Envelope> = std::iter::repeat_with(build).take(batch).collect::<Result<_, _>>()?;
             db.write(events.clone()).await?;
             for event in events {
-                let [record] = &store.records(event.id().as_str()).await?[..] else { return Err("one row".into()) };
+                let record = record(db, &event).await?;
                 let due = record.available_at.ok_or("it has no due time")?.since(record.created_at);
                 let off = due.abs_diff(minute);
                 assert!(off < Duration::from_secs(1), "{due:?} after the insert, by a writer {clock_error} s ahead");
@@ -204,8 +204,7 @@ pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db
         }
         let hour = builder().available_at(now.plus(60 * minute)).build_with(&writer)?;
         db.write(vec![hour.clone()]).await?;
-        let [record] = &store.records(hour.id().as_str()).await?[..] else { return Err("one row".into()) };
-        assert_eq!(record.available_at, hour.available_at());
+        assert_eq!(record(db, &hour).await?.available_at, hour.available_at());
     }
     assert!(store.fetch(&all()).await?.rows.is_empty(), "none is due");
     Ok(())

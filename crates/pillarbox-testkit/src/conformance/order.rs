@@ -88,10 +88,9 @@ pub(super) async fn assign_partitions_leaves_another_event_with_the_same_seq_alo
     let store = db.store();
     db.insert_three_columns("unstamped", "test.event", "{}").await?;
     let there = row_at(&*store, seq_of(db, "unstamped").await?).await?;
-    for other in others_in_the_place_of(&there).into_iter().take(1) {
-        store.assign_partitions(&[(other, 7)]).await?;
-        assert_eq!(db.columns("unstamped").await?.and_then(|row| row.partition), None);
-    }
+    let [another, _] = others_in_the_place_of(&there);
+    store.assign_partitions(&[(another, 7)]).await?;
+    assert_eq!(db.columns("unstamped").await?.and_then(|row| row.partition), None);
     store.assign_partitions(&[(there, 9)]).await?;
     assert_eq!(db.columns("unstamped").await?.and_then(|row| row.partition), Some(9));
     Ok(())
@@ -103,10 +102,9 @@ pub(super) async fn promote_due_leaves_another_event_with_the_same_seq_alone<H: 
     let seq = db.write(vec![late.clone()]).await?[0];
     db.make_due(late.id().as_str()).await?;
     let there = row_at(&*store, seq).await?;
-    for other in others_in_the_place_of(&there).into_iter().take(1) {
-        store.promote_due(&[other]).await?;
-        assert!(columns(db, &late).await?.timed);
-    }
+    let [another, _] = others_in_the_place_of(&there);
+    store.promote_due(&[another]).await?;
+    assert!(columns(db, &late).await?.timed);
     store.promote_due(&[there]).await?;
     assert!(!columns(db, &late).await?.timed);
     Ok(())

@@ -5,12 +5,13 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, FailureReason, Fallback, HandlerError, Outcome as Decision};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::{Record, Store};
+use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Registration, Unroutable, on_batch, on_type};
 use pillarbox_engine::maintain::{Changed, DeadEvents};
 use pillarbox_engine::run::{Outbox, SingleNode};
 
 use super::setting::{SOON, deliver, drained, settled, until, write, write_guarded};
+use crate::events::record;
 use crate::run::Outcome;
 use crate::{Harness, Recorder, RecordingHook};
 
@@ -33,15 +34,6 @@ fn at_once() -> Retry {
 /// A handler of [`PLACED`] with a name.
 fn named(id: &str, recorder: &Recorder) -> Registration {
     on_type(PLACED, recorder.clone()).named(id)
-}
-
-/// The one row of an event.
-async fn record<H: Harness>(db: &H, event: &Envelope) -> Result<Record, BoxError> {
-    let mut records = db.store().records(event.id().as_str()).await?;
-    match (records.pop(), records.is_empty()) {
-        (Some(record), true) => Ok(record),
-        _ => Err(format!("event {} has not one row", event.id()).into()),
-    }
 }
 
 /// The rows of an event by the handlers they are for: status and attempts.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::many_nodes::Off;
 use super::setting::{assert_soon, drained, settled, until, write, write_guarded};
-use crate::events::{HOUR, columns, keyed, retry_in, settle_all};
+use crate::events::{HOUR, columns, keyed, retry_in, rows, settle_all};
 use crate::invariants::{
     Observed, i2_no_two_deliveries_of_an_event_overlap as i2,
     i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3,
@@ -71,11 +71,7 @@ async fn kept_in_order<H: Harness>(db: &H, outbox: &Outbox, recorder: &Recorder,
 }
 
 async fn statuses<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<i16>, BoxError> {
-    let mut statuses = Vec::new();
-    for event in events {
-        statuses.push(columns(db, event).await?.status);
-    }
-    Ok(statuses)
+    Ok(rows(db, events).await?.iter().map(|row| row.status).collect())
 }
 
 /// Whichever way they were written, in batches that cut keys apart, with handlers that take different times.
