@@ -10,7 +10,7 @@ use pillarbox_core::store::{
 };
 
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Columns, Harness, nodes};
 
 /// An event whose payload is of no interest.
@@ -77,7 +77,7 @@ pub(crate) struct Owned {
 }
 
 /// Has a node own the table, and writes these events.
-pub(crate) async fn owned<H: Harness>(db: &H, written: Vec<Envelope>) -> Result<Owned, BoxError> {
+pub(crate) async fn owned<H: Harness>(db: &Db<H>, written: Vec<Envelope>) -> Result<Owned, BoxError> {
     let store = db.store();
     Ok(Owned { node: nodes::owner(&*store).await?, seqs: db.write(written.clone()).await?, store, written })
 }
@@ -159,18 +159,18 @@ async fn settle_as(store: &dyn Store, node: &NodeId, fence: Fence, seqs: &[i64],
 }
 
 /// The row of an event that must be there.
-pub(crate) async fn columns<H: Harness>(db: &H, event: &Envelope) -> Result<Columns, BoxError> {
+pub(crate) async fn columns<H: Harness>(db: &Db<H>, event: &Envelope) -> Result<Columns, BoxError> {
     db.columns(event.id().as_str()).await?.ok_or_else(|| format!("event {} is gone", event.id()).into())
 }
 
 /// The place of an event that must be there.
-pub(crate) async fn seq_of<H: Harness>(db: &H, event_id: &str) -> Result<i64, BoxError> {
+pub(crate) async fn seq_of<H: Harness>(db: &Db<H>, event_id: &str) -> Result<i64, BoxError> {
     let row = db.columns(event_id).await?;
     row.map(|row| row.seq).ok_or_else(|| format!("event {event_id} is gone").into())
 }
 
 /// The rows of events that must be there.
-pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Columns>, BoxError> {
+pub(crate) async fn rows<H: Harness>(db: &Db<H>, events: &[Envelope]) -> Result<Vec<Columns>, BoxError> {
     let mut rows = Vec::new();
     for event in events {
         rows.push(columns(db, event).await?);
@@ -179,7 +179,7 @@ pub(crate) async fn rows<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<
 }
 
 /// The one row of an event.
-pub(crate) async fn record<H: Harness>(db: &H, event: &Envelope) -> Result<Record, BoxError> {
+pub(crate) async fn record<H: Harness>(db: &Db<H>, event: &Envelope) -> Result<Record, BoxError> {
     let mut records = db.store().records(event.id().as_str()).await?;
     match (records.pop(), records.is_empty()) {
         (Some(record), true) => Ok(record),
@@ -188,7 +188,7 @@ pub(crate) async fn record<H: Harness>(db: &H, event: &Envelope) -> Result<Recor
 }
 
 /// The holders of the events, as their rows name them.
-pub(crate) async fn holders<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<Option<String>>, BoxError> {
+pub(crate) async fn holders<H: Harness>(db: &Db<H>, events: &[Envelope]) -> Result<Vec<Option<String>>, BoxError> {
     Ok(rows(db, events).await?.into_iter().map(|row| row.locked_by).collect())
 }
 

@@ -10,11 +10,11 @@ use crate::events::{
 };
 use crate::nodes::{owner, peer, stranger};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The row says who has begun, by whichever right to it. If an earlier attempt is found to have crashed, that one is counted
 /// and its error recorded; the row's place and state are left alone, and the attempt ends in a verdict like any other.
-pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let each = seqs.iter().zip(&written);
@@ -50,7 +50,7 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
 }
 
 /// An attempt that was decided before the row went DEAD and was replayed is refused.
-pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), event()?);
     let seqs = db.write(vec![written.clone()]).await?;
     let node = owner(&*store).await?;
@@ -66,7 +66,7 @@ pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Ha
 }
 
 /// A node that may not settle a row may not begin it: the answer is false, and the row stays as it was.
-pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let seqs = db.write(written.clone()).await?;
     let rows_there = rows_at(&*store, &[seqs.clone(), vec![seqs[3] + 1]].concat()).await?;
@@ -116,7 +116,7 @@ pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) 
 }
 
 /// An attempt at an event that is not there any more begins nothing, whichever node the place belongs to.
-pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(1)?);
     let seqs = db.write(written.clone()).await?;
     let there = row_at(&*store, seqs[0]).await?;

@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 use crate::Harness;
 use crate::events::{all, claimed, columns, events, retry_in, settle_held, some};
 use crate::nodes::peer;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Nodes that drain the table at the same time, in small bites and each on a connection of its own, get every row
 /// exactly once between them: a row that one is just taking is passed over by the others, and lost to nobody.
-pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &Db<H>) -> Outcome {
     const NODES: usize = 6;
     const EACH_KIND: usize = 600;
     let store = db.store();
@@ -56,9 +56,6 @@ pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -
         let row = columns(db, event).await?;
         let holder = shares.iter().find(|(_, mine)| mine.contains(&row.seq)).map(|(node, _)| node.as_str());
         assert_eq!(row.locked_by.as_deref(), holder, "row {}", row.seq);
-    }
-    for store in stores {
-        store.close().await;
     }
     Ok(())
 }

@@ -10,10 +10,10 @@ use pillarbox_core::write::{Finish, insert};
 use crate::Harness;
 use crate::events::{Owned, all, delayed, event, events, everything, ids, owned, retry_in, seqs_of, settle_all, some};
 use crate::nodes::{owner, peer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A row exists for a fetch from its commit on, not before, whichever store asks.
-pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let written = event()?;
     let mut transaction = db.begin().await?;
@@ -23,12 +23,11 @@ pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &H) -> Out
     transaction.commit().await?;
     assert_eq!(ids(&store.fetch(&all()).await?.rows)?, [written.id().as_str()]);
     assert_eq!(ids(&other.fetch(&all()).await?.rows)?, [written.id().as_str()]);
-    other.close().await;
     Ok(())
 }
 
 /// The lowest `seq` first, and the lowest ones when there are more than the limit.
-pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &Db<H>) -> Outcome {
     let mut seqs = Vec::new();
     for size in [1, 40, 2, 100] {
         seqs.extend(db.write(events(size)?).await?);
@@ -41,7 +40,7 @@ pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &H) -> Outco
 }
 
 /// Rows without a due time are read above the given `seq`; those with one wherever they are.
-pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs: retried, .. } = owned(db, vec![event()?]).await?;
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     let seqs = db.write(events(5)?).await?;
@@ -58,7 +57,7 @@ pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outc
 }
 
 /// Excluded rows neither come back nor take the place of others.
-pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs: retried, .. } = owned(db, events(40)?).await?;
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     let seqs = db.write(events(3000)?).await?;
@@ -72,7 +71,7 @@ pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcom
 
 /// Events of some types neither come nor take the place of others, whether they are due, were put off, or belong to a key;
 /// nor is anybody woken for them.
-pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let of = |event_type: &str| Envelope::json(event_type, "{}");
@@ -99,7 +98,7 @@ pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome 
 
 /// Of each kind, the row whose payload reaches the limit is the last, so that one that is too large comes alone; and the rest comes
 /// later, in its order.
-pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs: ready, .. } = owned(db, of_kilobytes(&[10, 10, 900, 10, 10, 10])?).await?;
     let history = store.history();
     for scope in [None, Some(everything())] {
@@ -138,7 +137,7 @@ pub(super) fn of_kilobytes(sizes: &[usize]) -> Result<Vec<Envelope>, BoxError> {
 }
 
 /// Neither kind of row, nor both together, exceed the limit.
-pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs: retried, .. } = owned(db, events(30)?).await?;
     assert_eq!(store.fetch(&some(7)).await?.rows.len(), 7, "rows without a due time");
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
@@ -155,7 +154,7 @@ pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &H) -> Outcome
 
 /// A transaction that took its `seq` first and commits last is not skipped: later rows being there, handled and gone
 /// changes nothing.
-pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let late_event = event()?;
@@ -175,7 +174,7 @@ pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &
 }
 
 /// Only NEW and RETRY are pending.
-pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, events(6)?).await?;
     settle_all(&*store, &node, &seqs[..4], &retry_in(Duration::ZERO)).await?;
     // Both kinds of rows, with and without a due time, end both ways.
@@ -188,7 +187,7 @@ pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &H) -> O
 }
 
 /// A plain INSERT of three columns, from any language, is a complete event.
-pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &Db<H>) -> Outcome {
     let payload = r#"{"b":1,  "a":2,"a":3}"#;
     db.insert_three_columns("0193-from-elsewhere", "order.placed", payload).await?;
     let fetched = db.store().fetch(&all()).await?;
@@ -203,7 +202,7 @@ pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Ou
 }
 
 /// A row that makes no event comes as such, with its reason, and its neighbours come too. It can be settled.
-pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let around = write_around_a_broken_row(db).await?;
@@ -217,7 +216,7 @@ pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Har
 }
 
 /// Writes two events and a row between them that makes none.
-pub(super) async fn write_around_a_broken_row<H: Harness>(db: &H) -> Result<[i64; 2], BoxError> {
+pub(super) async fn write_around_a_broken_row<H: Harness>(db: &Db<H>) -> Result<[i64; 2], BoxError> {
     let first = db.write(vec![event()?]).await?[0];
     db.insert_broken("broken").await?;
     Ok([first, db.write(vec![event()?]).await?[0]])
@@ -236,7 +235,7 @@ pub(super) fn broken_between([first, last]: [i64; 2], fetched: &Fetched) -> Resu
 }
 
 /// A row with both payloads, with neither, or with bytes of which nobody says what they are, makes no event on any database.
-pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let table = db.table("event");
     let bytes = || Envelope::builder("test.bytes").payload_bytes("application/octet-stream", vec![1, 2]).build();

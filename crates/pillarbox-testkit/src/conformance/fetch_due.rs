@@ -11,10 +11,10 @@ use crate::events::{
     HOUR, Owned, all, delayed, event, events, ids, owned, retry_in, seqs_of, settle_all, settle_held, some, untimed,
 };
 use crate::nodes::{owner, peer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A delayed event and a retried one come when their time has come and not before; the earliest due time comes first.
-pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let (late, retried) = (delayed()?, event()?);
@@ -54,7 +54,7 @@ pub(super) async fn when_due(
 }
 
 /// If both kinds abound, rows with a due time get a third, rounded up, and those without one the rest.
-pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs: retried, .. } = owned(db, events(300)?).await?;
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     db.write(events(300)?).await?;
@@ -77,7 +77,7 @@ pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
 }
 
 /// The time until the next row is due is known unless the limit was reached, and only if there is such a row.
-pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     assert_eq!(store.fetch(&all()).await?.next_due, None, "an empty table");
@@ -104,7 +104,7 @@ pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outco
 
 /// Writers that stamp both times by a clock of their own, which may be ahead, mean no delay by a due time that is not after the
 /// creation: the row comes at once and in its place. Once it has failed, its due time is the database's.
-pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let written = events(7)?;

@@ -13,11 +13,11 @@ use crate::events::{
     seqs_of, settle_all, some, untimed, within,
 };
 use crate::nodes::{owner, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Rows of the partitions from the first to the last, both included, and rows without one; those with a due time and
 /// those without. Everything else about a fetch holds within them.
-pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     // Of the partitions 33, 159, 189, 22, 123 and 220, each twice, and of whichever the ids fall into.
@@ -64,7 +64,7 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
 
 /// While an event of a key waits for another attempt, the later ones of its key and handler are passed over, and only
 /// those: not the earlier ones, not those of other keys and handlers, nor those without a key.
-pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head<H: Harness>(db: &Db<H>) -> Outcome {
     // Keys that differ in case or in a space at the end are not equal.
     let written = keyed_each(&["order-1", "order-1", "order-1", "order-2", "Order-1", "order-1 "])?;
     let Owned { store, node, written, seqs } = owned(db, written).await?;
@@ -131,7 +131,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
 }
 
 /// A DEAD event holds up its key only where that is asked for, until it is replayed or discarded.
-pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness>(db: &Db<H>) -> Outcome {
     let written = keyed_each(&["order-1", "order-1", "order-2", "order-2", "order-2", "user-456", "user-456"])?;
     let Owned { store, node, written, seqs } = owned(db, written).await?;
     db.set_handler(written[6].id().as_str(), "mail").await?;
@@ -162,7 +162,7 @@ pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness
 }
 
 /// Keys are left out, or read alone, each for one handler; rows without a key are left out by no key and belong to none.
-pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let odd = r#"o'b"r\n; -- {event} $1 ? ключ"#;
     let written = keyed_each(&["order-1", "order-1", "order-2", odd, odd, "Order-1", "order-1 "])?;
     let Owned { store, node, written, seqs } = owned(db, written).await?;
@@ -232,7 +232,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
 }
 
 /// Every change of DEAD rows by an operator, and nothing else, raises the number that a fetch brings along.
-pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a"; 8])?).await?;
     settle_all(&*store, &node, &seqs[..6], &Change::Dead { attempts: 1, error: "broken".to_owned() }).await?;
     let interventions = async || Ok::<_, BoxError>(store.fetch(&within(everything())).await?.interventions);
@@ -256,7 +256,7 @@ pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) ->
 }
 
 /// As long as a row is RETRY or DEAD, a fetch that asks what makes rows wait says so, whatever rows it returns.
-pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a", "b", "c"])?).await?;
     let heads = async |heads| Ok::<_, BoxError>(store.fetch(&within(Scope { heads, ..everything() })).await?.heads);
     let both = async || Ok::<_, BoxError>((heads(Heads::Retry).await?, heads(Heads::RetryAndDead).await?));
@@ -285,7 +285,7 @@ async fn rows(store: &dyn Store, fetch: &Fetch) -> Result<Vec<Row>, BoxError> {
 }
 
 /// The mark that the reader's last renewal left comes with the rows; nothing, where nobody asks or nobody is registered.
-pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     db.write(events(2)?).await?;

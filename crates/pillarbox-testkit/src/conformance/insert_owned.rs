@@ -5,11 +5,11 @@ use crate::Harness;
 use crate::events::{all, claimed, columns, delayed, event, events, holders};
 use crate::nodes::peer;
 use crate::recorder::gated;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Rows that are to be delivered from a node's memory say so from their commit on, one by one and in a batch, and no other
 /// node can claim them; rows beside them in the batch that are not, name nobody.
-pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = gated();
     // Once the outbox has found this row, it is known to be at work.
     db.write(vec![event()?]).await?;

@@ -11,11 +11,11 @@ use crate::events::{
 };
 use crate::nodes::owner;
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Rows without a partition, or with one that does not exist, get the one they are given; those that have one keep it, and a row that is gone does not
 /// come back.
-pub(super) async fn assign_partitions_sets_missing_partitions_only<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn assign_partitions_sets_missing_partitions_only<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let written = keyed("order-1")?;
     let seq = db.write(vec![written.clone()]).await?[0];
@@ -52,7 +52,7 @@ pub(super) async fn assign_partitions_sets_missing_partitions_only<H: Harness>(d
 
 /// A delayed or failed event whose time has come is one like any other from then on, in its place. One whose time has not
 /// come waits, and what is over is over.
-pub(super) async fn promote_due_puts_due_rows_in_their_place<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn promote_due_puts_due_rows_in_their_place<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let late = [delayed()?, delayed()?, delayed()?, delayed()?];
@@ -84,7 +84,7 @@ pub(super) async fn promote_due_puts_due_rows_in_their_place<H: Harness>(db: &H)
 }
 
 /// A partition is that of an event, not of a place.
-pub(super) async fn assign_partitions_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn assign_partitions_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     db.insert_three_columns("unstamped", "test.event", "{}").await?;
     let there = row_at(&*store, seq_of(db, "unstamped").await?).await?;
@@ -97,7 +97,7 @@ pub(super) async fn assign_partitions_leaves_another_event_with_the_same_seq_alo
 }
 
 /// So is the end of a delay.
-pub(super) async fn promote_due_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn promote_due_leaves_another_event_with_the_same_seq_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, late) = (db.store(), delayed()?);
     let seq = db.write(vec![late.clone()]).await?[0];
     db.make_due(late.id().as_str()).await?;

@@ -9,10 +9,10 @@ use crate::events::{
 };
 use crate::nodes::{member, owner, peer, stranger};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A stand-by's, a stranger's and a former owner's verdicts change nothing and all come back, of every kind.
-pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let verdicts = one_of_each(&seqs, 0);
@@ -34,7 +34,7 @@ pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: 
 
 /// If each row names its node, only that node's verdicts count: not those on a row that nobody holds, that another node holds, or
 /// that was taken from it. An attempt that was announced is still its own.
-pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let [first, second] = [peer(&*store).await?, peer(&*store).await?];
@@ -71,7 +71,7 @@ pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db:
 }
 
 /// DONE and DEAD are for ever, whatever the verdict.
-pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(6)?).await?;
     let dead = Change::Dead { attempts: 0, error: "gave up".to_owned() };
     let ends = [vec![Change::Done; 3], vec![dead; 3]].concat();
@@ -86,7 +86,7 @@ pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &H) -> Outcome 
 }
 
 /// A verdict on an attempt that is not the row's current one is void; those beside it count.
-pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(6)?).await?;
     let before = rows(db, &written).await?;
     assert_eq!(settle(&*store, &node, Fence::Table, &one_of_each(&seqs[..3], 1)).await?, seqs[..3], "too many");
@@ -102,7 +102,7 @@ pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &H) -> Ou
 
 /// A verdict whose first try took long arrives after its second made the row DEAD and an operator replayed it: it changes nothing of
 /// the row, which is to be delivered once more. Of every kind, by every right to a row, and beside verdicts that count.
-pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let changes = each_kind();
     for fence in [Fence::Table, Fence::Partition, Fence::Row] {
@@ -148,7 +148,7 @@ pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(
 }
 
 /// An answer that was lost makes the engine settle again: the second time is refused and changes nothing.
-pub(super) async fn settle_twice_counts_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_twice_counts_once<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(3)?).await?;
     let verdicts = one_of_each(&seqs, 0);
     assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
@@ -160,7 +160,7 @@ pub(super) async fn settle_twice_counts_once<H: Harness>(db: &H) -> Outcome {
 }
 
 /// A verdict on a row that is not there comes back; the row does not.
-pub(super) async fn settle_never_inserts<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_never_inserts<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, events(1)?).await?;
     let absent: Vec<i64> = (seqs[0] + 1..=seqs[0] + 3).collect();
     assert_eq!(settle(&*store, &node, Fence::Table, &one_of_each(&absent, 0)).await?, absent);
@@ -172,16 +172,16 @@ pub(super) async fn settle_never_inserts<H: Harness>(db: &H) -> Outcome {
 
 /// A database that lost its last rows gives their numbers again: a verdict on an event that was lost changes nothing of the one
 /// that has its place. Of every kind, by every right to a row, alone and beside verdicts that count.
-pub(super) async fn settle_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_another_event_with_the_same_seq<H: Harness>(db: &Db<H>) -> Outcome {
     refuses_others_in_its_place(db, 0).await
 }
 
 /// Of an event with several handlers each has a row: a verdict on one of these rows is not one on another.
-pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>(db: &Db<H>) -> Outcome {
     refuses_others_in_its_place(db, 1).await
 }
 
-async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcome {
+async fn refuses_others_in_its_place<H: Harness>(db: &Db<H>, which: usize) -> Outcome {
     let store = db.store();
     let changes = each_kind();
     for fence in [Fence::Table, Fence::Partition, Fence::Row] {

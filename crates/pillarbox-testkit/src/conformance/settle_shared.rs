@@ -9,11 +9,11 @@ use crate::events::{
     Draft, HOUR, columns, each_kind, first_attempt, keyed_each, row_at, rows, seq_of, settle, verdict,
 };
 use crate::nodes::{TICK, share, sharer, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// If nodes share the partitions, only the owner of a row's partition settles or begins it: not the owner of others, not a node
 /// that gave it away, left or was cleared away, and no node while the row has no partition.
-pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     // Partitions 33, 22 and 123 are in the first half, 159, 189 and 159 in the second.
     let written = keyed_each(&["order-1", "order-2", "user-456", "order-123", "payment:0", "order-2"])?;

@@ -9,10 +9,9 @@ use tokio::time::{sleep, timeout};
 use super::setting::{SOON, drained, eager, write_guarded};
 use crate::drop_after::drop_after;
 use crate::events::{HOUR, all, claimed, event, events, first_attempt, seq_of, settle_held};
-use crate::invariants::Observed;
 use crate::nodes::{self, TICK, owner, peer, share, sharer};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, done_at};
 
 /// The number of times that a future may wait before the test gives up on reaching its end.
@@ -22,7 +21,7 @@ const ENDS: usize = 5;
 
 /// Begin, write and commit, dropped at each of their awaits: every event is in the table with all of its batch and
 /// delivered once, or it never existed; and the connections are as good as new.
-pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     let mut batches = Vec::new();
@@ -59,13 +58,13 @@ pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(
     }
     assert_eq!(recorder.calls().len(), committed.len() + 1);
     let last = recorder.calls().into_iter().filter(|call| committed.iter().any(|event| *event.id() == call.id));
-    Observed::read(db, &committed, last.collect()).await?.check()?;
+    db.observed(&committed, last.collect()).await?.check()?;
     Ok(())
 }
 
 /// Each call of a node, dropped at each of its awaits: others are not held up by it, and what it changed it changed as a
 /// whole.
-pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = owner(&*store).await?;
     let prepare = async || {
@@ -90,9 +89,7 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
         assert_eq!(store.counts().await?.pending(), 0);
         Ok(())
     };
-    dropped_at_each_await(prepare, calls, others).await?;
-    other.close().await;
-    Ok(())
+    dropped_at_each_await(prepare, calls, others).await
 }
 
 /// Makes a call again and again and drops it each time one await later, until it has come to its end some times. Each time
@@ -131,7 +128,7 @@ async fn one_holder(store: &dyn Store, rows: usize) -> Result<Option<String>, Bo
 }
 
 /// The calls about rows of nodes that claim them: after each of them others change the same rows and clear away nodes.
-pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     const ROWS: usize = 4;
     let (store, other) = (db.store(), db.connect().await?);
     let node = peer(&*store).await?;
@@ -175,14 +172,12 @@ pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: 
         assert_eq!(one_holder(&*other, ROWS).await?.as_deref(), Some("?"), "all of them are free");
         Ok(())
     };
-    dropped_at_each_await(died, async |_ghost: &NodeId| store.reclaim(&node, true).await, others).await?;
-    other.close().await;
-    Ok(())
+    dropped_at_each_await(died, async |_ghost: &NodeId| store.reclaim(&node, true).await, others).await
 }
 
 /// Calls of operators, and the call that writes partitions into rows of other programs: each changes all of its rows or none, and
 /// others can do the same to them after it.
-pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     const ROWS: usize = 3;
     let (store, other) = (db.store(), db.connect().await?);
     let node = peer(&*store).await?;
@@ -248,13 +243,11 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
         assert_eq!(partitions, [Some(7), Some(9)]);
         Ok(())
     };
-    dropped_at_each_await(unstamp, async |()| store.assign_partitions(&assigned).await, assign).await?;
-    other.close().await;
-    Ok(())
+    dropped_at_each_await(unstamp, async |()| store.assign_partitions(&assigned).await, assign).await
 }
 
 /// A node that gives half of its partitions away has given them or has not, and another can take them.
-pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = sharer(&*store).await?;
     let half: Partitions = (128..=255).collect();
@@ -269,7 +262,5 @@ pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: 
         assert!(taken == half || taken == Partitions::NONE, "half of them were given: {taken:?}");
         Ok(other.leave(&second).await?)
     };
-    dropped_at_each_await(prepare, async |(_, give)| store.share(&node, give).await, take).await?;
-    other.close().await;
-    Ok(())
+    dropped_at_each_await(prepare, async |(_, give)| store.share(&node, give).await, take).await
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::setting::{SOON, delivered_once, drained, first_delivered, settled, stuck_until_told, until, write};
 use crate::events::{HOUR, event, keyed};
 use crate::recorder::gated;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 /// Long enough for a machine that is busy with other tests.
@@ -30,7 +30,7 @@ async fn start(mode: Mode, lease: Duration, store: Arc<dyn Store>, recorder: &Re
 
 /// Starts a node through a database that can be cut off, and has it handle an event until it is told to stop.
 async fn start_stuck<H: Harness>(
-    db: &H,
+    db: &Db<H>,
     mode: Mode,
     lease: Duration,
 ) -> Result<(FaultyStore<Arc<dyn Store>>, Outbox, Recorder), BoxError> {
@@ -43,7 +43,7 @@ async fn start_stuck<H: Harness>(
 
 /// Waits until `recorder` has the event that `stuck` had, which ended before, and stops the nodes. Returns the time of the takeover.
 async fn handed_over<H: Harness>(
-    db: &H,
+    db: &Db<H>,
     nodes: [Outbox; 2],
     stuck: &Recorder,
     recorder: &Recorder,
@@ -62,27 +62,24 @@ async fn handed_over<H: Harness>(
 }
 
 /// A node is cut off, and the clock is set back so that its lease seems to run for another hour. Others see that it is not renewed.
-pub(super) async fn is_taken_over<H: Harness>(db: &H, mode: Mode) -> Outcome {
+pub(super) async fn is_taken_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let (cut_off, first, stuck) = start_stuck(db, mode, LEASE).await?;
     cut_off.set_all(Fault::Unreachable);
     db.set_clock_back(HOUR_BACK).await?;
-    let other = db.connect().await?;
     let recorder = Recorder::new();
-    let second = start(mode, LEASE, Arc::clone(&other), &recorder).await?;
+    let second = start(mode, LEASE, db.connect().await?, &recorder).await?;
     handed_over(db, [first, second], &stuck, &recorder).await?;
-    other.close().await;
     Ok(())
 }
 
 /// An owner that renews keeps everything, for several leases after the clock was set back.
-pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_back<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_back<H: Harness>(db: &Db<H>) -> Outcome {
     let counted = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     // No look at the table comes between the renewals: one that meets the first of them finds a lease that ends sooner than before.
     let unpolled = |store: Arc<dyn Store>| Outbox::single_node(store).poll_interval(HOUR, HOUR).lease(LEASE);
     let first = unpolled(Arc::new(counted.clone())).handle_all(recorder.clone()).start().await?;
-    let other = db.connect().await?;
-    let second = unpolled(Arc::clone(&other)).handle_all(recorder.clone()).start().await?;
+    let second = unpolled(db.connect().await?).handle_all(recorder.clone()).start().await?;
     // The look with which a node begins is over when it has found something.
     let mut written = vec![first_delivered(db, &first, &recorder).await?];
     let (owner, standby) = (first.role(), second.role());
@@ -97,14 +94,12 @@ pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_bac
     first.notify_committed(receipt);
     recorder.wait_for_calls(2).await;
     second.shutdown().await;
-    delivered_once(db, &first, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &first, &recorder, &written).await
 }
 
 /// Two nodes deliver or stand by while the clock is set forward, with handlers running. Nobody takes anything over, and each event is
 /// delivered once.
-pub(super) async fn nobody_takes_over<H: Harness>(db: &H, mode: Mode) -> Outcome {
+pub(super) async fn nobody_takes_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let counted = FaultyStore::new(db.store());
     let (recorder, gate) = gated();
     let first = start(mode, LONGER_LEASE, Arc::new(counted.clone()), &recorder).await?;
@@ -124,24 +119,20 @@ pub(super) async fn nobody_takes_over<H: Harness>(db: &H, mode: Mode) -> Outcome
     assert_eq!((first.role(), second.role()), roles, "nobody lost its lease");
     gate.close();
     drained(db, &second).await?;
-    delivered_once(db, &first, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &first, &recorder, &written).await
 }
 
 /// A node is cut off, and the clock is set forward. Others take over when the lease would have ended, and not before the node has
 /// stopped by its own clock.
-pub(super) async fn is_taken_over_in_time<H: Harness>(db: &H, mode: Mode) -> Outcome {
+pub(super) async fn is_taken_over_in_time<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let (cut_off, first, stuck) = start_stuck(db, mode, LONGER_LEASE).await?;
-    let other = db.connect().await?;
     let recorder = Recorder::new();
-    let second = start(mode, LONGER_LEASE, Arc::clone(&other), &recorder).await?;
+    let second = start(mode, LONGER_LEASE, db.connect().await?, &recorder).await?;
     sleep(LONGER_LEASE / 2).await;
     cut_off.set_all(Fault::Unreachable);
     let cut = Instant::now();
     db.set_clock_forward(FORWARD).await?;
     let began = handed_over(db, [first, second], &stuck, &recorder).await?;
     assert!(began - cut < LONGER_LEASE * 4 / 3 + SOON, "it took {:?}", began - cut);
-    other.close().await;
     Ok(())
 }

@@ -11,7 +11,7 @@ use pillarbox_engine::run::{Config, FailingKey, Outbox, Role};
 
 use super::setting::drained;
 use crate::events::{events, keyed};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Recorder};
 
 const LIMIT: u32 = 3;
@@ -43,7 +43,7 @@ async fn start(mode: Mode, store: impl Store, recorder: &Recorder) -> Result<Out
 }
 
 /// Runs nodes that die of the poison, one after the other, until it is given up, and counts them.
-async fn crashes<H: Harness>(db: &H, poison: &Envelope, mode: Mode) -> Result<(u32, Vec<Recorder>), BoxError> {
+async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Result<(u32, Vec<Recorder>), BoxError> {
     let (mut crashed, mut recorders) = (0, Vec::new());
     loop {
         let store = FaultyStore::new(db.store());
@@ -75,7 +75,7 @@ async fn crashes<H: Harness>(db: &H, poison: &Envelope, mode: Mode) -> Result<(u
 
 /// Where keys keep their order, the poison is the head of its key, and the event behind it waits until it is given up. Where the table
 /// does, it is held in its place.
-pub(super) async fn poison_among_innocents<H: Harness>(db: &H, mode: Mode) -> Outcome {
+pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let mut written = events(6)?;
     let poison = Envelope::builder("test.poison").key("a").payload_json("{}").build()?;
     written.insert(3, poison.clone());

@@ -12,7 +12,7 @@ use pillarbox_engine::run::{Outbox, SingleNode};
 
 use super::setting::{SOON, deliver, drained, settled, until, write, write_guarded};
 use crate::events::record;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, RecordingHook};
 
 const PLACED: &str = "test.placed";
@@ -37,7 +37,7 @@ fn named(id: &str, recorder: &Recorder) -> Registration {
 }
 
 /// The rows of an event by the handlers they are for: status and attempts.
-async fn rows<H: Harness>(db: &H, event: &Envelope) -> Result<Vec<(Option<String>, i16, i32)>, BoxError> {
+async fn rows<H: Harness>(db: &Db<H>, event: &Envelope) -> Result<Vec<(Option<String>, i16, i32)>, BoxError> {
     let records = db.store().records(event.id().as_str()).await?;
     Ok(records.into_iter().map(|record| (record.handler, record.status, record.attempts)).collect())
 }
@@ -71,7 +71,7 @@ impl Fallbacks {
 
 /// One row for each handler, written with one statement; each handler gets its own, once, on every path, and the receipt
 /// and the hooks speak of the event once.
-pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &Db<H>) -> Outcome {
     let (mailer, ledger, plain, hook) = (Recorder::new(), Recorder::new(), Recorder::new(), RecordingHook::new());
     let outbox = outbox(db.store())
         .handler(named("mailer", &mailer))
@@ -109,7 +109,7 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
 }
 
 /// An event that fails for one handler is tried again and given up for that one alone; so is it replayed.
-pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &Db<H>) -> Outcome {
     let mailer = Recorder::around(async |delivery: Delivery| -> Result<(), String> {
         assert_eq!(delivery.handler_id(), Some("mailer"));
         Err(format!("no mail at attempt {}", delivery.attempt()))
@@ -150,7 +150,7 @@ pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> 
 }
 
 /// A handler that takes batches gets what is for it and nothing of the others.
-pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &Db<H>) -> Outcome {
     let batches: Arc<Mutex<Vec<Vec<Delivery>>>> = Arc::default();
     let seen = Arc::clone(&batches);
     let index = move |deliveries: Vec<Delivery>| {
@@ -173,7 +173,7 @@ pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) ->
 }
 
 /// A row names a handler that is not there, or none where one has to be named: DEAD with what to do about it, or parked.
-pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let event = placed()?;
     let writer = Outbox::writer_only(db.store()).handled_by(PLACED, ["mailer", "gone"]).start().await?;
@@ -199,7 +199,7 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
 }
 
 /// Three retries are four calls; then the fallback once, which makes the event DONE.
-pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
     let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(fallbacks.rescuing());
@@ -220,7 +220,7 @@ pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(
 
 /// An event that is not worth a retry takes the same way after the first call, whether its error, a filter or the handler's
 /// decision says so; the outbox's fallback serves handlers that have none.
-pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.error" => Err(HandlerError::unrecoverable("no such address")),
         "test.filter" => Err(HandlerError::retryable(std::io::Error::from(std::io::ErrorKind::InvalidData))),
@@ -251,7 +251,7 @@ pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H
 
 /// A fallback that fails or panics leaves the event DEAD with what it said; nothing of it is tried again.
 #[expect(clippy::panic, reason = "this is about a fallback that panics")]
-pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
     let seen = fallbacks.clone();
@@ -283,7 +283,7 @@ pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: 
 }
 
 /// In order, a head that its fallback ends lets those behind it go on, in order.
-pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.head" => Err("no mail"),
         _ => Ok(()),
@@ -307,7 +307,7 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
 /// The observer of DEAD events is told of each event once, after a fallback that could not help; the event stays DEAD whatever
 /// the observer does. A handler's own observer takes the place of the outbox's.
 #[expect(clippy::panic, reason = "this is about an observer that panics")]
-pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let (own, general) = (Fallbacks::default(), Fallbacks::default());
     let (seen_own, seen) = (own.clone(), general.clone());
@@ -364,7 +364,7 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
 }
 
 /// If rows name their holder, the last failure and its end are both recorded before the row is anybody's.
-pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
     let outbox = Outbox::multi_node(db.store())
@@ -391,7 +391,7 @@ pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H
 struct Sending(#[source] std::io::Error);
 
 /// An error that no filter lets pass is given up at its first call, through its chain of causes; never wins.
-pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db: &Db<H>) -> Outcome {
     use std::io::{Error, ErrorKind};
     let failing = Recorder::around(async |delivery: Delivery| -> Result<(), BoxError> {
         let kind = match delivery.event_type() {

@@ -11,9 +11,8 @@ use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
 use super::setting::{assert_soon, deliver, drained, until, write, write_guarded};
 use crate::events::{HOUR, columns, event, events, retry_in, settle_all};
-use crate::invariants::Observed;
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 fn ordered(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Ordered, BoxError> {
@@ -41,7 +40,7 @@ fn one_bad_among(before: usize, behind: usize) -> Result<Vec<Envelope>, BoxError
 }
 
 /// Whichever way and in whichever batches they were written.
-pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let written = events(300)?;
     db.write(written[..100].to_vec()).await?;
@@ -52,11 +51,11 @@ pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(d
     drained(db, &outbox).await?;
     let order = order(&recorder);
     assert!(order.len() == 300 && order.is_sorted(), "{order:?}");
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// Without any look that nothing asked for: a write is reason enough.
-pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::ordered(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone()).start().await?;
     let written = events(3)?;
@@ -71,7 +70,7 @@ pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(d
 }
 
 /// It is tried again in its place; those behind it wait, and its failures are in the table meanwhile.
-pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = failing_twice();
     let written = one_bad_among(5, 5)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
@@ -82,11 +81,11 @@ pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &H) 
     assert_eq!(ids, expected);
     let row = columns(db, &written[5]).await?;
     assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// A deferral waits in its place too, and counts nothing.
-pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &Db<H>) -> Outcome {
     let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let recorder = Recorder::around(move |_: Delivery| {
         let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -97,11 +96,11 @@ pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H)
     deliver(db, &outbox, &written).await?;
     let counts: Vec<_> = written.iter().map(|event| recorder.calls_of(event.id()).len()).collect();
     assert_eq!((counts, order(&recorder).is_sorted()), (vec![4, 1, 1], true));
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// DEAD at its first failure, and the rest is delivered.
-pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = failing_twice();
     let written = one_bad_among(2, 3)?;
     let outbox = ordered(db.store(), &recorder)?.failing_head(FailingHead::DeadAndContinue).start().await?;
@@ -114,7 +113,7 @@ pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: 
 }
 
 /// The next owner begins with the head that failed, knows of its failures, and lets nothing overtake it.
-pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("the mail server is down"));
     let forever = ExponentialBackoff::new(HOUR, HOUR)?;
     let first = ordered(db.store(), &failing)?.retry_policy(forever).start().await?;
@@ -138,7 +137,7 @@ pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &H) 
 }
 
 /// A batch handler is given one event at a time: the next may begin only when it is known what became of the one before.
-pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness>(db: &Db<H>) -> Outcome {
     let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = Arc::clone(&sizes);
     let handler = move |deliveries: Vec<Delivery>| {
@@ -157,7 +156,7 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
 }
 
 /// An event that another mode has tried before stands behind more earlier ones than are read at once, and is due.
-pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let seqs = db.write(events(200)?).await?;
     let store = db.store();

@@ -14,7 +14,7 @@ use super::setting::{assert_soon, delivered_once, drained, first_delivered, sett
 use crate::events::{HOUR, all, columns, event, events};
 use crate::nodes;
 use crate::recorder::gated;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 /// A node that never looks at the table unless it has a reason to.
@@ -36,13 +36,12 @@ fn node_of(outbox: &Outbox) -> Result<NodeId, BoxError> {
 }
 
 /// Three nodes at once on one backlog, small batches, written to while they are at it: one call per event.
-pub(super) async fn nodes_share_a_backlog_without_a_second_call<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn nodes_share_a_backlog_without_a_second_call<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let written = events(600)?;
     db.write(written[..400].to_vec()).await?;
-    let others = [db.connect().await?, db.connect().await?];
     let mut nodes = Vec::new();
-    for store in [db.store(), Arc::clone(&others[0]), Arc::clone(&others[1])] {
+    for store in [db.store(), db.connect().await?, db.connect().await?] {
         nodes.push(eager(store, &recorder).claim_batch(7).cold_capacity(20).start().await?);
     }
     for (index, chunk) in written[400..].chunks(10).enumerate() {
@@ -52,21 +51,16 @@ pub(super) async fn nodes_share_a_backlog_without_a_second_call<H: Harness>(db: 
     for node in &nodes[1..] {
         node.shutdown().await;
     }
-    delivered_once(db, &nodes[0], &recorder, &written).await?;
-    for other in others {
-        other.close().await;
-    }
-    Ok(())
+    delivered_once(db, &nodes[0], &recorder, &written).await
 }
 
 /// Its row is inserted as the writer's own, so no other node can take it meanwhile.
-pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: Harness>(db: &Db<H>) -> Outcome {
     let (ours, theirs) = (Recorder::new(), Recorder::new());
     let outbox = unpolled(db.store(), &ours).start().await?;
-    let other = db.connect().await?;
     // The look with which a node begins is over when it has found something.
     let first = first_delivered(db, &outbox, &ours).await?;
-    let neighbour = eager(Arc::clone(&other), &theirs).start().await?;
+    let neighbour = eager(db.connect().await?, &theirs).start().await?;
     let mut written = events(40)?;
     for event in &written {
         // The neighbour looks at the table all the time, but has no time to take what is not its own.
@@ -77,13 +71,11 @@ pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: H
     assert_eq!(theirs.calls().len(), 0, "by nobody else");
     neighbour.shutdown().await;
     written.push(first);
-    delivered_once(db, &outbox, &ours, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &outbox, &ours, &written).await
 }
 
 /// Nobody held it from the start, so reporting the commit makes the nodes claim it like any other row.
-pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let written = events(5)?;
@@ -100,7 +92,7 @@ pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Har
 }
 
 /// More guarded commits than memory has room for: the rest is taken from the table, by whichever node.
-pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = gated();
     let outbox = unpolled(db.store(), &recorder).workers(1).hot_capacity(2).cold_capacity(2).start().await?;
     let written = events(30)?;
@@ -112,7 +104,7 @@ pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &H) -
 }
 
 /// A row that the table says is this node's and that is not in its memory is delivered all the same.
-pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let first = first_delivered(db, &outbox, &recorder).await?;
@@ -131,7 +123,7 @@ pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &H) -> Out
 }
 
 /// It died with rows in its memory; another delivers them when its lease has ended, and not before.
-pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let dead = nodes::stranger()?;
     let lease = Duration::from_millis(700);
@@ -150,30 +142,26 @@ pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>
 }
 
 /// A handler that takes several leases is called once: the node renews meanwhile, and the row stays its own.
-pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &Db<H>) -> Outcome {
     let lease = Duration::from_secs(1);
     let recorder = Recorder::around(move |_: Delivery| sleep(lease * 2));
     let outbox = eager(db.store(), &recorder).lease(lease).start().await?;
-    let other = db.connect().await?;
-    let neighbour = eager(Arc::clone(&other), &recorder).lease(lease).start().await?;
+    let neighbour = eager(db.connect().await?, &recorder).lease(lease).start().await?;
     let written = events(4)?;
     db.write(written.clone()).await?;
     drained(db, &neighbour).await?;
-    delivered_once(db, &outbox, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &outbox, &recorder, &written).await
 }
 
 /// Rows that a node had in memory and could not deliver are free when it has stopped, and no node takes it for dead.
-pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
     let first = eager(db.store(), &stuck).workers(1).drain_timeout(Duration::from_millis(50)).start().await?;
     let written = events(50)?;
     db.write(written.clone()).await?;
     stuck.wait_for_calls(1).await;
-    let other = db.connect().await?;
     let recorder = Recorder::new();
-    let second = eager(Arc::clone(&other), &recorder).start().await?;
+    let second = eager(db.connect().await?, &recorder).start().await?;
     first.shutdown().await;
     let stopped = Instant::now();
     recorder.wait_for_calls(50).await;
@@ -184,12 +172,11 @@ pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &H) ->
         assert_eq!((row.status, row.attempts), (1, 0), "the attempt that was cut off is no failure");
         assert_eq!(recorder.calls_of(event.id()).len(), 1);
     }
-    other.close().await;
     Ok(())
 }
 
 /// Rows would have two owners.
-pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let running = eager(db.store(), &recorder).start().await?;
     let other = db.connect().await?;
@@ -211,9 +198,7 @@ pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &H
     recorder.wait_for_calls(1).await;
     writer.shutdown().await;
     assert_eq!(writer.role(), Role::Stopped);
-    delivered_once(db, &running, &recorder, &[written]).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &running, &recorder, &[written]).await
 }
 
 /// A host's clock that is minutes off.
@@ -232,13 +217,12 @@ impl Clock for Off {
 }
 
 /// Leases and due times are the database's; what the hosts take for the time decides nothing.
-pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let lease = Duration::from_millis(500);
     let off = Duration::from_secs(600);
     let fast = eager(db.store(), &recorder).clock(Off(off, true)).lease(lease).start().await?;
-    let other = db.connect().await?;
-    let slow = eager(Arc::clone(&other), &recorder).clock(Off(off, false)).lease(lease).start().await?;
+    let slow = eager(db.connect().await?, &recorder).clock(Off(off, false)).lease(lease).start().await?;
     let (one, two) = (node_of(&fast)?, node_of(&slow)?);
     let written: Vec<Envelope> = events(60)?;
     for (index, chunk) in written.chunks(5).enumerate() {
@@ -250,9 +234,7 @@ pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &H) -> O
     settled(&*db.store()).await?;
     assert_eq!((node_of(&fast)?, node_of(&slow)?), (one, two), "neither lost its lease");
     slow.shutdown().await;
-    delivered_once(db, &fast, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &fast, &recorder, &written).await
 }
 
 /// A node whose one worker is stuck, beside one with nothing to do.
@@ -262,21 +244,16 @@ struct Neighbours {
     recorder: Recorder,
 }
 
-async fn neighbours<H: Harness>(
-    db: &H,
-    other: &Arc<dyn Store>,
-    hot: usize,
-    cold: usize,
-) -> Result<Neighbours, BoxError> {
+async fn neighbours<H: Harness>(db: &Db<H>, hot: usize, cold: usize) -> Result<Neighbours, BoxError> {
     let (stuck, recorder) = (Recorder::around(async |_: Delivery| std::future::pending::<()>().await), Recorder::new());
     let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(hot).cold_capacity(cold);
     let busy = busy.drain_timeout(Duration::ZERO).start().await?;
-    let idle = eager(Arc::clone(other), &recorder).start().await?;
+    let idle = eager(db.connect().await?, &recorder).start().await?;
     Ok(Neighbours { busy, idle, recorder })
 }
 
 /// The idle node gets all that the busy one has no room for, and those that it `held` when it has stopped.
-async fn idle_gets_the_rest<H: Harness>(db: &H, nodes: &Neighbours, written: &[Envelope], held: usize) -> Outcome {
+async fn idle_gets_the_rest<H: Harness>(db: &Db<H>, nodes: &Neighbours, written: &[Envelope], held: usize) -> Outcome {
     let Neighbours { busy, idle, recorder } = nodes;
     recorder.wait_for_calls(written.len() - held).await;
     busy.shutdown().await;
@@ -287,24 +264,20 @@ async fn idle_gets_the_rest<H: Harness>(db: &H, nodes: &Neighbours, written: &[E
 }
 
 /// Rows that one node has no room for in memory are not its own for long: a neighbour with nothing to do gets its share.
-pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &H) -> Outcome {
-    let other = db.connect().await?;
-    let nodes = neighbours(db, &other, 5, 5).await?;
+pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &Db<H>) -> Outcome {
+    let nodes = neighbours(db, 5, 5).await?;
     let written = events(60)?;
     for chunk in written.chunks(4) {
         write_guarded(db, &nodes.busy, chunk).await?;
     }
     // One running, five in each queue.
-    idle_gets_the_rest(db, &nodes, &written, 11).await?;
-    other.close().await;
-    Ok(())
+    idle_gets_the_rest(db, &nodes, &written, 11).await
 }
 
 /// Two transactions are open at once, and each writes as much as there is room for, as the node's own. What the second has no room
 /// for when it commits is given back.
-pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &H) -> Outcome {
-    let other = db.connect().await?;
-    let nodes = neighbours(db, &other, 10, 1).await?;
+pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &Db<H>) -> Outcome {
+    let nodes = neighbours(db, 10, 1).await?;
     let written = events(20)?;
     let mut first = nodes.busy.begin(db.source()).await?;
     nodes.busy.write_all(&mut first, written[..10].iter().cloned()).await?;
@@ -313,9 +286,7 @@ pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: 
     first.commit().await?;
     second.commit().await?;
     // One running, ten and one in the queues.
-    idle_gets_the_rest(db, &nodes, &written, 12).await?;
-    other.close().await;
-    Ok(())
+    idle_gets_the_rest(db, &nodes, &written, 12).await
 }
 
 /// The process lives, so an attempt that was cut off by the loss of its lease has not crashed, however often that happens. Nor has one
@@ -323,7 +294,7 @@ pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: 
 /// count it.
 ///
 /// A node loses its lease four times during an attempt; `leaving` is what becomes of its announcements and of its registration then.
-pub(super) async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &H, leaving: Fault) -> Outcome {
+pub(super) async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &Db<H>, leaving: Fault) -> Outcome {
     let slow = Recorder::around(async |delivery: Delivery| {
         tokio::select! {
             () = delivery.cancelled() => Err("told to stop"),

@@ -10,11 +10,11 @@ use super::setting::{delivered_once, eager, first_delivered, settled, unpolled, 
 use crate::events::{event, events};
 use crate::invariants::i7_memory_is_bounded;
 use crate::recorder::gated;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 /// Commits keep succeeding while nobody takes events off the hot queue; what does not fit comes from the table.
-pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = gated();
     gate.add_permits(1);
     let outbox = unpolled(db, &recorder).workers(2).hot_capacity(5).start().await?;
@@ -33,7 +33,7 @@ pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harnes
 }
 
 /// Thousands of rows wait before the outbox starts; it never holds more of them than it was given room for.
-pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let events = events(3000)?;
     for batch in events.chunks(1000) {
         db.write(batch.to_vec()).await?;
@@ -57,7 +57,7 @@ pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: 
 pub(super) const LARGE: usize = 80;
 
 /// Payloads of many times the memory that is there for them come through, from the table and from memory.
-pub(super) async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome {
+pub(super) async fn large_payloads<H: Harness>(db: &Db<H>, mode: Mode, keys: usize) -> Outcome {
     const MEMORY: usize = 1 << 20;
     let large = |event: usize| {
         let payload = format!("\"{}\"", "x".repeat(100_000 + event));
@@ -91,7 +91,7 @@ pub(super) async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) 
 
 /// Eight writers commit as fast as they can and report it at once, late or never, while the cold path reads all the
 /// time. An event that both paths had would be called twice.
-pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>(db: &Db<H>) -> Outcome {
     const WRITERS: usize = 8;
     const ROUNDS: usize = 120;
     let recorder = Recorder::new();

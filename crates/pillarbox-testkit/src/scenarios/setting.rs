@@ -11,8 +11,7 @@ use pillarbox_engine::run::{Outbox, SingleNode};
 use tokio::time::{Instant, sleep};
 
 use crate::events::{HOUR, event};
-use crate::invariants::Observed;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 /// The time that a promise of some milliseconds may take on a machine that is busy with other tests. Everything else that could
@@ -20,13 +19,13 @@ use crate::{Harness, Recorder};
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
 /// An outbox that never looks at the table unless it has a reason to.
-pub(super) fn unpolled<H: Harness>(db: &H, recorder: &Recorder) -> SingleNode {
+pub(super) fn unpolled<H: Harness>(db: &Db<H>, recorder: &Recorder) -> SingleNode {
     Outbox::single_node(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone())
 }
 
 /// Has one event delivered, so that the outbox is known to be at work, and returns it.
 pub(super) async fn first_delivered<H: Harness>(
-    db: &H,
+    db: &Db<H>,
     outbox: &Outbox,
     recorder: &Recorder,
 ) -> Result<Envelope, BoxError> {
@@ -53,7 +52,7 @@ pub(super) fn stuck_until_told() -> Recorder {
 }
 
 /// Writes events in a transaction of the user's own and commits it; nobody tells the outbox.
-pub(super) async fn write<H: Harness>(db: &H, outbox: &Outbox, events: &[Envelope]) -> Result<Written, BoxError> {
+pub(super) async fn write<H: Harness>(db: &Db<H>, outbox: &Outbox, events: &[Envelope]) -> Result<Written, BoxError> {
     let mut transaction = db.begin().await?;
     let written = outbox.write_all(&mut transaction, events.iter().cloned()).await?;
     transaction.commit().await?;
@@ -61,7 +60,7 @@ pub(super) async fn write<H: Harness>(db: &H, outbox: &Outbox, events: &[Envelop
 }
 
 /// Writes events in a transaction of the outbox, which reports its commit.
-pub(super) async fn write_guarded<H: Harness>(db: &H, outbox: &Outbox, events: &[Envelope]) -> Outcome {
+pub(super) async fn write_guarded<H: Harness>(db: &Db<H>, outbox: &Outbox, events: &[Envelope]) -> Outcome {
     let mut transaction = outbox.begin(db.source()).await?;
     outbox.write_all(&mut transaction, events.iter().cloned()).await?;
     transaction.commit().await?;
@@ -82,14 +81,14 @@ pub(super) async fn settled(store: &dyn Store) -> Outcome {
 }
 
 /// Waits until no row is pending any more, and shuts down.
-pub(super) async fn drained<H: Harness>(db: &H, outbox: &Outbox) -> Outcome {
+pub(super) async fn drained<H: Harness>(db: &Db<H>, outbox: &Outbox) -> Outcome {
     settled(&*db.store()).await?;
     outbox.shutdown().await;
     Ok(())
 }
 
 /// Writes events as [`write`] does, waits until no row is pending any more, and shuts down.
-pub(super) async fn deliver<H: Harness>(db: &H, outbox: &Outbox, events: &[Envelope]) -> Outcome {
+pub(super) async fn deliver<H: Harness>(db: &Db<H>, outbox: &Outbox, events: &[Envelope]) -> Outcome {
     write(db, outbox, events).await?;
     drained(db, outbox).await
 }
@@ -97,13 +96,13 @@ pub(super) async fn deliver<H: Harness>(db: &H, outbox: &Outbox, events: &[Envel
 /// Waits until nothing is pending, shuts down, and asserts that each event was delivered by exactly one call and that
 /// every invariant holds.
 pub(super) async fn delivered_once<H: Harness>(
-    db: &H,
+    db: &Db<H>,
     outbox: &Outbox,
     recorder: &Recorder,
     events: &[Envelope],
 ) -> Outcome {
     drained(db, outbox).await?;
-    let observed = Observed::read(db, events, recorder.calls()).await?;
+    let observed = db.observed(events, recorder.calls()).await?;
     observed.check()?;
     for event in events {
         let calls = recorder.calls_of(event.id()).len();

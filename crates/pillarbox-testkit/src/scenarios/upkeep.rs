@@ -9,11 +9,11 @@ use pillarbox_engine::run::Outbox;
 
 use super::setting::{deliver, eager, settled, until, write};
 use crate::events::{HOUR, events};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{FaultyStore, Harness, Recorder};
 
 /// DEAD events come back by themselves once they are replayed: all of them, each once, without polling.
-pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &Db<H>) -> Outcome {
     let healthy = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let health = Arc::clone(&healthy);
     let recorder = Recorder::around(move |_: Delivery| {
@@ -59,7 +59,7 @@ pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> O
 }
 
 /// In the background, what is over goes and what is not stays.
-pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.seq() % 2 {
         0 => Err(HandlerError::unrecoverable("no")),
         _ => Ok(()),
@@ -79,7 +79,7 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Ou
 }
 
 /// Rows of any state go by their age if no node delivers.
-pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &Db<H>) -> Outcome {
     let writer = Outbox::writer_only(db.store())
         .purge_all_after(Duration::from_millis(1))
         .purge_interval(Duration::from_secs(1), 4);
@@ -114,7 +114,7 @@ impl Interceptor for Logged {
 }
 
 /// Before in order, after in reverse and only where before ran; one that fails counts as an attempt and skips the handler.
-pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &Db<H>) -> Outcome {
     for (failing, expected, status) in [
         (false, &["a before", "b before", "b after", "a after"][..], (1, 0)),
         (true, &["a before", "b before", "a after failure"][..], (3, 1)),

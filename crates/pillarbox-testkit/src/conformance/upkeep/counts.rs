@@ -5,10 +5,10 @@ use pillarbox_core::write::{Finish, insert};
 use crate::Harness;
 use crate::events::{HOUR, delayed, events, retry_in, settle_all};
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Each committed row counts in its own state and in no other.
-pub(in crate::conformance) async fn counts_match_the_rows<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn counts_match_the_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     assert_eq!(store.counts().await?, Counts::default());

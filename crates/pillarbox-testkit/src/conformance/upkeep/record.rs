@@ -7,10 +7,10 @@ use crate::Harness;
 use crate::events::{HOUR, all, claimed, delayed, event, record, settle_held};
 use crate::nodes::peer;
 use crate::payloads::every_column;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// All that the table holds of an event in any state, also of one that cannot be read as an event.
-pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let full = every_column()?;
@@ -75,7 +75,7 @@ pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harne
 }
 
 /// In the order they were written, each with its handler and a state of its own.
-pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, event) = (db.store(), event()?);
     let writer = Outbox::writer_only(db.store()).handled_by(event.event_type(), ["b", "a"]).start().await?;
     let mut transaction = db.begin().await?;
@@ -96,7 +96,7 @@ pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness
 }
 
 /// The same as by its id; of an event with several rows, the one that is meant.
-pub(in crate::conformance) async fn record_finds_a_row_by_its_seq<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn record_finds_a_row_by_its_seq<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let written = event()?;
     let seq = db.write(vec![written.clone(), event()?]).await?[0];
