@@ -66,10 +66,8 @@ impl Checker {
         let excused = |node| self.members.is_excused_for(node, self.rules(node).mode.fence(), line, holder);
         for call in calls.calls() {
             if call.ending == Some(Done) && (call.node == *delivery.node() || !excused(&call.node)) {
-                return Err((
-                    "exactly once",
-                    format!("it was handled already, by {}, which no fault explains", call.node),
-                ));
+                let what = format!("it was handled already, by {}, which no fault explains", call.node);
+                return Err(("exactly once", what));
             }
         }
         for call in calls.all().iter().filter(|call| call.ending.is_none()) {
