@@ -25,12 +25,6 @@ impl Chance {
         mix(self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP))
     }
 
-    /// A sequence of its own, which this one seeds.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        Self::new(self.bits())
-    }
-
     /// A number below `end`; zero if that is zero.
     #[must_use]
     pub fn below(&self, end: u64) -> u64 {

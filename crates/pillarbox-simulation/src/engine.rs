@@ -1,5 +1,9 @@
 //! The hooks of the engine: processes and planted bugs. Built without `cfg(simulated)` this crate compiles and cannot run.
 
+use pillarbox_core::handle::{HandlerError, HandlerErrorKind, Outcome};
+
+use crate::check::Ending;
+
 #[cfg(simulated)]
 pub use hooked::*;
 #[cfg(not(simulated))]
@@ -8,96 +12,70 @@ pub use unhooked::*;
 /// True if this was built with the hooks of the engine.
 pub const HOOKED: bool = cfg!(all(simulated, tokio_unstable));
 
-/// A row of the table, as the checks see it.
-#[derive(Debug, Clone, Copy)]
-pub struct RowView<'a> {
-    /// Its place in the order of the table.
-    pub seq: i64,
-    /// The event.
-    pub event: &'a pillarbox_core::event::Envelope,
-    /// The handler it is for.
-    pub handler: Option<&'a str>,
-    /// Its state.
-    pub status: pillarbox_core::row::Status,
-    /// Its partition.
-    pub partition: Option<u8>,
-    /// Its failed calls.
-    pub attempts: u32,
-    /// The number of times that it was replayed, from DEAD to NEW.
-    pub replays: u32,
-    /// The due time.
-    pub available_at: Option<pillarbox_core::clock::Timestamp>,
-    /// The holder, as the row names it.
-    pub locked_by: Option<&'a str>,
+/// The ending of a call, by its answer.
+#[must_use]
+pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
+    match answer {
+        Ok(Outcome::Done) => Ending::Done,
+        Ok(_) => Ending::Deferred,
+        Err(error) if error.is_deferred() || error.is_unroutable() => Ending::Deferred,
+        Err(error) if error.kind() == HandlerErrorKind::Unrecoverable => Ending::Hopeless,
+        Err(_) => Ending::Failed,
+    }
+}
+
+/// A runtime of one thread with a virtual clock, whose choices follow from the seed.
+///
+/// # Errors
+/// The operating system's.
+pub fn runtime(seed: u64) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true);
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
+    #[cfg(not(tokio_unstable))]
+    let _ = seed;
+    builder.build()
 }
 
 #[cfg(simulated)]
 mod hooked {
-    use pillarbox_core::handle::{HandlerError, Outcome};
     use pillarbox_memory::MemoryStore;
-
-    use super::RowView;
-
-    use pillarbox_core::handle::HandlerErrorKind;
-
-    use crate::check::Ending;
 
     pub use pillarbox_core::simulated::plants::plant;
     pub use pillarbox_core::simulated::{Process, panics};
+    pub use pillarbox_memory::RowView;
 
     /// Shows every committed row.
-    pub fn visit(store: &MemoryStore, mut visit: impl FnMut(RowView<'_>)) {
-        store.inspect().visit(|row| {
-            visit(RowView {
-                seq: row.seq,
-                event: row.event,
-                handler: row.handler,
-                status: row.status,
-                partition: row.partition,
-                attempts: row.attempts,
-                replays: row.replays,
-                available_at: row.available_at,
-                locked_by: row.locked_by,
-            });
-        });
-    }
-
-    /// The ending of a call, by its answer.
-    #[must_use]
-    pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
-        match answer {
-            Ok(Outcome::Done) => Ending::Done,
-            Ok(_) => Ending::Deferred,
-            Err(error) if error.is_deferred() || error.is_unroutable() => Ending::Deferred,
-            Err(error) => match error.kind() {
-                HandlerErrorKind::Unrecoverable => Ending::Hopeless,
-                _ => Ending::Failed,
-            },
-        }
-    }
-
-    /// A runtime of one thread with a virtual clock, whose choices follow from the seed.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub fn runtime(seed: u64) -> std::io::Result<tokio::runtime::Runtime> {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_time().start_paused(true);
-        #[cfg(tokio_unstable)]
-        builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
-        #[cfg(not(tokio_unstable))]
-        let _ = seed;
-        builder.build()
+    pub fn visit(store: &MemoryStore, visit: impl FnMut(RowView<'_>)) {
+        store.inspect().visit(visit);
     }
 }
 
 #[cfg(not(simulated))]
 mod unhooked {
-    use pillarbox_core::handle::{HandlerError, Outcome};
+    use pillarbox_core::clock::Timestamp;
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::row::Status;
     use pillarbox_memory::MemoryStore;
 
-    use super::RowView;
-    use crate::check::Ending;
+    /// A row of the table, as the checks see it.
+    #[derive(Debug, Clone, Copy)]
+    #[expect(missing_docs, reason = "the fields are those of MemoryRow")]
+    pub struct RowView<'a> {
+        pub seq: i64,
+        pub event: &'a Envelope,
+        pub handler: Option<&'a str>,
+        pub status: Status,
+        pub partition: Option<u8>,
+        pub attempts: u32,
+        pub replays: u32,
+        pub available_at: Option<Timestamp>,
+        pub locked_by: Option<&'a str>,
+    }
+
+    /// Shows none: nothing runs without the hooks.
+    pub fn visit(_store: &MemoryStore, _visit: impl FnMut(RowView<'_>)) {}
 
     /// Does nothing: there are no plants without the hooks.
     pub fn plant(_name: Option<&'static str>) {}
@@ -150,36 +128,5 @@ mod unhooked {
         pub fn is_stopped(&self) -> bool {
             false
         }
-    }
-
-    /// Well, or not: nothing else is known without the hooks.
-    #[must_use]
-    pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
-        if answer.is_ok() { Ending::Done } else { Ending::Failed }
-    }
-
-    /// Shows every committed row.
-    pub fn visit(store: &MemoryStore, mut visit: impl FnMut(RowView<'_>)) {
-        for row in store.inspect().rows() {
-            visit(RowView {
-                seq: row.seq,
-                event: &row.event,
-                handler: row.handler.as_deref(),
-                status: row.status,
-                partition: row.partition,
-                attempts: row.attempts,
-                replays: row.replays,
-                available_at: row.available_at,
-                locked_by: row.locked_by.as_deref(),
-            });
-        }
-    }
-
-    /// A runtime of one thread with a virtual clock.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub fn runtime(_seed: u64) -> std::io::Result<tokio::runtime::Runtime> {
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()
     }
 }

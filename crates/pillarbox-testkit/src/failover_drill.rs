@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::Delivery;
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::Store;
 use pillarbox_engine::run::Outbox;
@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use crate::Recorder;
+use crate::recorder::gated;
 
 const KEYS: usize = 5;
 const POLL: Duration = Duration::from_millis(20);
@@ -25,13 +26,12 @@ pub struct FailoverDrill {
 
 #[derive(Debug)]
 struct Running {
-    mode: &'static str,
+    mode: Mode,
     store: Arc<dyn Store>,
     outbox: Outbox,
     recorder: Recorder,
     /// Lets as many events pass through the handler as it has permits.
     gate: Arc<Semaphore>,
-    ordered: bool,
 }
 
 impl FailoverDrill {
@@ -43,24 +43,21 @@ impl FailoverDrill {
     /// # Errors
     /// When a store fails.
     pub async fn start(stores: [Arc<dyn Store>; 4], lease: Duration) -> Result<Self, BoxError> {
-        let [single, multi, partitioned, ordered] = stores;
+        let modes = [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered];
         let mut outboxes = Vec::new();
-        macro_rules! start {
-            ($mode:ident, $store:expr, $ordered:expr) => {{
-                let store = $store;
-                store.migrate().await?;
-                let gate = Arc::new(Semaphore::new(0));
-                let recorder = gated(&gate);
-                let outbox = Outbox::$mode(Arc::clone(&store)).lease(lease).poll_interval(POLL, POLL);
-                let outbox = outbox.handle_all(recorder.clone()).start().await?;
-                outboxes.push(Running { mode: stringify!($mode), store, outbox, recorder, gate, ordered: $ordered });
-            }};
+        for (mode, store) in modes.into_iter().zip(stores) {
+            store.migrate().await?;
+            outboxes.extend(Self::of(mode, store, lease).await?.outboxes);
         }
-        start!(single_node, single, false);
-        start!(multi_node, multi, false);
-        start!(partitioned, partitioned, true);
-        start!(ordered, ordered, true);
         Ok(Self { outboxes })
+    }
+
+    /// Starts an outbox of one mode, on a table that is there.
+    pub(crate) async fn of(mode: Mode, store: Arc<dyn Store>, lease: Duration) -> Result<Self, BoxError> {
+        let (recorder, gate) = gated();
+        let outbox = Outbox::builder(mode).store(Arc::clone(&store)).lease(lease).poll_interval(POLL, POLL);
+        let outbox = outbox.handle_all(recorder.clone()).start().await?;
+        Ok(Self { outboxes: vec![Running { mode, store, outbox, recorder, gate }] })
     }
 
     /// The stores, in the order of the tables.
@@ -156,12 +153,9 @@ impl Running {
         }
         let missing = seen.iter().filter(|seen| !**seen).count();
         assert_eq!(missing, 0, "{}: of {} new events so many were never delivered", self.mode, events.len());
+        let ordered = matches!(self.mode, Mode::Partitioned | Mode::Ordered);
         for (key, calls) in first_calls {
-            assert!(
-                calls.is_sorted() || !self.ordered,
-                "{}: key {key} was delivered in the order {calls:?}",
-                self.mode
-            );
+            assert!(calls.is_sorted() || !ordered, "{}: key {key} was delivered in the order {calls:?}", self.mode);
         }
         for event in events {
             let records = self.store.records(event.id().as_str()).await?;
@@ -170,14 +164,6 @@ impl Running {
         }
         Ok(())
     }
-}
-
-fn gated(gate: &Arc<Semaphore>) -> Recorder {
-    let gate = Arc::clone(gate);
-    Recorder::around(move |_: Delivery| {
-        let gate = Arc::clone(&gate);
-        async move { gate.acquire_owned().await.map(tokio::sync::OwnedSemaphorePermit::forget) }
-    })
 }
 
 /// Events of a few keys in turn.

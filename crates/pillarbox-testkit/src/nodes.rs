@@ -16,24 +16,25 @@ pub(crate) fn stranger() -> Result<NodeId, BoxError> {
 }
 
 /// A node with a lease that outlasts every test.
-pub(crate) async fn member(store: &dyn Store) -> Result<NodeId, BoxError> {
+async fn joined(store: &dyn Store, mode: Mode) -> Result<NodeId, BoxError> {
     let node = stranger()?;
-    store.join(&node, Mode::SingleNode, HOUR).await?;
+    store.join(&node, mode, HOUR).await?;
     Ok(node)
+}
+
+/// A node that can own the table.
+pub(crate) async fn member(store: &dyn Store) -> Result<NodeId, BoxError> {
+    joined(store, Mode::SingleNode).await
 }
 
 /// One of several nodes that deliver side by side, each the rows it holds.
 pub(crate) async fn peer(store: &dyn Store) -> Result<NodeId, BoxError> {
-    let node = stranger()?;
-    store.join(&node, Mode::MultiNode, HOUR).await?;
-    Ok(node)
+    joined(store, Mode::MultiNode).await
 }
 
 /// One of several nodes that share the partitions.
 pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
-    let node = stranger()?;
-    store.join(&node, Mode::Partitioned, HOUR).await?;
-    Ok(node)
+    joined(store, Mode::Partitioned).await
 }
 
 /// Lets a registered node give `give` and take the partitions that are free for it, and returns those that it owns and should

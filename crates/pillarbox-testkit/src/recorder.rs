@@ -5,7 +5,7 @@ use pillarbox_core::event::{EventId, Payload};
 use pillarbox_core::handle::{BoxFuture, Delivery, Handler, HandlerError, IntoHandler, Outcome, Path};
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::OrderKey;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
 /// A handler that keeps a record of every call, around one that does the work.
@@ -115,6 +115,17 @@ impl Recorder {
         // The sender lives in `self`, so waiting ends only when the number is reached.
         drop(progress.wait_for(|now| reached(*now)).await);
     }
+}
+
+/// A handler that ends once for each permit of the semaphore, and at once when that is closed.
+pub(crate) fn gated() -> (Recorder, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let permits = Arc::clone(&gate);
+    let recorder = Recorder::around(move |_: Delivery| {
+        let permits = Arc::clone(&permits);
+        async move { permits.acquire().await.map_or((), SemaphorePermit::forget) }
+    });
+    (recorder, gate)
 }
 
 impl Default for Recorder {

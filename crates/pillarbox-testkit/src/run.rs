@@ -1,15 +1,19 @@
-use std::future::Future;
+use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::store::Store;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use crate::Harness;
+use crate::invariants::Observed;
+use crate::{Call, Harness};
 
 /// The result of a test. The test asserts its own subject, and passes on whatever else goes wrong.
 pub(crate) type Outcome = Result<(), BoxError>;
@@ -25,7 +29,35 @@ pub(crate) struct Case<H> {
     pub(crate) migrated: bool,
     /// The capabilities it needs and the backend lacks.
     pub(crate) lacking: &'static [&'static str],
-    pub(crate) test: fn(&H) -> Pin<Box<dyn Future<Output = Outcome> + '_>>,
+    pub(crate) test: fn(&Db<H>) -> LocalBoxFuture<'_, Outcome>,
+}
+
+/// The database of a test.
+pub(crate) struct Db<H> {
+    harness: H,
+    connected: Mutex<Vec<Arc<dyn Store>>>,
+}
+
+impl<H: Harness> Db<H> {
+    /// Another store on the same tables with connections of its own, as another node has. It is closed after the test.
+    pub(crate) async fn connect(&self) -> Result<Arc<dyn Store>, BoxError> {
+        let store = self.harness.connect().await?;
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// The rows of these events as they stand now, beside the calls for them.
+    pub(crate) async fn observed(&self, committed: &[Envelope], calls: Vec<Call>) -> Result<Observed, BoxError> {
+        Observed::read(&self.harness, committed, calls).await
+    }
+}
+
+impl<H> Deref for Db<H> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        &self.harness
+    }
 }
 
 /// No test waits for anything that takes this long: what it waits for will not happen.
@@ -44,12 +76,7 @@ pub(crate) fn arguments() -> Arguments {
 
 impl<H: Harness> Case<H> {
     pub(crate) fn into_trial(self) -> Trial {
-        let kind = match self.lacking {
-            [] => self.kind.to_owned(),
-            lacking => format!("{}, needs {}", self.kind, lacking.join(", ")),
-        };
-        let ignored = !self.lacking.is_empty();
-        Trial::test(self.name, move || self.run()).with_kind(kind).with_ignored_flag(ignored)
+        trial(self.name, self.kind, self.lacking, move || self.run())
     }
 
     fn run(&self) -> Result<(), Failed> {
@@ -62,15 +89,19 @@ impl<H: Harness> Case<H> {
     }
 
     async fn on_a_fresh_database(&self) -> Outcome {
-        let harness = H::create().await?;
+        let db = Db { harness: H::create().await?, connected: Mutex::default() };
         let test = async {
             if self.migrated {
-                harness.store().migrate().await?;
+                db.store().migrate().await?;
             }
-            (self.test)(&harness).await
+            (self.test)(&db).await
         };
         // Caught, so that the database is removed after a failed assertion as well.
         let ended = AssertUnwindSafe(timeout(PATIENCE, test)).catch_unwind().await;
+        let Db { harness, connected } = db;
+        for store in connected.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            store.close().await;
+        }
         harness.store().close().await;
         let destroyed = harness.destroy().await;
         match ended {
@@ -79,6 +110,20 @@ impl<H: Harness> Case<H> {
             Ok(Ok(outcome)) => outcome.and(destroyed),
         }
     }
+}
+
+/// A test for the runner, which shows it as ignored where the backend lacks what it needs.
+pub(crate) fn trial(
+    name: &str,
+    kind: &str,
+    lacking: &[&str],
+    run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let kind = match lacking {
+        [] => kind.to_owned(),
+        lacking => format!("{kind}, needs {}", lacking.join(", ")),
+    };
+    Trial::test(name, run).with_kind(kind).with_ignored_flag(!lacking.is_empty())
 }
 
 /// An error with its causes.

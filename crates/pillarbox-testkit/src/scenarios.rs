@@ -17,12 +17,19 @@ mod savepoints;
 mod setting;
 mod upkeep;
 
-use crate::Harness;
-use crate::run::Case;
+use pillarbox_core::ownership::Mode::{MultiNode, Ordered, Partitioned, SingleNode};
 
-/// The registry: every scenario, by its module.
+use crate::run::Case;
+use crate::{Fault, Harness};
+use queueing::LARGE;
+
+/// The registry: every scenario, by its module. One that stands in several rows says what it is tried with in each.
 macro_rules! scenarios {
-    ($($module:ident { $($name:ident $(on $threads:ident thread)? $(needs $capability:ident)?),* $(,)? })*) => {
+    (@ $harness:ident $module:ident $name:ident) => { $module::$name($harness) };
+    (@ $harness:ident $module:ident $name:ident $test:ident($($with:expr),*)) => { $module::$test($harness, $($with),*) };
+    ($($module:ident {
+        $($name:ident $(= $test:ident($($with:expr),*))? $(on $threads:ident thread)? $(needs $capability:ident)?),* $(,)?
+    })*) => {
         pub(crate) fn cases<H: Harness>() -> Vec<Case<H>> {
             vec![$($(Case {
                 name: stringify!($name),
@@ -30,7 +37,7 @@ macro_rules! scenarios {
                 one_thread: false $(|| stringify!($threads) == "one")?,
                 migrated: true,
                 lacking: if true $(&& H::CAPABILITIES.$capability)? { &[] } else { &[$(stringify!($capability))?] },
-                test: |harness| Box::pin($module::$name(harness)),
+                test: |harness| Box::pin(scenarios!(@ harness $module $name $($test($($with),*))?)),
             }),*),*]
         }
     };
@@ -50,18 +57,18 @@ scenarios! {
         a_row_of_another_process_is_found_by_polling,
     }
     savepoints {
-        what_is_rolled_back_to_a_savepoint_is_never_delivered,
-        what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes,
+        what_is_rolled_back_to_a_savepoint_is_never_delivered = around_savepoints(SingleNode),
+        what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes = around_savepoints(MultiNode),
         a_commit_with_its_receipt_is_verified,
         a_receipt_of_what_was_rolled_back_delivers_nothing,
     }
     queueing {
         a_full_hot_queue_loses_nothing_and_doubles_nothing,
         a_backlog_far_beyond_memory_is_drained_in_bounded_memory,
-        large_payloads_are_delivered_in_bounded_memory,
-        large_payloads_are_delivered_in_bounded_memory_on_many_nodes,
-        large_payloads_of_few_keys_are_delivered_in_bounded_memory,
-        large_payloads_of_many_keys_are_delivered_in_bounded_memory,
+        large_payloads_are_delivered_in_bounded_memory = large_payloads(SingleNode, LARGE),
+        large_payloads_are_delivered_in_bounded_memory_on_many_nodes = large_payloads(MultiNode, LARGE),
+        large_payloads_of_few_keys_are_delivered_in_bounded_memory = large_payloads(Partitioned, 3),
+        large_payloads_of_many_keys_are_delivered_in_bounded_memory = large_payloads(Partitioned, LARGE),
         reporting_and_polling_race_without_a_second_call,
     }
     failure {
@@ -88,7 +95,8 @@ scenarios! {
     }
     ownership {
         a_standby_takes_over_when_the_owner_leaves,
-        a_standby_takes_over_when_the_owner_is_cut_off,
+        a_standby_takes_over_when_the_owner_is_cut_off = a_node_is_cut_off(SingleNode),
+        the_verdict_of_a_node_that_was_cut_off_is_refused = a_node_is_cut_off(MultiNode),
         a_node_that_was_cut_off_comes_back_as_another,
         a_receipt_from_before_another_owner_is_not_delivered_again,
         a_node_whose_registration_is_gone_notices_at_the_first_refusal,
@@ -97,22 +105,25 @@ scenarios! {
         shutdown_leaves_what_does_not_end_to_the_next_owner,
     }
     going_back {
-        rows_lost_and_numbered_again_are_delivered_on_a_single_node,
-        rows_lost_and_numbered_again_are_delivered_on_many_nodes,
-        rows_lost_and_numbered_again_are_delivered_in_the_order_of_keys,
-        rows_lost_and_numbered_again_are_delivered_in_order,
+        rows_lost_and_numbered_again_are_delivered_on_a_single_node = going_back(SingleNode),
+        rows_lost_and_numbered_again_are_delivered_on_many_nodes = going_back(MultiNode),
+        rows_lost_and_numbered_again_are_delivered_in_the_order_of_keys = going_back(Partitioned),
+        rows_lost_and_numbered_again_are_delivered_in_order = going_back(Ordered),
     }
     clocks {
-        a_dead_owner_is_cleared_away_though_the_clock_was_set_back,
-        a_dead_nodes_rows_are_freed_though_the_clock_was_set_back,
-        a_dead_nodes_partitions_are_taken_though_the_clock_was_set_back,
+        a_dead_owner_is_cleared_away_though_the_clock_was_set_back = is_taken_over(SingleNode),
+        a_dead_nodes_rows_are_freed_though_the_clock_was_set_back = is_taken_over(MultiNode),
+        a_dead_nodes_partitions_are_taken_though_the_clock_was_set_back = is_taken_over(Partitioned),
         a_living_owner_is_not_cleared_away_when_the_clock_is_set_back,
-        a_living_owner_keeps_the_table_when_the_clock_is_set_forward on one thread,
-        living_nodes_keep_their_rows_when_the_clock_is_set_forward on one thread,
-        living_nodes_keep_their_partitions_when_the_clock_is_set_forward on one thread,
-        a_dead_owner_is_cleared_away_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
-        a_dead_nodes_rows_are_freed_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
-        a_dead_nodes_partitions_are_taken_when_its_lease_ends_though_the_clock_was_set_forward on one thread,
+        a_living_owner_keeps_the_table_when_the_clock_is_set_forward = nobody_takes_over(SingleNode) on one thread,
+        living_nodes_keep_their_rows_when_the_clock_is_set_forward = nobody_takes_over(MultiNode) on one thread,
+        living_nodes_keep_their_partitions_when_the_clock_is_set_forward = nobody_takes_over(Partitioned) on one thread,
+        a_dead_owner_is_cleared_away_when_its_lease_ends_though_the_clock_was_set_forward =
+            is_taken_over_in_time(SingleNode) on one thread,
+        a_dead_nodes_rows_are_freed_when_its_lease_ends_though_the_clock_was_set_forward =
+            is_taken_over_in_time(MultiNode) on one thread,
+        a_dead_nodes_partitions_are_taken_when_its_lease_ends_though_the_clock_was_set_forward =
+            is_taken_over_in_time(Partitioned) on one thread,
     }
     many_nodes {
         nodes_share_a_backlog_without_a_second_call,
@@ -121,15 +132,14 @@ scenarios! {
         what_memory_has_no_room_for_is_claimed,
         what_a_node_forgot_it_finds_again,
         the_rows_of_a_dead_node_are_delivered_by_another,
-        the_verdict_of_a_node_that_was_cut_off_is_refused,
         a_handler_longer_than_the_lease_runs_once,
         a_clean_stop_gives_back_what_it_holds,
         modes_that_cannot_coexist_refuse_to_start,
         clocks_minutes_apart_change_nothing,
         a_full_hot_queue_leaves_the_rest_to_others,
         what_two_guards_hold_for_the_same_room_is_left_to_others needs concurrent_writers,
-        a_lost_lease_is_no_crash,
-        an_outage_is_no_crash,
+        a_lost_lease_is_no_crash = losses_of_a_lease_count_no_attempt(Fault::None),
+        an_outage_is_no_crash = losses_of_a_lease_count_no_attempt(Fault::Unreachable),
     }
     in_order {
         events_are_delivered_in_the_order_of_the_table,
@@ -142,10 +152,10 @@ scenarios! {
         a_due_retry_keeps_its_place_beyond_memory,
     }
     crash {
-        an_event_that_kills_its_process_goes_dead,
-        an_event_that_kills_its_process_goes_dead_on_many_nodes,
-        an_event_that_kills_its_process_goes_dead_in_order,
-        an_event_that_kills_its_process_goes_dead_in_its_key,
+        an_event_that_kills_its_process_goes_dead = poison_among_innocents(SingleNode),
+        an_event_that_kills_its_process_goes_dead_on_many_nodes = poison_among_innocents(MultiNode),
+        an_event_that_kills_its_process_goes_dead_in_order = poison_among_innocents(Ordered),
+        an_event_that_kills_its_process_goes_dead_in_its_key = poison_among_innocents(Partitioned),
     }
     keys {
         events_of_a_key_are_delivered_in_order,
@@ -183,8 +193,8 @@ scenarios! {
         interceptors_run_around_the_handler,
     }
     outage {
-        an_outage_while_settling_costs_no_attempt_and_no_second_call,
-        an_answer_lost_after_settling_costs_nothing,
+        an_outage_while_settling_costs_no_attempt_and_no_second_call = while_settling(Fault::Unreachable),
+        an_answer_lost_after_settling_costs_nothing = while_settling(Fault::LostAnswer),
         an_outage_while_fetching_only_delays,
         a_verdict_that_the_database_refuses_stops_nobody_else,
         operators_are_told_of_an_outage,

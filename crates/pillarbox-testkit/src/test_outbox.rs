@@ -2,10 +2,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::error::{BoxError, StoreError};
-use pillarbox_core::store::{Backlog, WakeUps as _};
-use pillarbox_engine::run::StartError;
-use pillarbox_engine::run::{Outbox, SingleNode};
+use pillarbox_core::error::BoxError;
+use pillarbox_core::store::WakeUps as _;
+use pillarbox_engine::run::{Outbox, SingleNode, StartError};
 use pillarbox_memory::{MemoryRow, MemoryStore};
 use tokio::time::Instant;
 
@@ -129,7 +128,7 @@ impl Deref for TestOutbox {
 pub async fn wait_until_idle(outbox: &Outbox, patience: Duration) -> Result<(), BoxError> {
     let began = Instant::now();
     loop {
-        let (held, due) = (outbox.stats().held, backlog(outbox).await?.due);
+        let (held, due) = (outbox.stats().held, outbox.store().backlog().await?.due);
         if held == 0 && due == 0 {
             return Ok(());
         }
@@ -139,8 +138,4 @@ pub async fn wait_until_idle(outbox: &Outbox, patience: Duration) -> Result<(), 
         // No database tells of it, so it has to be asked.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-}
-
-async fn backlog(outbox: &Outbox) -> Result<Backlog, StoreError> {
-    outbox.store().backlog().await
 }

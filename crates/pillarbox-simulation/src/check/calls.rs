@@ -84,13 +84,16 @@ impl Calls {
 
     /// A call begins.
     pub fn begin(&mut self, event: u32, handler: u8, number: u64, node: &NodeId, attempt: u32) {
-        self.of(event, handler).begin(number, node.clone(), attempt);
+        let call = Call { number, node: node.clone(), attempt, ending: None, past: false };
+        self.of(event, handler).calls.push(call);
         self.running.push(Running { event, handler, number, node: node.clone() });
     }
 
     /// A call has ended.
     pub fn end(&mut self, event: u32, handler: u8, number: u64, ending: Ending) {
-        self.of(event, handler).end(number, ending);
+        if let Some(call) = self.of(event, handler).calls.iter_mut().find(|call| call.number == number) {
+            call.ending = Some(ending);
+        }
         self.running.retain(|running| running.number != number);
     }
 }
@@ -105,16 +108,6 @@ impl CallsOfARow {
     #[must_use]
     pub fn all(&self) -> &[Call] {
         &self.calls
-    }
-
-    fn begin(&mut self, number: u64, node: NodeId, attempt: u32) {
-        self.calls.push(Call { number, node, attempt, ending: None, past: false });
-    }
-
-    fn end(&mut self, number: u64, ending: Ending) {
-        if let Some(call) = self.calls.iter_mut().find(|call| call.number == number) {
-            call.ending = Some(ending);
-        }
     }
 
     /// Its fallback has ended well.

@@ -12,17 +12,15 @@ impl Checker {
         let number = self.call_number;
         let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
         let node = delivery.node();
-        if self.members.knows_its_end(node) && !self.members.is_registered(node) {
-            let what = format!("{node} calls a handler with e{event} after it was cleared away, and could know");
-            self.note(Err(Violation::new("I2", what)));
-        }
-        if self.members.outlives_its_lease(node) {
-            let what = format!("{node} calls a handler with e{event} long after it was cleared away");
-            self.note(Err(Violation::new("I2", what)));
-        }
-        if self.members.outlives_its_history(node) {
-            let what = format!("{node} calls a handler with e{event} long after the database failed over");
-            self.note(Err(Violation::new("I2", what)));
+        let known = self.members.knows_its_end(node) && !self.members.is_registered(node);
+        for (too_late, when) in [
+            (known, "after it was cleared away, and could know"),
+            (self.members.outlives_its_lease(node), "long after it was cleared away"),
+            (self.members.outlives_its_history(node), "long after the database failed over"),
+        ] {
+            if too_late {
+                self.note(Err(Violation::new("I2", format!("{node} calls a handler with e{event} {when}"))));
+            }
         }
         if !self.members.is_excused(delivery.node()) {
             let checked = self.check_call(delivery, event, handler);
@@ -68,10 +66,8 @@ impl Checker {
         let excused = |node| self.members.is_excused_for(node, self.rules(node).mode.fence(), line, holder);
         for call in calls.calls() {
             if call.ending == Some(Done) && (call.node == *delivery.node() || !excused(&call.node)) {
-                return Err((
-                    "exactly once",
-                    format!("it was handled already, by {}, which no fault explains", call.node),
-                ));
+                let what = format!("it was handled already, by {}, which no fault explains", call.node);
+                return Err(("exactly once", what));
             }
         }
         for call in calls.all().iter().filter(|call| call.ending.is_none()) {

@@ -105,14 +105,6 @@ impl Members {
         self.is_excused(node) || (troubled && line.is_some_and(|line| !self.owns(node, fence, line, holder)))
     }
 
-    /// True if no fault has met the node.
-    #[must_use]
-    pub fn is_calm(&self, node: &NodeId) -> bool {
-        self.incarnations
-            .get(node)
-            .is_some_and(|incarnation| incarnation.history == self.history && !incarnation.troubled)
-    }
-
     /// A fault meets all incarnations of a process, whose node has this name.
     pub fn trouble(&mut self, name: &str) {
         for (_, incarnation) in self.incarnations.iter_mut().filter(|(node, _)| is_of(node, name)) {
@@ -190,16 +182,14 @@ impl Members {
 
     /// Reads the table of nodes after a statement; returns the partitions that a share gave away.
     pub fn read(&mut self, store: &MemoryStore, op: &Op) -> Result<Option<Given>, Violation> {
+        let bad = |what| Err(Violation::new("I2", what));
         let now = Instant::now();
         if let (Op::Renew(node), Some(_)) = (op, self.failed_over)
             && let Some(incarnation) = self.incarnations.get_mut(node).filter(|node| node.history < self.history)
         {
             incarnation.renewals += 1;
             if incarnation.renewals > 4 {
-                return Err(Violation::new(
-                    "I2",
-                    format!("{node} renews its lease long after the database failed over"),
-                ));
+                return bad(format!("{node} renews its lease long after the database failed over"));
             }
         }
         let before = std::mem::take(&mut self.registered);
@@ -209,7 +199,7 @@ impl Members {
             let (id, partitions) = (node.id, node.partitions);
             let shared = all.intersection(partitions);
             if !shared.is_empty() {
-                return Err(Violation::new("I2", format!("{id} and another node own the partitions {shared:?}")));
+                return bad(format!("{id} and another node own the partitions {shared:?}"));
             }
             all = all.union(partitions);
             let expires = node.expires_at.as_micros();
@@ -228,13 +218,12 @@ impl Members {
                         for partition in lost.iter() {
                             let epoch = give.get(partition).unwrap_or_default();
                             if self.given.insert((id.clone(), partition), epoch) == Some(epoch) {
-                                let what = format!("{id} gave the partition {partition} twice by the epoch {epoch}");
-                                return Err(Violation::new("I2", what));
+                                return bad(format!("{id} gave the partition {partition} twice by the epoch {epoch}"));
                             }
                         }
                         given = Some((id.clone(), lost));
                     }
-                    _ => return Err(Violation::new("I2", format!("{id} lost the partitions {lost:?} by {op:?}"))),
+                    _ => return bad(format!("{id} lost the partitions {lost:?} by {op:?}")),
                 }
             }
             if let Op::Join(joined) = op
@@ -252,10 +241,7 @@ impl Members {
             let ended = now >= member.renewed + self.lease;
             if !left && !ended && !member.loose {
                 let age = now - member.renewed;
-                return Err(Violation::new(
-                    "I2",
-                    format!("{node} was cleared away {age:?} after it renewed its lease, by {op:?}"),
-                ));
+                return bad(format!("{node} was cleared away {age:?} after it renewed its lease, by {op:?}"));
             }
         }
         Ok(given)

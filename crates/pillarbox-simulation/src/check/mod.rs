@@ -22,7 +22,6 @@ pub use members::Members;
 pub use op::Op;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Mode, NodeId};
@@ -32,7 +31,8 @@ use pillarbox_memory::MemoryStore;
 use crate::plan::Place;
 
 /// An invariant that did not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{invariant} is violated: {what}")]
 pub struct Violation {
     /// Its name in ARCHITECTURE.md, or `exactly once`, `liveness`, `panic`.
     pub invariant: &'static str,
@@ -45,12 +45,6 @@ impl Violation {
     #[must_use]
     pub fn new(invariant: &'static str, what: String) -> Self {
         Self { invariant, what }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is violated: {}", self.invariant, self.what)
     }
 }
 
@@ -107,7 +101,7 @@ impl Written {
 }
 
 /// Watches a run from outside.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checker {
     /// The rules that nodes keep to, by their mode.
     rules: Vec<Rules>,
@@ -130,19 +124,7 @@ impl Checker {
     /// Nothing has happened yet.
     #[must_use]
     pub fn new(rules: Vec<Rules>, lease: Duration) -> Self {
-        Self {
-            rules,
-            ledger: Ledger::default(),
-            members: Members::new(lease),
-            calls: Calls::default(),
-            events: Vec::new(),
-            confirmed: BTreeSet::new(),
-            sent: Vec::new(),
-            call_number: 0,
-            step: 0,
-            time: 0,
-            violation: None,
-        }
+        Self { rules, members: Members::new(lease), ..Self::default() }
     }
 
     /// An event is about to be written; returns its number.

@@ -12,19 +12,21 @@ impl Checker {
         let bad = |invariant, why: &str| {
             Err(Violation::new(invariant, format!("{why}: {} became {} by {op:?}", shown(change.0), shown(change.1))))
         };
-        match (op, change) {
+        let (fits, invariant, why) = match (op, change) {
             (Op::Settle(node, fence, verdicts), (Some(before), after)) => {
                 let Some(verdict) = verdicts.iter().find(|verdict| is(&verdict.row, &before)) else {
                     return bad("I6", "a settle changed a row that it does not name");
                 };
-                if !self.members.owns(node, *fence, &before, self.held_before(&before)) {
+                if !self.members.owns(node, *fence, &before, self.ledger.holder(&before)) {
                     return bad("I6", "a settle of a node that is not the owner changed a row");
                 }
-                self.check_verdict(node, verdict, &before, after.as_ref())
-                    .or_else(|(invariant, why)| bad(invariant, &why))
+                return self
+                    .check_verdict(node, verdict, &before, after.as_ref())
+                    .or_else(|(invariant, why)| bad(invariant, &why));
             }
             (Op::Begin(node, fence, attempt), (Some(before), Some(after))) => {
-                if !is(&attempt.row, &before) || !self.members.owns(node, *fence, &before, self.held_before(&before)) {
+                let owned = self.members.owns(node, *fence, &before, self.ledger.holder(&before));
+                if !is(&attempt.row, &before) || !owned {
                     return bad("I6", "an attempt was announced on a row that is not the node's");
                 }
                 let call = self.calls.of(before.event, before.handler);
@@ -32,60 +34,51 @@ impl Checker {
                 let fits = before.status.is_pending()
                     && Line { holder: after.holder, attempts: attempt.attempts, ..before } == after
                     && attempt.attempts >= before.attempts;
-                if fits { Ok(()) } else { bad("I4", "an announced attempt changed more than it may") }
+                (fits, "I4", "an announced attempt changed more than it may")
             }
             (Op::Claim(node), (Some(before), Some(after))) => {
-                let free = match self.held_before(&before) {
+                let free = match self.ledger.holder(&before) {
                     None | Some("?" | "!") => true,
-                    Some(holder) => holder.strip_suffix('!').unwrap_or(holder) == node.as_str(),
+                    Some(holder) => named(holder) == node.as_str(),
                 };
                 let same = Line { holder: after.holder, ..before } == after && before.status.is_pending();
                 let is_own = self.ledger.holder(&after).is_some_and(|holder| holder.starts_with(node.as_str()));
-                if free && same && is_own { Ok(()) } else { bad("I2", "a claim took what it may not") }
+                (free && same && is_own, "I2", "a claim took what it may not")
             }
             (Op::Release(node, rows), (Some(before), Some(after))) => {
-                let holder = self.held_before(&before);
-                let own = holder.is_some_and(|holder| holder.strip_suffix('!').unwrap_or(holder) == node.as_str());
-                let named = rows.iter().any(|row| is(row, &before));
+                let own = self.ledger.holder(&before).is_some_and(|holder| named(holder) == node.as_str());
+                let is_named = rows.iter().any(|row| is(row, &before));
                 let same = Line { holder: 0, ..before } == after;
-                if own && named && same { Ok(()) } else { bad("I6", "a release freed what it may not") }
+                (own && is_named && same, "I6", "a release freed what it may not")
             }
             (Op::Reclaim(_), (Some(before), Some(after))) => {
-                let holder = self.held_before(&before).unwrap_or_default();
-                let node = NodeId::from_stored(holder.strip_suffix('!').unwrap_or(holder));
+                let holder = self.ledger.holder(&before).unwrap_or_default();
                 let mark = if holder.ends_with('!') { "!" } else { "?" };
                 let fits = Line { holder: after.holder, ..before } == after
                     && self.ledger.holder(&after) == Some(mark)
-                    && !self.members.is_registered(&node);
-                if fits { Ok(()) } else { bad("I2", "a row was taken from a living node") }
+                    && !self.members.is_registered(&NodeId::from_stored(named(holder)));
+                (fits, "I2", "a row was taken from a living node")
             }
             (Op::AssignPartitions(_), (Some(before), Some(after))) => {
                 let right = self.events.get(before.event as usize).map(|event| partition_of(event.hashed()));
                 let fits = before.partition.is_none() && after.partition == right;
-                if fits && (Line { partition: after.partition, ..before }) == after {
-                    Ok(())
-                } else {
-                    bad("I3", "a row got a partition that is not its own")
-                }
+                let same = Line { partition: after.partition, ..before } == after;
+                (fits && same, "I3", "a row got a partition that is not its own")
             }
             (Op::PromoteDue(rows), (Some(before), Some(after))) => {
-                let named = rows.iter().any(|row| is(row, &before));
+                let is_named = rows.iter().any(|row| is(row, &before));
                 let due = before.due.is_some_and(|due| due <= self.time) && before.status.is_pending();
-                if named && due && (Line { due: None, ..before }) == after {
-                    Ok(())
-                } else {
-                    bad("I4", "a row lost its due time before it was due")
-                }
+                let same = Line { due: None, ..before } == after;
+                (is_named && due && same, "I4", "a row lost its due time before it was due")
             }
             (Op::Replay(seqs), (Some(before), Some(after))) if before.status == Status::Dead => {
                 let fits = seqs.contains(&before.seq) && after.status == Status::New && after.attempts == 0;
                 self.calls.of(before.event, before.handler).replay();
-                if fits { Ok(()) } else { bad("I4", "a replay changed a row it may not") }
+                (fits, "I4", "a replay changed a row it may not")
             }
-            (Op::Discard(seqs), (Some(before), None))
-                if before.status == Status::Dead && seqs.contains(&before.seq) =>
-            {
-                Ok(())
+            (Op::Discard(seqs), (Some(before), None)) => {
+                let fits = before.status == Status::Dead && seqs.contains(&before.seq);
+                (fits, "I4", "a row changed that had to stay")
             }
             (Op::Purge(what), (Some(before), None)) => {
                 let fits = match what {
@@ -93,23 +86,19 @@ impl Checker {
                     Purgeable::Dead => before.status == Status::Dead,
                     Purgeable::All => true,
                 };
-                if fits { Ok(()) } else { bad("I4", "a purge removed a row it may not") }
+                (fits, "I4", "a purge removed a row it may not")
             }
             (Op::Commit(rows), (None, Some(after))) => {
                 let written = rows.contains(&(after.seq, after.event, after.handler));
-                if written && after.status == Status::New && after.attempts == 0 {
-                    Ok(())
-                } else {
-                    bad("I1", "a commit brought a row that its transaction had rolled back, or never written")
-                }
+                let fits = written && after.status == Status::New && after.attempts == 0;
+                (fits, "I1", "a commit brought a row that its transaction had rolled back, or never written")
             }
-            (Op::Foreign(event), (None, Some(after))) if after.event == *event => Ok(()),
-            _ => bad("I4", "a row changed that had to stay"),
-        }
-    }
-
-    fn held_before(&self, line: &Line) -> Option<&str> {
-        self.ledger.holder(line)
+            (Op::Foreign(event), (None, Some(after))) => {
+                (after.event == *event, "I4", "a row changed that had to stay")
+            }
+            _ => (false, "I4", "a row changed that had to stay"),
+        };
+        if fits { Ok(()) } else { bad(invariant, why) }
     }
 
     /// Checks that a verdict may have changed the row so.
@@ -164,6 +153,11 @@ fn is(row: &RowId, line: &Line) -> bool {
     row.seq == line.seq
         && event_number(row.event_id.as_str()) == line.event
         && handler_number(row.handler.as_deref()) == line.handler
+}
+
+/// The node that a text in `locked_by` names.
+fn named(holder: &str) -> &str {
+    holder.strip_suffix('!').unwrap_or(holder)
 }
 
 fn shown(line: Option<Line>) -> String {

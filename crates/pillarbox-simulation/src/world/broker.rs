@@ -169,8 +169,3 @@ impl Publisher for Sender {
 
     async fn close(&self) {}
 }
-
-/// The brokers of a world: one for each route.
-pub(crate) fn brokers(world: &Weak<World>) -> Vec<Arc<Broker>> {
-    (1..=3).map(|number| Arc::new(Broker::new(number, world.clone()))).collect()
-}

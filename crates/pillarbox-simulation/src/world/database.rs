@@ -33,7 +33,7 @@ pub(crate) struct Database {
     weather: Weather,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     up: bool,
     /// Grows when all connections break.
@@ -71,20 +71,11 @@ impl Database {
     #[must_use]
     pub(crate) fn new(plan: &Plan, chance: Chance, story: Story) -> Self {
         let clock = Arc::new(JumpingClock::ahead(0));
-        let state = State {
-            up: true,
-            connections: 0,
-            server: 0,
-            calm: false,
-            open: Vec::new(),
-            prepared: Vec::new(),
-            statements: 0,
-        };
         Self {
             store: MemoryStore::with_clock(Arc::clone(&clock) as Arc<_>),
             clock,
             checker: Mutex::new(Checker::new(plan.modes().map(|mode| plan.rules(mode)).collect(), plan.settings.lease)),
-            state: Mutex::new(state),
+            state: Mutex::new(State { up: true, ..State::default() }),
             chance,
             story,
             violated: Notify::new(),

@@ -27,7 +27,8 @@ pub(crate) struct Link {
     /// The node's name.
     name: String,
     wire: Arc<Wire>,
-    keeper: HistoryKeeper,
+    /// The history that the connections have seen.
+    pub(super) keeper: HistoryKeeper,
     /// The generation of connections that was used last.
     connected: AtomicU64,
     pub(super) info: pillarbox_core::store::StoreInfo,
@@ -63,11 +64,6 @@ impl Link {
         Self { database, name, wire, keeper: HistoryKeeper::default(), connected, info, requests }
     }
 
-    /// The history that the connections have seen.
-    pub(super) fn keeper(&self) -> &HistoryKeeper {
-        &self.keeper
-    }
-
     fn is_reachable(&self) -> bool {
         self.database.is_up() && !self.wire.is_cut()
     }
@@ -81,11 +77,6 @@ impl Link {
     fn unavailable(&self, name: &'static str, what: &'static str) -> StoreError {
         self.trouble(name, what);
         StoreError::new(StoreErrorKind::Unavailable, name, what)
-    }
-
-    /// The generation of connections that there is now.
-    pub(super) fn connections(&self) -> u64 {
-        self.database.connections()
     }
 
     /// True if a connection of this generation still carries anything.
@@ -169,7 +160,7 @@ impl Link {
             return self.send_off(name, op, effect, connections).await;
         }
         self.travel().await;
-        if !self.is_reachable() || self.database.connections() != connections {
+        if !self.carries(connections) {
             self.keeper.lost();
             return Err(self.unavailable(name, "the connection broke before the request arrived"));
         }
@@ -180,7 +171,7 @@ impl Link {
         let answer = self.database.execute(op.as_ref(), effect).await;
         self.tell(name, &answer);
         self.travel().await;
-        if !self.is_reachable() || self.database.connections() != connections {
+        if !self.carries(connections) {
             self.keeper.lost();
             return Err(self.unavailable(name, "the connection broke before the answer arrived"));
         }

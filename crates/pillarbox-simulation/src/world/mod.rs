@@ -14,9 +14,8 @@ mod port;
 mod transaction;
 mod writer;
 
-use std::sync::Arc;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
@@ -45,6 +44,7 @@ pub struct World {
     chance: Chance,
     database: Arc<Database>,
     hosts: Vec<Host>,
+    /// One for each route.
     brokers: Vec<Arc<Broker>>,
     stamp: Stamp,
     tasks: TaskTracker,
@@ -80,7 +80,7 @@ impl World {
         let hosts = hosts.collect();
         Arc::new_cyclic(|world: &Weak<Self>| Self {
             hosts,
-            brokers: broker::brokers(world),
+            brokers: (1..=3).map(|number| Arc::new(Broker::new(number, world.clone()))).collect(),
             stamp: Stamp::new(Arc::new(JumpingClock::ahead(0)), Arc::new(chance.clone())),
             database: Arc::new(Database::new(&plan, chance.clone(), story)),
             tasks: TaskTracker::new(),

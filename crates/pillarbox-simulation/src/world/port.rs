@@ -70,7 +70,7 @@ impl Store for Link {
         self.call(operation::RENEW, Some(Op::Renew(node.clone())), call).await
     }
     fn history(&self) -> History {
-        self.keeper().read()
+        self.keeper.read()
     }
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let (store, id) = (self.database.store.clone(), node.clone());

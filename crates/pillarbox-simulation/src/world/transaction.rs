@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use pillarbox_core::store::RowId;
@@ -15,24 +14,15 @@ use crate::check::{Op, event_number, handler_number};
 pub(crate) struct Simulated;
 
 /// The driver's errors.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum DriverError {
     /// The connection is gone, and what was done on it is rolled back, or committed.
+    #[error("{0}")]
     Lost(&'static str),
     /// The database refused the statement.
+    #[error("{0}")]
     Refused(String),
 }
-
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(what) => f.write_str(what),
-            Self::Refused(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for DriverError {}
 
 /// A transaction of a writer, on a connection that can break.
 #[derive(Debug)]
@@ -158,7 +148,7 @@ impl Begin<Simulated> for &Arc<Link> {
     type Error = DriverError;
 
     async fn begin(self) -> Result<SimulatedTransaction, DriverError> {
-        let connections = self.connections();
+        let connections = self.database.connections();
         if !self.carries(connections) {
             sleep(self.database.chance.millis(1, 50)).await;
             return Err(DriverError::Lost("the database cannot be reached"));

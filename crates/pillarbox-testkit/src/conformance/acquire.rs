@@ -6,10 +6,10 @@ use tokio::task::JoinSet;
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{member, owner, share, sharer, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// On tables that nobody owns, the first node to ask becomes the owner.
-pub(super) async fn acquire_makes_the_first_node_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_makes_the_first_node_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = member(&*store).await?;
     assert!(matches!(store.acquire(&node).await?, Acquired::Owner { .. }));
@@ -17,7 +17,7 @@ pub(super) async fn acquire_makes_the_first_node_owner<H: Harness>(db: &H) -> Ou
 }
 
 /// While the owner lives, any other node is told who it is and how long its lease still runs.
-pub(super) async fn acquire_by_a_second_node_is_standby_and_names_the_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_by_a_second_node_is_standby_and_names_the_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let first = owner(&*db.store()).await?;
     let other = db.connect().await?;
     let second = member(&*other).await?;
@@ -30,12 +30,11 @@ pub(super) async fn acquire_by_a_second_node_is_standby_and_names_the_owner<H: H
             answer => return Err(format!("expected a standby, not {answer:?}").into()),
         }
     }
-    other.close().await;
     Ok(())
 }
 
 /// Asking again changes nothing for the owner, its epoch included.
-pub(super) async fn acquire_again_by_the_owner_is_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_again_by_the_owner_is_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = member(&*store).await?;
     let first = store.acquire(&node).await?;
@@ -45,7 +44,7 @@ pub(super) async fn acquire_again_by_the_owner_is_owner<H: Harness>(db: &H) -> O
 }
 
 /// Once the owner's lease has ended, the next node that asks owns everything, in a greater epoch.
-pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let first = member(&*store).await?;
     let Acquired::Owner { epoch: before, .. } = store.acquire(&first).await? else {
@@ -58,12 +57,11 @@ pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &H) 
         Acquired::Owner { epoch, .. } => assert!(epoch > before, "epoch {epoch} comes after {before}"),
         answer => return Err(format!("expected the owner, not {answer:?}").into()),
     }
-    other.close().await;
     Ok(())
 }
 
 /// A node that was cleared away, or never joined, cannot own anything and is told so.
-pub(super) async fn acquire_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert_eq!(store.acquire(&stranger()?).await?, Acquired::Lost, "it never joined");
 
@@ -79,7 +77,7 @@ pub(super) async fn acquire_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &
 }
 
 /// However many nodes ask at the same time, on free tables and again after the owner's lease has ended, one gets them.
-pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db: &Db<H>) -> Outcome {
     const NODES: usize = 24;
     let stores = try_join_all((0..4).map(|_| db.connect())).await?;
     let mut last_epoch = i64::MIN;
@@ -110,15 +108,12 @@ pub(super) async fn acquire_concurrently_makes_exactly_one_owner<H: Harness>(db:
         last_epoch = epoch;
         db.expire(owner).await?;
     }
-    for store in stores {
-        store.close().await;
-    }
     Ok(())
 }
 
 /// A node that takes over learns, once, whether the owner before had died; a node that had not owned anything may die without a
 /// word.
-pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let mut node = member(&*store).await?;
     assert!(!unclean(store.acquire(&node).await?)?, "there was none");

@@ -1,5 +1,5 @@
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Fence, Partitions, begun_by};
+use pillarbox_core::ownership::{Fence, NodeId, begun_by};
 use pillarbox_core::row::{Change, Expected};
 use pillarbox_core::store::BegunAttempt;
 
@@ -8,29 +8,19 @@ use crate::events::{
     all, claimed, columns, entitled, event, events, first_attempt, others_in_the_place_of, row_at, rows, settle,
     settle_all, settle_held, verdict,
 };
-use crate::nodes::{owner, peer, share, sharer, stranger};
+use crate::nodes::{owner, peer, stranger};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The row says who has begun, by whichever right to it. If an earlier attempt is found to have crashed, that one is counted
 /// and its error recorded; the row's place and state are left alone, and the attempt ends in a verdict like any other.
-pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
-    for fence in [Fence::Table, Fence::Partition, Fence::Row] {
-        let (index, node) = match fence {
-            Fence::Table => (0, owner(&*store).await?),
-            Fence::Partition => (1, sharer(&*store).await?),
-            Fence::Row => (2, peer(&*store).await?),
-        };
-        if fence == Fence::Partition {
-            share(&*store, &node, Partitions::NONE).await?;
-        }
-        let (seq, event) = (seqs[index], &written[index]);
+    let each = seqs.iter().zip(&written);
+    for (fence, (&seq, event)) in [Fence::Table, Fence::Partition, Fence::Row].into_iter().zip(each) {
+        let node = entitled(&*store, fence).await?;
         let row = row_at(&*store, seq).await?;
-        if fence == Fence::Row {
-            assert_eq!(claimed(&*store, &node, &all()).await?, [seq]);
-        }
         let begin = |expected, attempts, error: Option<&str>| BegunAttempt {
             row: row.clone(),
             expected: Expected { attempts: expected, ..Expected::FIRST },
@@ -60,7 +50,7 @@ pub(super) async fn begin_attempt_marks_the_row_and_counts_the_crashed_one<H: Ha
 }
 
 /// An attempt that was decided before the row went DEAD and was replayed is refused.
-pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), event()?);
     let seqs = db.write(vec![written.clone()]).await?;
     let node = owner(&*store).await?;
@@ -76,7 +66,7 @@ pub(super) async fn begin_attempt_refuses_what_was_decided_before_a_replay<H: Ha
 }
 
 /// A node that may not settle a row may not begin it: the answer is false, and the row stays as it was.
-pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(4)?);
     let seqs = db.write(written.clone()).await?;
     let rows_there = rows_at(&*store, &[seqs.clone(), vec![seqs[3] + 1]].concat()).await?;
@@ -90,48 +80,43 @@ pub(super) async fn begin_attempt_is_refused_as_a_settle_is<H: Harness>(db: &H) 
     let node = owner(&*store).await?;
     settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[1..2], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
-    let before = rows(db, &written).await?;
-    let refused = [
+    let refuses = async |fence, cases: &[(&str, &NodeId, BegunAttempt)]| {
+        let before = rows(db, &written).await?;
+        for (why, node, attempt) in cases {
+            assert!(!store.begin_attempt(node, fence, attempt).await?, "{why}");
+            assert_eq!(rows(db, &written).await?, before, "{why}");
+        }
+        Ok::<_, BoxError>(())
+    };
+    let cases = [
         ("a row that is DONE", &node, begin(0, 0)),
         ("a row that is DEAD", &node, begin(1, 0)),
         ("unexpected attempts", &node, begin(2, 1)),
         ("a row that is not there", &node, begin(4, 0)),
         ("a node that does not own the table", &stranger()?, begin(2, 0)),
     ];
-    for (why, node, attempt) in refused {
-        assert!(!store.begin_attempt(node, Fence::Table, &attempt).await?, "{why}");
-        assert_eq!(rows(db, &written).await?, before, "{why}");
-    }
+    refuses(Fence::Table, &cases).await?;
     store.leave(&node).await?;
 
     let [first, second] = [peer(&*store).await?, peer(&*store).await?];
-    assert!(!store.begin_attempt(&first, Fence::Row, &begin(2, 0)).await?, "nobody holds it");
-    assert_eq!(rows(db, &written).await?, before);
+    refuses(Fence::Row, &[("nobody holds it", &first, begin(2, 0))]).await?;
     assert_eq!(claimed(&*store, &first, &all()).await?, seqs[2..]);
     settle_held(&*store, &first, &seqs[3..], &Change::Done).await?;
-    let before = rows(db, &written).await?;
-    let refused = [
+    let cases = [
         ("another node holds it", &second, begin(2, 0)),
         ("a row that is DONE", &first, begin(3, 0)),
         ("unexpected attempts", &first, begin(2, 1)),
         ("a row that is not there", &first, begin(4, 0)),
     ];
-    for (why, node, attempt) in refused {
-        assert!(!store.begin_attempt(node, Fence::Row, &attempt).await?, "{why}");
-        assert_eq!(rows(db, &written).await?, before, "{why}");
-    }
+    refuses(Fence::Row, &cases).await?;
     db.expire(&first).await?;
     assert_eq!(store.reclaim(&second, false).await?.freed, 1);
-    let before = rows(db, &written).await?;
-    for node in [&first, &second] {
-        assert!(!store.begin_attempt(node, Fence::Row, &begin(2, 0)).await?, "it was taken from its node");
-        assert_eq!(rows(db, &written).await?, before);
-    }
-    Ok(())
+    let cases = [&first, &second].map(|node| ("it was taken from its node", node, begin(2, 0)));
+    refuses(Fence::Row, &cases).await
 }
 
 /// An attempt at an event that is not there any more begins nothing, whichever node the place belongs to.
-pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn begin_attempt_refuses_another_event_with_the_same_seq<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(1)?);
     let seqs = db.write(written.clone()).await?;
     let there = row_at(&*store, seqs[0]).await?;

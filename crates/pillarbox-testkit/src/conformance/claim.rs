@@ -6,15 +6,18 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow, Row};
 use tokio::time::sleep;
 
-use super::fetch::of_kilobytes;
+use super::fetch::{broken_between, of_kilobytes, write_around_a_broken_row};
+use super::fetch_due::when_due;
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, first_attempt, seqs_of, settle_held, some};
+use crate::events::{
+    HOUR, all, claimed, columns, delayed, event, events, first_attempt, retry_in, seqs_of, settle_held, some,
+};
 use crate::nodes::{peer, stranger};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A row that one node has taken says so, and no other node gets it, whichever kind of row it is.
-pub(super) async fn claim_takes_each_row_for_one_node<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_takes_each_row_for_one_node<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let (written, timed) = (events(9)?, delayed()?);
     let mut seqs = db.write(written.clone()).await?;
@@ -38,12 +41,11 @@ pub(super) async fn claim_takes_each_row_for_one_node<H: Harness>(db: &H) -> Out
     }
     let third = peer(&*store).await?;
     assert!(claimed(&*store, &third, &all()).await?.is_empty());
-    other.close().await;
     Ok(())
 }
 
 /// As a fetch does; what is left out is still free.
-pub(super) async fn claim_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [node, other] = [peer(&*store).await?, peer(&*store).await?];
     let seqs = db.write(of_kilobytes(&[10, 10, 900, 10, 10])?).await?;
@@ -61,15 +63,14 @@ pub(super) async fn claim_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Out
 }
 
 /// Limit and order are those of a fetch: the lowest `seq`, or the earliest due time, first, and at least a third of each.
-pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let mut timed = db.write(events(9)?).await?;
     assert_eq!(claimed(&*store, &node, &all()).await?, timed);
     // Their due times are in the opposite order, so that they cannot be taken for their `seq`.
     for (seq, delay) in timed.iter().rev().zip(1..) {
-        let delay = Duration::from_millis(delay * 20);
-        settle_held(&*store, &node, &[*seq], &Change::Retry { attempts: 0, delay, error: None }).await?;
+        settle_held(&*store, &node, &[*seq], &retry_in(Duration::from_millis(delay * 20))).await?;
     }
     timed.reverse();
     while let Some(wait) = store.fetch(&all()).await?.next_due {
@@ -100,7 +101,7 @@ pub(super) async fn claim_returns_rows_in_seq_order_and_within_the_limit<H: Harn
 }
 
 /// Events of some types are left for another claim.
-pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let seqs = db.write(vec![Envelope::json("held", "{}")?, event()?, Envelope::json("held", "{}")?]).await?;
@@ -115,7 +116,7 @@ pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &H) -> Outcome 
 }
 
 /// A row whose time has not come is nobody's yet; when it will come is known unless the limit was reached.
-pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     assert_eq!(store.claim(&node, &all()).await?.next_due, None, "an empty table");
@@ -141,29 +142,18 @@ pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness
     let soon = Envelope::builder("test.soon").payload_json("{}").deliver_after(Duration::from_millis(200)).build()?;
     let soon_seq = db.write(vec![soon]).await?;
     let mine = Fetch { exclude: seqs, ..all() };
-    loop {
-        let fetched = store.claim(&node, &mine).await?;
-        match fetched.next_due {
-            Some(wait) => {
-                assert!(fetched.rows.is_empty() && wait <= Duration::from_secs(60), "{fetched:?}");
-                sleep(wait).await;
-            }
-            None => {
-                assert_eq!(seqs_of(&fetched), soon_seq);
-                return Ok(());
-            }
-        }
-    }
+    let claimed = when_due(Duration::from_secs(60), async || store.claim(&node, &mine).await).await?;
+    assert_eq!(seqs_of(&claimed), soon_seq);
+    Ok(())
 }
 
 /// The limit is divided as it is in a fetch.
-pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let retried = db.write(events(40)?).await?;
     assert_eq!(claimed(&*store, &node, &all()).await?.len(), 40);
-    let again = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
-    settle_held(&*store, &node, &retried, &again).await?;
+    settle_held(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     db.write(events(40)?).await?;
     for limit in [1, 2, 3, 4, 5, 6, 7, 12] {
         let rows = store.claim(&node, &some(limit)).await?.rows;
@@ -175,7 +165,7 @@ pub(super) async fn claim_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
 }
 
 /// The node has forgotten the rows that it holds and does not exclude, and gets them again; another node does not.
-pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let seqs = db.write(events(5)?).await?;
     let [node, neighbour] = [peer(&*store).await?, peer(&*other).await?];
@@ -190,12 +180,11 @@ pub(super) async fn claim_takes_back_what_the_node_forgot<H: Harness>(db: &H) ->
     assert_eq!(said, [Some(node.as_str()), Some(begun_by(&node).as_str())]);
     assert!(said.iter().all(|locked_by| PriorAttempt::read(*locked_by, &node) == PriorAttempt::Clean));
     assert!(claimed(&*other, &neighbour, &all()).await?.is_empty(), "the node holds them still");
-    other.close().await;
     Ok(())
 }
 
 /// A node that claims a dead node's row learns that the holder died, and whether it was in the middle of an attempt.
-pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let [dead, heir] = [peer(&*store).await?, peer(&*store).await?];
@@ -216,7 +205,7 @@ pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &H) -> Out
 }
 
 /// Neither a node that never joined, nor one that has left or was cleared away, takes a row.
-pub(super) async fn claim_by_an_unregistered_node_takes_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_by_an_unregistered_node_takes_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), event()?);
     let seqs = db.write(vec![written.clone()]).await?;
     let [left, cleared, living] = [peer(&*store).await?, peer(&*store).await?, peer(&*store).await?];
@@ -232,20 +221,12 @@ pub(super) async fn claim_by_an_unregistered_node_takes_nothing<H: Harness>(db: 
 }
 
 /// A row that makes no event is taken like its neighbours, with its reason, and can be settled by its holder alone.
-pub(super) async fn claim_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [node, neighbour] = [peer(&*store).await?, peer(&*store).await?];
-    let first = db.write(vec![event()?]).await?;
-    db.insert_broken("broken").await?;
-    let last = db.write(vec![event()?]).await?;
-
+    let around = write_around_a_broken_row(db).await?;
     let fetched = store.claim(&node, &all()).await?;
-    let [FetchedRow::Row(before), FetchedRow::Broken(broken), FetchedRow::Row(after)] = &fetched.rows[..] else {
-        return Err(format!("{:?}", fetched.rows).into());
-    };
-    assert_eq!((before.seq, after.seq), (first[0], last[0]));
-    assert_eq!((broken.attempts, broken.timed), (0, false));
-    assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
+    let broken = broken_between(around, &fetched)?;
     assert!(claimed(&*store, &neighbour, &all()).await?.is_empty(), "all three are taken");
 
     let dead = Change::Dead { attempts: 0, error: broken.reason.clone() };

@@ -2,19 +2,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use pillarbox_core::row::Change;
 use pillarbox_core::store::{Fetch, FetchedRow};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use crate::Harness;
-use crate::events::{all, claimed, columns, events, settle_held, some};
+use crate::events::{all, claimed, columns, events, retry_in, settle_held, some};
 use crate::nodes::peer;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Nodes that drain the table at the same time, in small bites and each on a connection of its own, get every row
 /// exactly once between them: a row that one is just taking is passed over by the others, and lost to nobody.
-pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &Db<H>) -> Outcome {
     const NODES: usize = 6;
     const EACH_KIND: usize = 600;
     let store = db.store();
@@ -23,8 +22,7 @@ pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -
     let mut written = events(EACH_KIND)?;
     let timed = db.write(written.clone()).await?;
     assert_eq!(claimed(&*store, &preparing, &all()).await?, timed);
-    let retry_now = Change::Retry { attempts: 0, delay: Duration::ZERO, error: None };
-    settle_held(&*store, &preparing, &timed, &retry_now).await?;
+    settle_held(&*store, &preparing, &timed, &retry_in(Duration::ZERO)).await?;
     let plain = events(EACH_KIND)?;
     let seqs = [timed, db.write(plain.clone()).await?].concat();
     written.extend(plain);
@@ -58,9 +56,6 @@ pub(super) async fn claim_concurrently_takes_each_row_once<H: Harness>(db: &H) -
         let row = columns(db, event).await?;
         let holder = shares.iter().find(|(_, mine)| mine.contains(&row.seq)).map(|(node, _)| node.as_str());
         assert_eq!(row.locked_by.as_deref(), holder, "row {}", row.seq);
-    }
-    for store in stores {
-        store.close().await;
     }
     Ok(())
 }

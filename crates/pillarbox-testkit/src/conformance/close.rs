@@ -10,13 +10,13 @@ use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, Purge, Purgeab
 use crate::Harness;
 use crate::events::{HOUR, all, event, row_at};
 use crate::nodes::stranger;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The operation that was called, and its error.
 type Failed = (&'static str, Option<StoreError>);
 
 /// Every call on a closed store fails, and its error names the operation, in the same words on every store.
-pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, node) = (db.connect().await?, stranger()?);
     let seq = db.write(vec![event()?]).await?[0];
     let row = row_at(&*store, seq).await?;

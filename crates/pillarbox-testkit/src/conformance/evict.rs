@@ -5,7 +5,7 @@ use pillarbox_core::store::{NodeStatus, Store};
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{member, share, sharer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The registered node as the store lists it.
 async fn status(store: &dyn Store, node: &NodeId) -> Result<NodeStatus, BoxError> {
@@ -14,7 +14,7 @@ async fn status(store: &dyn Store, node: &NodeId) -> Result<NodeStatus, BoxError
 }
 
 /// Though its lease would run for an hour: what it owned is free as of a node that died, and it is told so.
-pub(super) async fn evict_clears_away_a_node_that_did_not_renew<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn evict_clears_away_a_node_that_did_not_renew<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let dead = sharer(&*store).await?;
     share(&*store, &dead, Partitions::NONE).await?;
@@ -33,7 +33,7 @@ pub(super) async fn evict_clears_away_a_node_that_did_not_renew<H: Harness>(db: 
 }
 
 /// A renewal since it was seen keeps it, and all that it owns. So does joining anew under its own name.
-pub(super) async fn evict_spares_a_node_that_renewed<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn evict_spares_a_node_that_renewed<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = sharer(&*store).await?;
     share(&*store, &node, Partitions::NONE).await?;

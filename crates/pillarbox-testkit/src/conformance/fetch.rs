@@ -1,18 +1,19 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{Fetch, FetchedRow};
+use pillarbox_core::store::{BrokenRow, Fetch, Fetched, FetchedRow};
 use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
-use crate::events::{all, delayed, event, events, everything, ids, settle_all, some};
+use crate::events::{Owned, all, delayed, event, events, everything, ids, owned, retry_in, seqs_of, settle_all, some};
 use crate::nodes::{owner, peer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A row exists for a fetch from its commit on, not before, whichever store asks.
-pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let written = event()?;
     let mut transaction = db.begin().await?;
@@ -22,30 +23,26 @@ pub(super) async fn fetch_returns_committed_rows_only<H: Harness>(db: &H) -> Out
     transaction.commit().await?;
     assert_eq!(ids(&store.fetch(&all()).await?.rows)?, [written.id().as_str()]);
     assert_eq!(ids(&other.fetch(&all()).await?.rows)?, [written.id().as_str()]);
-    other.close().await;
     Ok(())
 }
 
 /// The lowest `seq` first, and the lowest ones when there are more than the limit.
-pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_returns_rows_in_seq_order<H: Harness>(db: &Db<H>) -> Outcome {
     let mut seqs = Vec::new();
     for size in [1, 40, 2, 100] {
         seqs.extend(db.write(events(size)?).await?);
     }
     for limit in [1, 2, 50, 143, 1000] {
         let fetched = db.store().fetch(&some(limit)).await?;
-        let order: Vec<_> = fetched.rows.iter().map(FetchedRow::seq).collect();
-        assert_eq!(order, seqs[..limit.min(seqs.len())], "limit {limit}");
+        assert_eq!(seqs_of(&fetched), seqs[..limit.min(seqs.len())], "limit {limit}");
     }
     Ok(())
 }
 
 /// Rows without a due time are read above the given `seq`; those with one wherever they are.
-pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let retried = db.write(vec![event()?]).await?;
-    settle_all(&*store, &node, &retried, &retry_now()).await?;
+pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs: retried, .. } = owned(db, vec![event()?]).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     let seqs = db.write(events(5)?).await?;
 
     let order = async |above| {
@@ -60,11 +57,9 @@ pub(super) async fn fetch_starts_above_the_given_seq<H: Harness>(db: &H) -> Outc
 }
 
 /// Excluded rows neither come back nor take the place of others.
-pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let retried = db.write(events(40)?).await?;
-    settle_all(&*store, &node, &retried, &retry_now()).await?;
+pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs: retried, .. } = owned(db, events(40)?).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     let seqs = db.write(events(3000)?).await?;
     let exclude: Vec<i64> = retried[..30].iter().chain(&seqs[..2990]).copied().chain([0, -1, i64::MAX]).collect();
 
@@ -76,12 +71,12 @@ pub(super) async fn fetch_leaves_out_excluded_rows<H: Harness>(db: &H) -> Outcom
 
 /// Events of some types neither come nor take the place of others, whether they are due, were put off, or belong to a key;
 /// nor is anybody woken for them.
-pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let of = |event_type: &str| Envelope::json(event_type, "{}");
     let put_off = db.write(vec![of("it's.held")?, of("wanted")?]).await?;
-    settle_all(&*store, &node, &put_off, &retry_now()).await?;
+    settle_all(&*store, &node, &put_off, &retry_in(Duration::ZERO)).await?;
     db.write(vec![delayed()?]).await?;
     let seqs = db.write(vec![of("it's.held")?, of("wanted")?, of("HELD")?, of("held\"")?, of("held")?]).await?;
 
@@ -103,10 +98,8 @@ pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &H) -> Outcome 
 
 /// Of each kind, the row whose payload reaches the limit is the last, so that one that is too large comes alone; and the rest comes
 /// later, in its order.
-pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let ready = db.write(of_kilobytes(&[10, 10, 900, 10, 10, 10])?).await?;
+pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs: ready, .. } = owned(db, of_kilobytes(&[10, 10, 900, 10, 10, 10])?).await?;
     let history = store.history();
     for scope in [None, Some(everything())] {
         let within =
@@ -121,11 +114,10 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &H) -> Out
             (5000, 0, &ready[..], false),
         ] {
             let fetched = store.fetch(&within(kilobytes, above)).await?;
-            let found: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
-            assert_eq!((&*found, fetched.cut), (expected, cut), "{kilobytes} kB above {above}");
+            assert_eq!((&*seqs_of(&fetched), fetched.cut), (expected, cut), "{kilobytes} kB above {above}");
         }
     }
-    settle_all(&*store, &node, &ready[..3], &retry_now()).await?;
+    settle_all(&*store, &node, &ready[..3], &retry_in(Duration::ZERO)).await?;
     let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(100) }).await?;
     assert!((1..=2).contains(&fetched.rows.len()) && fetched.cut, "one of each kind at most: {fetched:?}");
     let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(1) }).await?;
@@ -145,12 +137,10 @@ pub(super) fn of_kilobytes(sizes: &[usize]) -> Result<Vec<Envelope>, BoxError> {
 }
 
 /// Neither kind of row, nor both together, exceed the limit.
-pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let retried = db.write(events(30)?).await?;
+pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs: retried, .. } = owned(db, events(30)?).await?;
     assert_eq!(store.fetch(&some(7)).await?.rows.len(), 7, "rows without a due time");
-    settle_all(&*store, &node, &retried, &retry_now()).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     assert_eq!(store.fetch(&some(7)).await?.rows.len(), 7, "rows with one");
     db.write(events(30)?).await?;
     for limit in [1, 2, 3, 7, 30, 59, 60, 61] {
@@ -164,7 +154,7 @@ pub(super) async fn fetch_never_exceeds_the_limit<H: Harness>(db: &H) -> Outcome
 
 /// A transaction that took its `seq` first and commits last is not skipped: later rows being there, handled and gone
 /// changes nothing.
-pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let late_event = event()?;
@@ -184,11 +174,9 @@ pub(super) async fn fetch_finds_a_late_commit_below_later_rows<H: Harness>(db: &
 }
 
 /// Only NEW and RETRY are pending.
-pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let seqs = db.write(events(6)?).await?;
-    settle_all(&*store, &node, &seqs[..4], &retry_now()).await?;
+pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs, .. } = owned(db, events(6)?).await?;
+    settle_all(&*store, &node, &seqs[..4], &retry_in(Duration::ZERO)).await?;
     // Both kinds of rows, with and without a due time, end both ways.
     settle_all(&*store, &node, &[seqs[0], seqs[4]], &Change::Done).await?;
     settle_all(&*store, &node, &[seqs[1], seqs[5]], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
@@ -199,7 +187,7 @@ pub(super) async fn fetch_leaves_out_done_and_dead_rows<H: Harness>(db: &H) -> O
 }
 
 /// A plain INSERT of three columns, from any language, is a complete event.
-pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &Db<H>) -> Outcome {
     let payload = r#"{"b":1,  "a":2,"a":3}"#;
     db.insert_three_columns("0193-from-elsewhere", "order.placed", payload).await?;
     let fetched = db.store().fetch(&all()).await?;
@@ -214,21 +202,12 @@ pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &H) -> Ou
 }
 
 /// A row that makes no event comes as such, with its reason, and its neighbours come too. It can be settled.
-pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
-    let first = db.write(vec![event()?]).await?;
-    db.insert_broken("broken").await?;
-    let last = db.write(vec![event()?]).await?;
-
+    let around = write_around_a_broken_row(db).await?;
     let fetched = store.fetch(&all()).await?;
-    let [FetchedRow::Row(before), FetchedRow::Broken(broken), FetchedRow::Row(after)] = &fetched.rows[..] else {
-        return Err(format!("{:?}", fetched.rows).into());
-    };
-    assert_eq!((before.seq, after.seq), (first[0], last[0]));
-    assert!(before.seq < broken.seq && broken.seq < after.seq);
-    assert_eq!((broken.attempts, broken.timed), (0, false));
-    assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
+    let broken = broken_between(around, &fetched)?;
 
     let dead = Change::Dead { attempts: 0, error: broken.reason.clone() };
     settle_all(&*store, &node, &[broken.seq], &dead).await?;
@@ -236,8 +215,27 @@ pub(super) async fn fetch_hands_over_an_undecodable_row_beside_the_others<H: Har
     Ok(())
 }
 
+/// Writes two events and a row between them that makes none.
+pub(super) async fn write_around_a_broken_row<H: Harness>(db: &Db<H>) -> Result<[i64; 2], BoxError> {
+    let first = db.write(vec![event()?]).await?[0];
+    db.insert_broken("broken").await?;
+    Ok([first, db.write(vec![event()?]).await?[0]])
+}
+
+/// The row that makes no event, which was read with its neighbours.
+pub(super) fn broken_between([first, last]: [i64; 2], fetched: &Fetched) -> Result<&BrokenRow, BoxError> {
+    let [FetchedRow::Row(before), FetchedRow::Broken(broken), FetchedRow::Row(after)] = &fetched.rows[..] else {
+        return Err(format!("{:?}", fetched.rows).into());
+    };
+    assert_eq!((before.seq, after.seq), (first, last));
+    assert!(first < broken.seq && broken.seq < last);
+    assert_eq!((broken.attempts, broken.timed), (0, false));
+    assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
+    Ok(broken)
+}
+
 /// A row with both payloads, with neither, or with bytes of which nobody says what they are, makes no event on any database.
-pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let table = db.table("event");
     let bytes = || Envelope::builder("test.bytes").payload_bytes("application/octet-stream", vec![1, 2]).build();
@@ -259,9 +257,4 @@ pub(super) async fn fetch_takes_no_event_from_a_row_without_one_payload<H: Harne
         assert_eq!([both.seq, neither.seq, unnamed.seq, good.seq], seqs[..]);
     }
     Ok(())
-}
-
-/// Due again at once, without an attempt having failed.
-fn retry_now() -> Change {
-    Change::Retry { attempts: 0, delay: std::time::Duration::ZERO, error: None }
 }

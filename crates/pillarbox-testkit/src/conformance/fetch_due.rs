@@ -1,17 +1,20 @@
 use std::time::Duration;
 
+use pillarbox_core::error::StoreError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::row::Change;
-use pillarbox_core::store::Fetch;
+use pillarbox_core::store::{Fetch, Fetched};
 use tokio::time::{Instant, sleep};
 
 use crate::Harness;
-use crate::events::{HOUR, all, delayed, event, events, ids, seqs_of, settle_all, settle_held, some};
+use crate::events::{
+    HOUR, Owned, all, delayed, event, events, ids, owned, retry_in, seqs_of, settle_all, settle_held, some, untimed,
+};
 use crate::nodes::{owner, peer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A delayed event and a retried one come when their time has come and not before; the earliest due time comes first.
-pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let (late, retried) = (delayed()?, event()?);
@@ -28,30 +31,31 @@ pub(super) async fn fetch_waits_for_the_due_time<H: Harness>(db: &H) -> Outcome 
     let soon = Envelope::builder("test.soon").payload_json("{}").deliver_after(Duration::from_millis(300)).build()?;
     let started = Instant::now();
     db.write(vec![soon.clone()]).await?;
-    let exclude: Vec<i64> = store.fetch(&all()).await?.rows.iter().map(|row| row.seq()).collect();
+    let exclude = seqs_of(&store.fetch(&all()).await?);
     let fetch = Fetch { exclude, ..all() };
+    let fetched = when_due(Duration::from_millis(300), async || store.fetch(&fetch).await).await?;
+    assert_eq!(ids(&fetched.rows)?, [soon.id().as_str()]);
+    // Databases on other hosts have clocks of their own, so this leaves room.
+    assert!(started.elapsed() > Duration::from_millis(200), "{:?}", started.elapsed());
+    Ok(())
+}
+
+/// Reads again and again, each time when the store has said that a row will be due, which is after `most` at most.
+pub(super) async fn when_due(
+    most: Duration,
+    read: impl AsyncFn() -> Result<Fetched, StoreError>,
+) -> Result<Fetched, StoreError> {
     loop {
-        let fetched = store.fetch(&fetch).await?;
-        match fetched.next_due {
-            Some(wait) => {
-                assert!(fetched.rows.is_empty() && wait <= Duration::from_millis(300), "{wait:?}");
-                sleep(wait).await;
-            }
-            None => {
-                assert_eq!(ids(&fetched.rows)?, [soon.id().as_str()]);
-                // Databases on other hosts have clocks of their own, so this leaves room.
-                assert!(started.elapsed() > Duration::from_millis(200), "{:?}", started.elapsed());
-                return Ok(());
-            }
-        }
+        let fetched = read().await?;
+        let Some(wait) = fetched.next_due else { return Ok(fetched) };
+        assert!(fetched.rows.is_empty() && wait <= most, "{fetched:?}");
+        sleep(wait).await;
     }
 }
 
 /// If both kinds abound, rows with a due time get a third, rounded up, and those without one the rest.
-pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let retried = db.write(events(300)?).await?;
+pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs: retried, .. } = owned(db, events(300)?).await?;
     settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     db.write(events(300)?).await?;
     for limit in [1, 2, 3, 4, 5, 6, 7, 30, 99, 200] {
@@ -73,7 +77,7 @@ pub(super) async fn fetch_serves_both_kinds_under_load<H: Harness>(db: &H) -> Ou
 }
 
 /// The time until the next row is due is known unless the limit was reached, and only if there is such a row.
-pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     assert_eq!(store.fetch(&all()).await?.next_due, None, "an empty table");
@@ -100,7 +104,7 @@ pub(super) async fn fetch_reports_the_next_due_time<H: Harness>(db: &H) -> Outco
 
 /// Writers that stamp both times by a clock of their own, which may be ahead, mean no delay by a due time that is not after the
 /// creation: the row comes at once and in its place. Once it has failed, its due time is the database's.
-pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let written = events(7)?;
@@ -130,12 +134,7 @@ pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harnes
     settle_held(&*store, &node, &[ahead], &held).await?;
     settle_held(&*store, &node, &[before], &retry_in(HOUR)).await?;
     let fetched = store.fetch(&all()).await?;
-    let found: Vec<i64> = fetched.rows.iter().filter(|row| !row.is_timed()).map(|row| row.seq()).collect();
-    assert_eq!(found, [seqs[0], ahead, behind, seqs[6]]);
+    assert_eq!(untimed(&fetched), [seqs[0], ahead, behind, seqs[6]]);
     assert!(!seqs_of(&fetched).contains(&before), "it waits for its time");
     Ok(())
-}
-
-fn retry_in(delay: Duration) -> Change {
-    Change::Retry { attempts: 0, delay, error: None }
 }

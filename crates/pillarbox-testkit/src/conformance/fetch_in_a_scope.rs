@@ -5,18 +5,19 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{NodeId, Renewal};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Purge, Purgeable, Row, Scope, Store, Upkeep as _};
+use pillarbox_core::store::{Fetch, Heads, OrderKey, Purge, Purgeable, Row, Scope, Store, Upkeep as _};
 
 use crate::Harness;
 use crate::events::{
-    HOUR, all, event, events, everything, keyed, keyed_each, order_key, seq_of, seqs_of, settle_all, some, within,
+    HOUR, Owned, all, decoded, event, events, everything, keyed, keyed_each, order_key, owned, retry_in, seq_of,
+    seqs_of, settle_all, some, untimed, within,
 };
 use crate::nodes::{owner, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Rows of the partitions from the first to the last, both included, and rows without one; those with a due time and
 /// those without. Everything else about a fetch holds within them.
-pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     // Of the partitions 33, 159, 189, 22, 123 and 220, each twice, and of whichever the ids fall into.
@@ -44,16 +45,10 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
 
     // Of 33 to 159 there are the keys "order-1", "order-2" and "payment:0", and some without a key.
     let scope = || Some(Scope { partitions: 33..=159, ..everything() });
-    let ready: Vec<i64> = rows(&*store, &Fetch { scope: scope(), ..all() })
-        .await?
-        .iter()
-        .filter(|row| !row.timed)
-        .map(|row| row.seq)
-        .collect();
+    let ready = untimed(&store.fetch(&Fetch { scope: scope(), ..all() }).await?);
     assert_eq!(ready.last(), Some(&unstamped));
     let above = store.fetch(&Fetch { above: ready[0], exclude: vec![unstamped], scope: scope(), ..all() }).await?;
-    let above: Vec<i64> = above.rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).collect();
-    assert_eq!(above, ready[1..ready.len() - 1]);
+    assert_eq!(untimed(&above), ready[1..ready.len() - 1]);
     for limit in [1, 2, 3, 5] {
         assert_eq!(store.fetch(&Fetch { scope: scope(), ..some(limit) }).await?.rows.len(), limit);
     }
@@ -69,12 +64,10 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
 
 /// While an event of a key waits for another attempt, the later ones of its key and handler are passed over, and only
 /// those: not the earlier ones, not those of other keys and handlers, nor those without a key.
-pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
+pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head<H: Harness>(db: &Db<H>) -> Outcome {
     // Keys that differ in case or in a space at the end are not equal.
     let written = keyed_each(&["order-1", "order-1", "order-1", "order-2", "Order-1", "order-1 "])?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, written).await?;
     let [earlier, head, behind, others @ ..] = &seqs[..] else { return Err("six rows were written".into()) };
     let keyless = db.write(events(2)?).await?;
     let late = Envelope::builder("test.late").key("order-1").payload_json("{}").deliver_after(HOUR).build()?;
@@ -109,13 +102,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
     // The head itself comes when it is due, alone, and again after it was held in its place.
     db.make_due(written[1].id().as_str()).await?;
     assert_eq!(found(Heads::Retry).await?, &free | &[*head].into());
-    settle_all(
-        &*store,
-        &node,
-        mail_seqs.get(..1).unwrap_or_default(),
-        &Change::Hold { attempts: 0, error: "no".to_owned() },
-    )
-    .await?;
+    settle_all(&*store, &node, &mail_seqs[..1], &Change::Hold { attempts: 0, error: "no".to_owned() }).await?;
     let without_second_mail = &(&free | &[*head].into()) - &[mail_seqs[1]].into();
     assert_eq!(found(Heads::Retry).await?, without_second_mail, "the other handler's head holds up its own");
 
@@ -133,22 +120,20 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
     assert!(!found(Heads::Retry).await?.contains(&last) && found(Heads::None).await?.contains(&last));
 
     // However many are passed over, the limit is filled with others.
-    settle_all(&*store, &node, others.get(..1).unwrap_or_default(), &retry_in(HOUR)).await?;
+    settle_all(&*store, &node, &others[..1], &retry_in(HOUR)).await?;
     db.write(std::iter::repeat_with(|| keyed("order-2")).take(2_000).collect::<Result<_, _>>()?).await?;
     let next = db.write(keyed_each(&["user-456"; 5])?).await?;
     let scope = Some(Scope { heads: Heads::Retry, ..everything() });
     let fetched = store.fetch(&Fetch { above: last, scope, ..some(5) }).await?;
-    let ready: Vec<i64> = fetched.rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).collect();
+    let ready = untimed(&fetched);
     assert_eq!((fetched.rows.len(), &ready[..]), (5, &next[..ready.len()]), "at least three have no due time");
     Ok(())
 }
 
 /// A DEAD event holds up its key only where that is asked for, until it is replayed or discarded.
-pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
+pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness>(db: &Db<H>) -> Outcome {
     let written = keyed_each(&["order-1", "order-1", "order-2", "order-2", "order-2", "user-456", "user-456"])?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, written).await?;
     db.set_handler(written[6].id().as_str(), "mail").await?;
     let keyless = db.write(vec![event()?, event()?]).await?;
     let dead = Change::Dead { attempts: 1, error: "gave up".to_owned() };
@@ -177,12 +162,10 @@ pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness
 }
 
 /// Keys are left out, or read alone, each for one handler; rows without a key are left out by no key and belong to none.
-pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
+pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let odd = r#"o'b"r\n; -- {event} $1 ? ключ"#;
     let written = keyed_each(&["order-1", "order-1", "order-2", odd, odd, "Order-1", "order-1 "])?;
-    let seqs = db.write(written.clone()).await?;
+    let Owned { store, node, written, seqs } = owned(db, written).await?;
     for event in [&written[1], &written[4]] {
         db.set_handler(event.id().as_str(), "it's mail").await?;
     }
@@ -243,16 +226,14 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
         (more[1], vec![], 2, vec![more[3], more[4]]),
     ] {
         let fetched = store.fetch(&Fetch { above, exclude, limit, scope: Some(scope.clone()), ..all() }).await?;
-        assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), expected);
+        assert_eq!(seqs_of(&fetched), expected);
     }
     Ok(())
 }
 
 /// Every change of DEAD rows by an operator, and nothing else, raises the number that a fetch brings along.
-pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let seqs = db.write(keyed_each(&["a"; 8])?).await?;
+pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a"; 8])?).await?;
     settle_all(&*store, &node, &seqs[..6], &Change::Dead { attempts: 1, error: "broken".to_owned() }).await?;
     let interventions = async || Ok::<_, BoxError>(store.fetch(&within(everything())).await?.interventions);
     let purge = async |what| store.purge(&Purge::new(what, Duration::ZERO, 100)).await.map(|purged| purged.removed);
@@ -275,10 +256,8 @@ pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &H) ->
 }
 
 /// As long as a row is RETRY or DEAD, a fetch that asks what makes rows wait says so, whatever rows it returns.
-pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let seqs = db.write(keyed_each(&["a", "b", "c"])?).await?;
+pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a", "b", "c"])?).await?;
     let heads = async |heads| Ok::<_, BoxError>(store.fetch(&within(Scope { heads, ..everything() })).await?.heads);
     let both = async || Ok::<_, BoxError>((heads(Heads::Retry).await?, heads(Heads::RetryAndDead).await?));
     assert_eq!(both().await?, (false, false));
@@ -302,20 +281,11 @@ async fn found(store: &dyn Store, scope: Scope) -> Result<BTreeSet<i64>, BoxErro
 }
 
 async fn rows(store: &dyn Store, fetch: &Fetch) -> Result<Vec<Row>, BoxError> {
-    let decoded = |row| match row {
-        FetchedRow::Row(row) => Ok(row),
-        FetchedRow::Broken(row) => Err(format!("row {} cannot be decoded: {}", row.seq, row.reason).into()),
-    };
-    store.fetch(fetch).await?.rows.into_iter().map(decoded).collect()
-}
-
-/// RETRY without an attempt having failed.
-fn retry_in(delay: Duration) -> Change {
-    Change::Retry { attempts: 0, delay, error: None }
+    store.fetch(fetch).await?.rows.iter().map(|row| Ok(decoded(row)?.clone())).collect()
 }
 
 /// The mark that the reader's last renewal left comes with the rows; nothing, where nobody asks or nobody is registered.
-pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     db.write(events(2)?).await?;

@@ -4,15 +4,12 @@ use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Finish, Probe, insert};
 
 use crate::Harness;
-use crate::events::{event, events, settle_all};
-use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::events::{Owned, event, events, owned, settle_all};
+use crate::run::{Db, Outcome};
 
 /// Each row by its event and its handler, whatever its state; nothing for a place that is empty.
-pub(super) async fn identify_names_the_rows_that_are_there<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(4)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn identify_names_the_rows_that_are_there<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     db.set_handler(written[1].id().as_str(), "mail").await?;
     settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[2..3], &Change::Remove).await?;
@@ -35,7 +32,7 @@ fn ids(seqs: &[i64], events: &[Envelope]) -> Vec<RowId> {
 }
 
 /// The rows of an open transaction are not there, nor are those that it has rolled back.
-pub(super) async fn identify_leaves_out_what_is_not_committed<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn identify_leaves_out_what_is_not_committed<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, committed) = (db.store(), events(1)?);
     let seqs = db.write(committed.clone()).await?;
     let mut open = db.begin().await?;
@@ -49,7 +46,7 @@ pub(super) async fn identify_leaves_out_what_is_not_committed<H: Harness>(db: &H
 
 /// Rows that the transaction has rolled back to a savepoint are not there, nor is a number that no row was given; the question is
 /// asked in the transaction that commits.
-pub(super) async fn identify_sql_finds_what_the_transaction_has_written<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn identify_sql_finds_what_the_transaction_has_written<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let (before, undone, after) = (events(3)?, events(2)?, events(1)?);
     let mut transaction = db.begin().await?;

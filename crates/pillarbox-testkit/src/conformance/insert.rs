@@ -7,13 +7,13 @@ use pillarbox_core::store::{FetchedRow, Row};
 use pillarbox_core::write::{Connection, Dialect, Finish, Insert, insert};
 use pillarbox_engine::run::Outbox;
 
-use crate::events::{all, event, events, ids};
+use crate::events::{all, event, events, ids, record, seqs_of};
 use crate::payloads::{every_column, hard_payloads};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{FakeClock, Harness};
 
 /// One batch of a thousand, two batches of one transaction, and the next transaction: `seq` ascends through them all.
-pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let batches = [events(1000)?, events(7)?, events(1)?];
     let mut seqs = Vec::new();
@@ -28,12 +28,12 @@ pub(super) async fn insert_gives_ascending_seqs_in_row_order<H: Harness>(db: &H)
     let written: Vec<_> = batches.iter().flatten().map(|event| event.id().as_str()).collect();
     let fetched = store.fetch(&all()).await?;
     assert_eq!(ids(&fetched.rows)?, written, "the row of each seq is the event at its place");
-    assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), seqs);
+    assert_eq!(seqs_of(&fetched), seqs);
     Ok(())
 }
 
 /// A column that the writer did not set is NULL or the table's default; one that it did set is there as it was set.
-pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db: &Db<H>) -> Outcome {
     let (plain, full) = (event()?, every_column()?);
     let seqs = db.write(vec![plain.clone(), full.clone()]).await?;
 
@@ -58,7 +58,7 @@ pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db
 }
 
 /// Every payload comes back byte for byte, both from the column and from a fetch.
-pub(super) async fn insert_keeps_payload_bytes_as_written<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_keeps_payload_bytes_as_written<H: Harness>(db: &Db<H>) -> Outcome {
     let events = hard_payloads()?;
     // All at once, and once more one by one: batches may take another statement.
     let singles = hard_payloads()?;
@@ -87,7 +87,7 @@ pub(super) async fn insert_keeps_payload_bytes_as_written<H: Harness>(db: &H) ->
 }
 
 /// A batch costs one round trip, not one for each of its events.
-pub(super) async fn insert_is_one_statement_for_a_batch_of_a_hundred<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_is_one_statement_for_a_batch_of_a_hundred<H: Harness>(db: &Db<H>) -> Outcome {
     let mut spied = Spied { inner: db.begin().await?, statements: Vec::new() };
     for size in [1, 2, 100] {
         let seqs = insert(&*db.store(), &mut spied, events(size)?).await?;
@@ -117,7 +117,7 @@ impl<M, C: Connection<M>> Connection<(M,)> for Spied<C> {
 }
 
 /// Neither a rollback nor dropping the transaction leaves a row behind, or takes an id away from a later event.
-pub(super) async fn rolled_back_inserts_leave_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn rolled_back_inserts_leave_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let events = events(3)?;
     for round in 0..2 {
@@ -137,7 +137,7 @@ pub(super) async fn rolled_back_inserts_leave_nothing<H: Harness>(db: &H) -> Out
 }
 
 /// The same event has a row for each handler, once; and none beside them for the same one, nor twice for no handler.
-pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: &Db<H>) -> Outcome {
     let event = event()?;
     let name = event.event_type();
     let writer = |ids: &'static [&'static str]| {
@@ -183,7 +183,7 @@ pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: 
 }
 
 /// A writer's clock that is minutes ahead or behind moves no delay. A time of delivery is what the writer says.
-pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let minute = Duration::from_secs(60);
     for clock_error in [-600, 0, 600] {
@@ -196,7 +196,7 @@ pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db
             let events: Vec<Envelope> = std::iter::repeat_with(build).take(batch).collect::<Result<_, _>>()?;
             db.write(events.clone()).await?;
             for event in events {
-                let [record] = &store.records(event.id().as_str()).await?[..] else { return Err("one row".into()) };
+                let record = record(db, &event).await?;
                 let due = record.available_at.ok_or("it has no due time")?.since(record.created_at);
                 let off = due.abs_diff(minute);
                 assert!(off < Duration::from_secs(1), "{due:?} after the insert, by a writer {clock_error} s ahead");
@@ -204,8 +204,7 @@ pub(super) async fn insert_computes_delays_by_the_databases_clock<H: Harness>(db
         }
         let hour = builder().available_at(now.plus(60 * minute)).build_with(&writer)?;
         db.write(vec![hour.clone()]).await?;
-        let [record] = &store.records(hour.id().as_str()).await?[..] else { return Err("one row".into()) };
-        assert_eq!(record.available_at, hour.available_at());
+        assert_eq!(record(db, &hour).await?.available_at, hour.available_at());
     }
     assert!(store.fetch(&all()).await?.rows.is_empty(), "none is due");
     Ok(())

@@ -1,9 +1,9 @@
 use crate::Harness;
 use crate::events::{all, events, seqs_of};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A `seq` that a program made up is refused, or later rows stand above it: what was read up to the highest stays read.
-pub(super) async fn insert_gives_numbers_above_those_that_a_program_made_up<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn insert_gives_numbers_above_those_that_a_program_made_up<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let mut seqs = db.write(events(2)?).await?;
     let (table, huge) = (db.table("event"), 1_000_000_000_000_i64);

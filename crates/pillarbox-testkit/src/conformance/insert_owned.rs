@@ -1,20 +1,16 @@
-use pillarbox_core::handle::{Delivery, Path};
+use pillarbox_core::handle::Path;
 use pillarbox_engine::run::Outbox;
-use tokio::sync::watch;
 
+use crate::Harness;
 use crate::events::{all, claimed, columns, delayed, event, events, holders};
 use crate::nodes::peer;
-use crate::run::Outcome;
-use crate::{Harness, Recorder};
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 
 /// Rows that are to be delivered from a node's memory say so from their commit on, one by one and in a batch, and no other
 /// node can claim them; rows beside them in the batch that are not, name nobody.
-pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &H) -> Outcome {
-    let (open, gate) = watch::channel(false);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let mut gate = gate.clone();
-        async move { drop(gate.wait_for(|open| *open).await) }
-    });
+pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, gate) = gated();
     // Once the outbox has found this row, it is known to be at work.
     db.write(vec![event()?]).await?;
     // Nobody but an outbox gives rows an owner: it does so for what is written through its guard.
@@ -39,7 +35,7 @@ pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &H) -> Ou
     let neighbour = peer(&*store).await?;
     assert!(claimed(&*store, &neighbour, &all()).await?.is_empty());
 
-    open.send_replace(true);
+    gate.close();
     outbox.shutdown().await;
     assert_eq!(recorder.calls().len(), 5);
     assert_eq!(store.counts().await?.done, 5);

@@ -4,10 +4,10 @@ use pillarbox_core::ownership::{Acquired, Mode, Renewal};
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{member, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// While a node of another mode lives, one that cannot run beside it is refused, told why, and leaves no trace.
-pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     for living in [Mode::SingleNode, Mode::MultiNode, Mode::Ordered] {
         let nodes = [stranger()?, stranger()?];
@@ -46,7 +46,7 @@ pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &H) 
 
 /// The mode of an expired node does not matter, whether the node has been cleared away or not; and it cannot come back beside the
 /// new one.
-pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let expired = stranger()?;
     db.register(&expired, "a_mode_of_a_later_release", -10).await?;

@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 use crate::events::{all, event, events, seqs_of};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A second migration leaves tables, rows and the record of migrations as they are.
-pub(super) async fn migrate_twice_changes_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn migrate_twice_changes_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     store.migrate().await?;
     let written = event()?;
@@ -25,7 +25,7 @@ pub(super) async fn migrate_twice_changes_nothing<H: Harness>(db: &H) -> Outcome
 }
 
 /// The first and the last version on record, and how many there are.
-async fn record<H: Harness>(db: &H) -> Result<Option<Vec<Option<String>>>, pillarbox_core::error::BoxError> {
+async fn record<H: Harness>(db: &Db<H>) -> Result<Option<Vec<Option<String>>>, pillarbox_core::error::BoxError> {
     if !H::CAPABILITIES.sql {
         return Ok(None);
     }
@@ -35,7 +35,7 @@ async fn record<H: Harness>(db: &H) -> Result<Option<Vec<Option<String>>>, pilla
 }
 
 /// Nodes that start at the same time on an empty database all find the tables in place afterwards.
-pub(super) async fn migrate_concurrently_succeeds_everywhere<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn migrate_concurrently_succeeds_everywhere<H: Harness>(db: &Db<H>) -> Outcome {
     let stores = try_join_all((0..4).map(|_| db.connect())).await?;
     let mut tasks = JoinSet::new();
     for index in 0..12 {
@@ -47,14 +47,11 @@ pub(super) async fn migrate_concurrently_succeeds_everywhere<H: Harness>(db: &H)
     }
     tasks.join_all().await.into_iter().collect::<Result<(), _>>()?;
     assert_eq!(db.write(events(3)?).await?.len(), 3);
-    for store in stores {
-        store.close().await;
-    }
     Ok(())
 }
 
 /// Tables of a later release are left alone, and the error says that it is the release that is too old.
-pub(super) async fn migrate_refuses_a_newer_schema<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn migrate_refuses_a_newer_schema<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     store.migrate().await?;
     db.set_newer_schema(false).await?;
@@ -69,7 +66,7 @@ pub(super) async fn migrate_refuses_a_newer_schema<H: Harness>(db: &H) -> Outcom
 }
 
 /// Processes of this release that migrate at their start go on starting after a later release has migrated the tables.
-pub(super) async fn migrate_leaves_a_newer_schema_that_is_compatible<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn migrate_leaves_a_newer_schema_that_is_compatible<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     store.migrate().await?;
     db.set_newer_schema(true).await?;
@@ -81,14 +78,13 @@ pub(super) async fn migrate_leaves_a_newer_schema_that_is_compatible<H: Harness>
 }
 
 /// So do those that only check. A still later release on which this one cannot run is refused.
-pub(super) async fn check_accepts_a_newer_schema_that_is_compatible<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn check_accepts_a_newer_schema_that_is_compatible<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     store.migrate().await?;
     db.set_newer_schema(true).await?;
     store.check().await?;
     let other = db.connect().await?;
     other.check().await?;
-    other.close().await;
     db.set_newer_schema(false).await?;
     let error = store.check().await.err().ok_or("tables on which it cannot run were accepted")?;
     assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
@@ -97,7 +93,7 @@ pub(super) async fn check_accepts_a_newer_schema_that_is_compatible<H: Harness>(
 }
 
 /// The SQL for other migration tools makes the same tables, under the configured names.
-pub(super) async fn migration_sql_names_the_configured_table<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn migration_sql_names_the_configured_table<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let table = TableName::parse(&store.info().table)?;
     let sql = store.migration_sql();
@@ -115,7 +111,7 @@ pub(super) async fn migration_sql_names_the_configured_table<H: Harness>(db: &H)
 }
 
 /// Before the tables exist, a check fails and names a table that is missing and the way to make it.
-pub(super) async fn check_names_the_missing_schema<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn check_names_the_missing_schema<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let error: StoreError = store.check().await.err().ok_or("the check passed on an empty database")?;
     assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");

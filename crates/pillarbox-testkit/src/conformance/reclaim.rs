@@ -10,11 +10,11 @@ use tokio::time::sleep;
 use crate::Harness;
 use crate::events::{HOUR, all, claimed, delayed, events, first_attempt, holders, settle_held};
 use crate::nodes::{peer, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// As soon as a node's lease has ended, the next node that asks frees its rows, with and without a due time, and marks
 /// them by what is known of their last attempt. The dead node is out of the register, and nothing is freed twice.
-pub(super) async fn reclaim_frees_the_rows_of_a_dead_node_at_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reclaim_frees_the_rows_of_a_dead_node_at_once<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [dead, heir] = [peer(&*store).await?, peer(&*store).await?];
     let rows = hold_three(db, &*store, &dead).await?;
@@ -36,7 +36,7 @@ pub(super) async fn reclaim_frees_the_rows_of_a_dead_node_at_once<H: Harness>(db
 }
 
 /// Nothing is taken from a node whose lease runs, even while another one's rows are freed, and however thorough.
-pub(super) async fn reclaim_leaves_the_rows_of_living_nodes_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reclaim_leaves_the_rows_of_living_nodes_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [living, dead, asking] = [peer(&*store).await?, peer(&*store).await?, peer(&*store).await?];
     let kept = hold_three(db, &*store, &living).await?;
@@ -56,7 +56,7 @@ pub(super) async fn reclaim_leaves_the_rows_of_living_nodes_alone<H: Harness>(db
 
 /// A row that a dead node held is released late, and claimed by a living node, while it is being looked at: it stays that
 /// node's.
-pub(super) async fn reclaim_leaves_a_row_that_was_claimed_meanwhile<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reclaim_leaves_a_row_that_was_claimed_meanwhile<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [dead, living, asking] = [peer(&*store).await?, peer(&*store).await?, peer(&*store).await?];
     let rows = hold_three(db, &*store, &dead).await?;
@@ -79,7 +79,7 @@ pub(super) async fn reclaim_leaves_a_row_that_was_claimed_meanwhile<H: Harness>(
 
 /// Rows that name a node which nobody knows, such as those it committed after it was cleared away, are found by the
 /// thorough look, and only by that, since it reads every pending row.
-pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [gone, heir] = [peer(&*store).await?, peer(&*store).await?];
     let rows = hold_three(db, &*store, &gone).await?;
@@ -92,7 +92,9 @@ pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harne
 }
 
 /// The answer says whether the asking node is registered, and how long it is until the next lease of the others ends.
-pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look_again<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
     let store = db.store();
     let expected = Reclaimed { registered: false, freed: 0, next_expiry: None };
     assert_eq!(store.reclaim(&stranger()?, false).await?, expected, "nobody is there");
@@ -119,7 +121,7 @@ pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look
 
 /// Lets `node` claim three rows: a plain one, one with an attempt begun, and one with a due time. All other rows that are
 /// due must be held.
-async fn hold_three<H: Harness>(db: &H, store: &dyn Store, node: &NodeId) -> Result<Vec<Envelope>, BoxError> {
+async fn hold_three<H: Harness>(db: &Db<H>, store: &dyn Store, node: &NodeId) -> Result<Vec<Envelope>, BoxError> {
     let mut rows = events(2)?;
     let mut seqs = db.write(rows.clone()).await?;
     rows.push(delayed()?);

@@ -8,10 +8,10 @@ use tokio::time::{sleep, timeout};
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{TICK, member, owner, peer, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The lease runs for the given time from the renewal, and ownership stays where it is.
-pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let first = owner(&*store).await?;
     let second = member(&*store).await?;
@@ -27,7 +27,7 @@ pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &H) -> Outcome 
 }
 
 /// A lease that has ended by the database's clock goes on as long as nobody has cleared its node away: nobody has taken over.
-pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [first, second] = [owner(&*store).await?, member(&*store).await?];
     db.expire(&first).await?;
@@ -37,7 +37,7 @@ pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db
 }
 
 /// A node that was cleared away, has left or never joined cannot renew its lease.
-pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let first = owner(&*store).await?;
     db.expire(&first).await?;
@@ -52,7 +52,7 @@ pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &H) -> Outcome 
 
 /// The node's row in an older state than the last confirmed renewal left it: the lease is as good as ended. A renewal whose answer
 /// was lost is no such state.
-pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let renew = async |last| -> Result<LeaseMark, BoxError> {
@@ -76,7 +76,7 @@ pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &H)
 }
 
 /// While any other call that changes membership or ownership waits for a lock, renewals by the same store are answered.
-pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [node, leaving] = [peer(&*store).await?, peer(&*store).await?];
     let joining = stranger()?;

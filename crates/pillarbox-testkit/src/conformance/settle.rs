@@ -5,16 +5,16 @@ use pillarbox_core::ownership::{Fence, Partitions};
 use pillarbox_core::row::Change;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, columns, delayed, event, events, seqs_of, settle, settle_all, verdict};
+use crate::events::{
+    HOUR, Owned, all, claimed, columns, delayed, event, events, owned, seqs_of, settle, settle_all, verdict,
+};
 use crate::nodes::{owner, peer, share, sharer, stranger};
 use crate::payloads::hard_payloads;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// DONE ends the row: status, time, no error; the attempts stay as they were.
-pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(2)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(2)?).await?;
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
     assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
 
@@ -29,7 +29,7 @@ pub(super) async fn settle_done_is_terminal_and_clears_the_error<H: Harness>(db:
 }
 
 /// RETRY sets what the verdict says, leaves the error alone if it names none, and makes the row wait for its time.
-pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), event()?);
     let node = owner(&*store).await?;
     let seq = db.write(vec![written.clone()]).await?[0];
@@ -61,10 +61,8 @@ pub(super) async fn settle_retry_sets_attempts_error_and_due_time<H: Harness>(db
 }
 
 /// DEAD ends the row, with the attempts and the error that the verdict gives.
-pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(2)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(2)?).await?;
     let dead = |attempts, error: &str| Change::Dead { attempts, error: error.to_owned() };
     let verdicts = [verdict(seqs[0], 0, dead(1, "gave up")), verdict(seqs[1], 0, dead(0, "no handler"))];
     assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
@@ -78,10 +76,8 @@ pub(super) async fn settle_dead_keeps_the_error_and_the_attempts<H: Harness>(db:
 }
 
 /// A row that a fallback rescued is DONE, and still has the error of its handler; nothing of it is delivered again.
-pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(4)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     let rescued = |attempts, error: &str| Change::Rescued { attempts, error: error.to_owned() };
     let failed = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("first try".to_owned()) };
     assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], 0, failed)]).await?.is_empty());
@@ -106,7 +102,7 @@ pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &
 
 /// An attempt that is to be made again in its place counts, and moves nothing: neither the place of the row nor its due
 /// time nor who holds it.
-pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written, timed) = (db.store(), events(3)?, delayed()?);
     let hold = |attempts, error: &str| Change::Hold { attempts, error: error.to_owned() };
     let node = owner(&*store).await?;
@@ -137,7 +133,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &H) -
 }
 
 /// Every error text of a handler can be recorded, by a retry and by a DEAD verdict, and comes back unchanged.
-pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let texts = [
@@ -173,11 +169,8 @@ pub(super) async fn settle_stores_any_error_text<H: Harness>(db: &H) -> Outcome 
 }
 
 /// No verdict touches the payload, nor anything else the writer set.
-pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let written = hard_payloads()?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, hard_payloads()?).await?;
     let retry = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("later".to_owned()) };
     let dead = Change::Dead { attempts: 2, error: "never".to_owned() };
     for (attempts, changes) in [(0, [retry.clone(), retry]), (1, [Change::Done, dead])] {
@@ -197,7 +190,7 @@ pub(super) async fn settle_keeps_payload_bytes<H: Harness>(db: &H) -> Outcome {
 
 /// Removed is delivered: the row is gone, whatever it was and whoever's it was, and only it. What may not be settled may
 /// not be removed; what is over stays.
-pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let remove = |seq| verdict(seq, 0, Change::Remove);
     let retry = |delay| Change::Retry { attempts: 0, delay, error: Some("later".to_owned()) };

@@ -1,33 +1,32 @@
-use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, begun_by};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{FetchedRow, RowId};
 
 use crate::Harness;
 use crate::events::{
-    Draft, HOUR, all, claimed, columns, entitled, event, events, first_attempt, others_in_the_place_of, refused, rows,
-    settle, some, verdict,
+    Draft, HOUR, Owned, all, claimed, columns, each_kind, entitled, event, events, first_attempt,
+    others_in_the_place_of, owned, rows, settle, some, verdict,
 };
 use crate::nodes::{member, owner, peer, stranger};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A stand-by's, a stranger's and a former owner's verdicts change nothing and all come back, of every kind.
-pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let verdicts = one_of_each(&seqs, 0);
     let before = rows(db, &written).await?;
     let nobody_owns_it = member(&*store).await?;
-    assert_eq!(refused(&*store, &nobody_owns_it, &verdicts).await?, seqs, "nobody owns it");
+    assert_eq!(settle(&*store, &nobody_owns_it, Fence::Table, &verdicts).await?, seqs, "nobody owns it");
 
     let former = owner(&*store).await?;
     for (who, node) in [("a stand-by", nobody_owns_it), ("a stranger", stranger()?)] {
-        assert_eq!(refused(&*store, &node, &verdicts).await?, seqs, "{who}");
+        assert_eq!(settle(&*store, &node, Fence::Table, &verdicts).await?, seqs, "{who}");
     }
     db.expire(&former).await?;
     let present = owner(&*store).await?;
-    assert_eq!(refused(&*store, &former, &verdicts).await?, seqs, "the former owner");
+    assert_eq!(settle(&*store, &former, Fence::Table, &verdicts).await?, seqs, "the former owner");
     assert_eq!(rows(db, &written).await?, before, "no refused verdict changes a row");
     assert!(settle(&*store, &present, Fence::Table, &verdicts).await?.is_empty(), "the owner");
     Ok(())
@@ -35,16 +34,12 @@ pub(super) async fn settle_refuses_a_node_that_is_not_the_owner<H: Harness>(db: 
 
 /// If each row names its node, only that node's verdicts count: not those on a row that nobody holds, that another node holds, or
 /// that was taken from it. An attempt that was announced is still its own.
-pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), events(3)?);
     let seqs = db.write(written.clone()).await?;
     let [first, second] = [peer(&*store).await?, peer(&*store).await?];
     let verdicts = one_of_each(&seqs, 0);
-    let settling = async |node| {
-        let mut refused = settle(&*store, node, Fence::Row, &verdicts).await?;
-        refused.sort_unstable();
-        Ok::<_, BoxError>(refused)
-    };
+    let settling = async |node| settle(&*store, node, Fence::Row, &verdicts).await;
 
     assert_eq!(settling(&first).await?, seqs, "nobody holds them");
     assert_eq!(claimed(&*store, &first, &all()).await?, seqs);
@@ -76,33 +71,29 @@ pub(super) async fn settle_refuses_a_row_that_another_node_holds<H: Harness>(db:
 }
 
 /// DONE and DEAD are for ever, whatever the verdict.
-pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(6)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_refuses_terminal_rows<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(6)?).await?;
     let dead = Change::Dead { attempts: 0, error: "gave up".to_owned() };
-    let ends = [[Change::Done; 1].iter().cycle().take(3).cloned().collect::<Vec<_>>(), vec![dead; 3]].concat();
+    let ends = [vec![Change::Done; 3], vec![dead; 3]].concat();
     let ending: Vec<_> = seqs.iter().zip(ends).map(|(seq, change)| verdict(*seq, 0, change)).collect();
     assert!(settle(&*store, &node, Fence::Table, &ending).await?.is_empty());
 
     let before = rows(db, &written).await?;
     let again = [one_of_each(&seqs[..3], 0), one_of_each(&seqs[3..], 0)].concat();
-    assert_eq!(refused(&*store, &node, &again).await?, seqs);
+    assert_eq!(settle(&*store, &node, Fence::Table, &again).await?, seqs);
     assert_eq!(rows(db, &written).await?, before);
     Ok(())
 }
 
 /// A verdict on an attempt that is not the row's current one is void; those beside it count.
-pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(6)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(6)?).await?;
     let before = rows(db, &written).await?;
-    assert_eq!(refused(&*store, &node, &one_of_each(&seqs[..3], 1)).await?, seqs[..3], "too many");
+    assert_eq!(settle(&*store, &node, Fence::Table, &one_of_each(&seqs[..3], 1)).await?, seqs[..3], "too many");
     assert_eq!(rows(db, &written).await?, before);
 
     let mixed = [one_of_each(&seqs[..3], 7), one_of_each(&seqs[3..], 0)].concat();
-    assert_eq!(refused(&*store, &node, &mixed).await?, seqs[..3], "those that do not fit, and only those");
+    assert_eq!(settle(&*store, &node, Fence::Table, &mixed).await?, seqs[..3], "those that do not fit, and only those");
     let after = rows(db, &written).await?;
     assert_eq!(after[..3], before[..3]);
     assert_eq!(after[3..].iter().map(|row| row.status).collect::<Vec<_>>(), [1, 2, 3]);
@@ -111,7 +102,7 @@ pub(super) async fn settle_refuses_unexpected_attempts<H: Harness>(db: &H) -> Ou
 
 /// A verdict whose first try took long arrives after its second made the row DEAD and an operator replayed it: it changes nothing of
 /// the row, which is to be delivered once more. Of every kind, by every right to a row, and beside verdicts that count.
-pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let changes = each_kind();
     for fence in [Fence::Table, Fence::Partition, Fence::Row] {
@@ -157,26 +148,22 @@ pub(super) async fn settle_refuses_what_was_decided_before_a_replay<H: Harness>(
 }
 
 /// An answer that was lost makes the engine settle again: the second time is refused and changes nothing.
-pub(super) async fn settle_twice_counts_once<H: Harness>(db: &H) -> Outcome {
-    let (store, written) = (db.store(), events(3)?);
-    let node = owner(&*store).await?;
-    let seqs = db.write(written.clone()).await?;
+pub(super) async fn settle_twice_counts_once<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(3)?).await?;
     let verdicts = one_of_each(&seqs, 0);
     assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
     let before = rows(db, &written).await?;
-    assert_eq!(refused(&*store, &node, &verdicts).await?, seqs);
+    assert_eq!(settle(&*store, &node, Fence::Table, &verdicts).await?, seqs);
     assert_eq!(rows(db, &written).await?, before);
     assert_eq!(before.iter().map(|row| row.attempts).collect::<Vec<_>>(), [0, 1, 1]);
     Ok(())
 }
 
 /// A verdict on a row that is not there comes back; the row does not.
-pub(super) async fn settle_never_inserts<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let seqs = db.write(events(1)?).await?;
+pub(super) async fn settle_never_inserts<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, seqs, .. } = owned(db, events(1)?).await?;
     let absent: Vec<i64> = (seqs[0] + 1..=seqs[0] + 3).collect();
-    assert_eq!(refused(&*store, &node, &one_of_each(&absent, 0)).await?, absent);
+    assert_eq!(settle(&*store, &node, Fence::Table, &one_of_each(&absent, 0)).await?, absent);
     let counts = store.counts().await?;
     assert_eq!((counts.new, counts.done, counts.retry, counts.dead), (1, 0, 0, 0));
     assert!(settle(&*store, &node, Fence::Table, &[]).await?.is_empty(), "no verdicts are fine");
@@ -185,16 +172,16 @@ pub(super) async fn settle_never_inserts<H: Harness>(db: &H) -> Outcome {
 
 /// A database that lost its last rows gives their numbers again: a verdict on an event that was lost changes nothing of the one
 /// that has its place. Of every kind, by every right to a row, alone and beside verdicts that count.
-pub(super) async fn settle_refuses_another_event_with_the_same_seq<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_another_event_with_the_same_seq<H: Harness>(db: &Db<H>) -> Outcome {
     refuses_others_in_its_place(db, 0).await
 }
 
 /// Of an event with several handlers each has a row: a verdict on one of these rows is not one on another.
-pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn settle_refuses_another_handler_of_the_same_event<H: Harness>(db: &Db<H>) -> Outcome {
     refuses_others_in_its_place(db, 1).await
 }
 
-async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcome {
+async fn refuses_others_in_its_place<H: Harness>(db: &Db<H>, which: usize) -> Outcome {
     let store = db.store();
     let changes = each_kind();
     for fence in [Fence::Table, Fence::Partition, Fence::Row] {
@@ -237,18 +224,6 @@ async fn refuses_others_in_its_place<H: Harness>(db: &H, which: usize) -> Outcom
         store.leave(&node).await?;
     }
     Ok(())
-}
-
-/// A change of each kind, after a first attempt.
-fn each_kind() -> [Change; 6] {
-    [
-        Change::Done,
-        Change::Remove,
-        Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) },
-        Change::Hold { attempts: 1, error: "late".to_owned() },
-        Change::Dead { attempts: 1, error: "never".to_owned() },
-        Change::Rescued { attempts: 1, error: "another way".to_owned() },
-    ]
 }
 
 /// For three rows: DONE, RETRY and DEAD, in this order.

@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{TICK, share, share_by_epoch, sharer, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Each node is told the range that is its part in the order in which they joined, and owns that and nothing else once
 /// the others have given what is too much; nodes that come and go move the ranges.
-pub(super) async fn share_spreads_the_partitions_evenly<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_spreads_the_partitions_evenly<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     // Neither counts: the lease of the one has ended, the other's ends while they share.
     db.register(&stranger()?, "single_node", -1).await?;
@@ -51,7 +51,7 @@ pub(super) async fn share_spreads_the_partitions_evenly<H: Harness>(db: &H) -> O
 
 /// A node takes those of its part that are free now and waits for no other; what it gives of its own part it takes at
 /// once again.
-pub(super) async fn share_takes_what_is_free_and_leaves_the_rest<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_takes_what_is_free_and_leaves_the_rest<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let first = sharer(&*store).await?;
     assert_eq!(share(&*store, &first, Partitions::NONE).await?.owned, Partitions::ALL);
@@ -79,13 +79,12 @@ pub(super) async fn share_takes_what_is_free_and_leaves_the_rest<H: Harness>(db:
         let holding = share(&**store, node, Partitions::NONE).await?;
         assert_eq!((holding.owned, holding.gained), (set([owned]), Partitions::NONE), "nothing is left to do");
     }
-    other.close().await;
     Ok(())
 }
 
 /// A node gives only partitions that it owns: none of another node, none that nobody owns, and none at all if it is not
 /// registered.
-pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [first, second] = two_in_order(&*store).await?;
     for node in [&first, &second] {
@@ -109,7 +108,7 @@ pub(super) async fn share_gives_only_what_the_node_owns<H: Harness>(db: &H) -> O
 
 /// A gift under an epoch that is over changes nothing: it may be the request of a connection that hung, while the node gave
 /// the partition, and came to own it anew. Each taking has an epoch of its own, whoever takes and however it came to be free.
-pub(super) async fn share_gives_nothing_under_an_old_epoch<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_gives_nothing_under_an_old_epoch<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [first, second] = two_in_order(&*store).await?;
     let before = share(&*store, &first, Partitions::NONE).await?;
@@ -146,7 +145,7 @@ pub(super) async fn share_gives_nothing_under_an_old_epoch<H: Harness>(db: &H) -
 
 /// A node that takes a partition learns, once, that its last owner died, whichever node cleared that one away; not if the owner
 /// gave the partition or left.
-pub(super) async fn share_tells_of_an_owner_that_died<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_tells_of_an_owner_that_died<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [first, second] = two_in_order(&*store).await?;
     for node in [&first, &second] {
@@ -195,7 +194,7 @@ pub(super) async fn share_tells_of_an_owner_that_died<H: Harness>(db: &H) -> Out
 
 /// A node that never joined, that another cleared away, or whose lease has ended owns nothing and is told so; what it
 /// owned is free.
-pub(super) async fn share_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert_eq!(store.share(&stranger()?, &Epochs::none()).await?, Share::Lost, "it never joined");
 
@@ -235,7 +234,7 @@ fn set<const N: usize>(runs: [RangeInclusive<u8>; N]) -> Partitions {
 
 /// The number of partitions that each node owns, in the order in which they joined, once all have given and taken. Three rounds
 /// suffice, in which each learns its part, gives its surplus, and takes the partitions that the others gave.
-async fn settled<H: Harness>(db: &H, nodes: &[NodeId]) -> Result<Vec<usize>, BoxError> {
+async fn settled<H: Harness>(db: &Db<H>, nodes: &[NodeId]) -> Result<Vec<usize>, BoxError> {
     let store = db.store();
     let mut holdings = vec![Holding::default(); nodes.len()];
     for _ in 0..3 {

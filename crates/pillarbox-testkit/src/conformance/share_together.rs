@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 use crate::nodes::{share_by_epoch, sharer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// However many nodes share at the same time, while others join, leave and die: no partition is given to a node before
 /// the last owner has given it, in the end each has one owner, and of those that died is told once.
-pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let stores = try_join_all((0..4).map(|_| db.connect())).await?;
     let board = Arc::new(Board::default());
     let mut seats: Vec<Seat> = Vec::new();
@@ -58,9 +58,6 @@ pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness
         let sizes: Vec<_> = seats.iter().map(|seat| seat.holding.owned.len()).collect();
         assert_eq!(owned, 256, "round {round}: every partition has an owner, {sizes:?}");
         assert!(sizes.iter().all(|size| size.abs_diff(256 / members) <= 1), "round {round}: {sizes:?}");
-    }
-    for store in stores {
-        store.close().await;
     }
     Ok(())
 }

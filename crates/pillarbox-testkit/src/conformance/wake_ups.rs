@@ -4,11 +4,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::Harness;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Every process that listens hears a ring, the one that rings included, whether it was waiting at that moment or looks
 /// later; and hears the next one too.
-pub(super) async fn a_ring_wakes_every_listener<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_ring_wakes_every_listener<H: Harness>(db: &Db<H>) -> Outcome {
     let stores = [db.store(), db.connect().await?, db.connect().await?];
     let mut listeners = Vec::new();
     for store in &stores {
@@ -30,9 +30,6 @@ pub(super) async fn a_ring_wakes_every_listener<H: Harness>(db: &H) -> Outcome {
         if let Some(first) = listeners.first_mut() {
             first.rung().await?;
         }
-    }
-    for store in &stores[1..] {
-        store.close().await;
     }
     Ok(())
 }

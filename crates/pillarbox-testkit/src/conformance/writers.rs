@@ -8,12 +8,12 @@ use pillarbox_core::write::{Finish, insert};
 use crate::Harness;
 use crate::events::{all, event, events, settle_all};
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The highest `seq` is that of a committed row. Where the store tells who may still commit below it, an open transaction
 /// that has inserted is named, always by the same names and by none of another's, from before the rows above it are seen
 /// until it has ended.
-pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = owner(&*store).await?;
     assert_eq!(store.writers().await?.highest, 0, "an empty table");
@@ -73,12 +73,11 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &H) -> Ou
         assert!(!one.is_empty() && one.is_subset(&both) && one != both, "{one:?} of {both:?}");
         assert!(none.is_empty(), "{none:?}");
     }
-    other.close().await;
     Ok(())
 }
 
 /// A row that is written between two readings of the clock was created between them.
-pub(super) async fn now_is_the_clock_of_created_at<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn now_is_the_clock_of_created_at<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let before = store.now().await?;
     db.write(events(1)?).await?;

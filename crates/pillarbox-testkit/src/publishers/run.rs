@@ -1,13 +1,11 @@
 use std::error::Error;
 use std::future::Future;
 use std::io::Write as _;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use libtest_mimic::{Failed, Trial};
 use pillarbox_core::error::BoxError;
 use tokio::runtime::{Builder, Runtime};
@@ -15,7 +13,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::PublisherHarness;
-use crate::run::{Outcome, explain};
+use crate::run::{Outcome, explain, trial};
 
 /// No test waits for anything that takes this long: what it waits for will not happen.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -58,24 +56,15 @@ impl<H: PublisherHarness> Suite<H> {
 
 impl<H: PublisherHarness> Case<H> {
     pub(super) fn into_trial(self, suite: &Arc<Suite<H>>) -> Trial {
-        let kind = match self.lacking {
-            [] => "publisher".to_owned(),
-            lacking => format!("publisher, needs {}", lacking.join(", ")),
-        };
-        let (ignored, suite) = (!self.lacking.is_empty(), Arc::clone(suite));
-        Trial::test(self.name, move || self.run(&suite)).with_kind(kind).with_ignored_flag(ignored)
+        let suite = Arc::clone(suite);
+        trial(self.name, "publisher", self.lacking, move || self.run(&suite))
     }
 
     fn run(&self, suite: &Suite<H>) -> Result<(), Failed> {
         let test = async {
             let harness = suite.harness.get_or_try_init(H::start).await?;
-            let test = timeout(PATIENCE, (self.test)(harness));
-            // A panic inside `block_on` would do no harm; caught, so that `stop` is reached whatever happens.
-            match AssertUnwindSafe(test).catch_unwind().await {
-                Err(panic) => std::panic::resume_unwind(panic),
-                Ok(Err(_)) => Err(format!("it waited {PATIENCE:?} for something that did not happen").into()),
-                Ok(Ok(outcome)) => outcome,
-            }
+            let impatient = |_| format!("it waited {PATIENCE:?} for something that did not happen");
+            timeout(PATIENCE, (self.test)(harness)).await.map_err(impatient)?
         };
         suite.runtime.block_on(test).map_err(|error: BoxError| Failed::from(explain(&*error)))
     }

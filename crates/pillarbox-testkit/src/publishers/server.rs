@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ const STARTS: usize = 3;
 /// ```
 pub struct Server {
     program: PathBuf,
-    prepare: Box<Prepare>,
+    prepare: Arc<Prepare>,
     place: Place,
     child: Option<Child>,
     /// Removed when the server is gone.
@@ -69,20 +70,17 @@ impl Server {
         prepare: impl Fn(&Place, &mut Command) -> io::Result<()> + Send + Sync + 'static,
     ) -> Result<Self, BoxError> {
         let program = find(program)?;
-        let prepare: Box<Prepare> = Box::new(prepare);
+        let prepare: Arc<Prepare> = Arc::new(prepare);
         let mut failure = None;
-        let mut prepare = Some(prepare);
         for _ in 0..STARTS {
             let directory = tempfile::Builder::new().prefix("pillarbox-broker").tempdir()?;
             let place = Place { port: free_port()?, directory: directory.path().to_owned() };
-            let Some(handed) = prepare.take() else { break };
-            let mut server =
-                Self { program: program.clone(), prepare: handed, place, child: None, _directory: directory };
+            let (program, prepare) = (program.clone(), Arc::clone(&prepare));
+            let mut server = Self { program, prepare, place, child: None, _directory: directory };
             match server.restart().await {
                 Ok(()) => return Ok(server),
                 Err(error) => failure = Some(error),
             }
-            prepare = Some(std::mem::replace(&mut server.prepare, Box::new(|_, _| Ok(()))));
         }
         Err(failure.unwrap_or_else(|| "no start was tried".into()))
     }

@@ -1,55 +1,47 @@
 use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
-use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::row::Change;
+use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, Partitions};
+use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{DeadFilter, FetchedRow, Purge, Purgeable, RowId, Store};
 use tokio::time::{sleep, timeout};
 
-use super::setting::{SOON, eager, settled};
+use super::setting::{SOON, drained, eager, write_guarded};
 use crate::drop_after::drop_after;
-use crate::events::{all, claimed, event, events, first_attempt, seq_of, settle_held};
-use crate::invariants::Observed;
+use crate::events::{HOUR, all, claimed, event, events, first_attempt, seq_of, settle_held};
 use crate::nodes::{self, TICK, owner, peer, share, sharer};
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, done_at};
 
 /// The number of times that a future may wait before the test gives up on reaching its end.
 const MOST_WAITS: usize = 200;
 /// It depends on timing how often a future waits, so one that came to its end is not the last one yet.
-const ENDS: usize = 3;
+const ENDS: usize = 5;
 
 /// Begin, write and commit, dropped at each of their awaits: every event is in the table with all of its batch and
 /// delivered once, or it never existed; and the connections are as good as new.
-pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     let mut batches = Vec::new();
     let mut finished = 0;
     for waits in 0..MOST_WAITS {
         let batch = events(3)?;
-        let write = async {
-            let mut guarded = outbox.begin(db.source()).await?;
-            outbox.write_all(&mut guarded, batch.clone()).await?;
-            guarded.commit().await?;
-            Ok::<_, BoxError>(())
-        };
-        let ended = drop_after(waits, write).await;
+        let ended = drop_after(waits, write_guarded(db, &outbox, &batch)).await;
         batches.push((batch, ended.is_some()));
         ended.transpose()?;
         finished += usize::from(batches.last().is_some_and(|(_, ended)| *ended));
-        if finished == 5 {
+        if finished == ENDS {
             break;
         }
     }
-    assert_eq!(finished, 5, "no write came to its end");
+    assert_eq!(finished, ENDS, "no write came to its end");
 
     let mut committed = Vec::new();
     // A commit that was dropped may still be under way in the database; a whole write behind it ends the wait.
     db.write(vec![event()?]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     for (batch, ended) in batches {
         let mut present = 0;
         for event in &batch {
@@ -66,49 +58,38 @@ pub(super) async fn a_write_dropped_at_any_await_is_whole_or_absent<H: Harness>(
     }
     assert_eq!(recorder.calls().len(), committed.len() + 1);
     let last = recorder.calls().into_iter().filter(|call| committed.iter().any(|event| *event.id() == call.id));
-    Observed::read(db, &committed, last.collect()).await?.check()?;
+    db.observed(&committed, last.collect()).await?.check()?;
     Ok(())
 }
 
 /// Each call of a node, dropped at each of its awaits: others are not held up by it, and what it changed it changed as a
 /// whole.
-pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = owner(&*store).await?;
-    let mut finished = 0;
-    for waits in 0..MOST_WAITS {
-        let written = events(4)?;
-        let seqs = db.write(written.clone()).await?;
+    let prepare = async || {
+        let seqs = db.write(events(4)?).await?;
         let verdicts = done_at(&*store, &seqs).await?;
-        let stranger = nodes::stranger()?;
-        let calls = async {
-            store.fetch(&all()).await?;
-            store.join(&stranger, pillarbox_core::ownership::Mode::SingleNode, crate::events::HOUR).await?;
-            store.acquire(&stranger).await?;
-            store.renew(&stranger, crate::events::HOUR, None).await?;
-            store.settle(&node, Fence::Table, &verdicts).await?;
-            store.leave(&stranger).await?;
-            Ok::<_, StoreError>(())
-        };
-        let ended = drop_after(waits, calls).await.transpose()?;
-        let meanwhile = async {
-            other.leave(&stranger).await?;
-            other.renew(&node, crate::events::HOUR, None).await?;
-            let mut refused = other.settle(&node, Fence::Table, &verdicts).await?;
-            refused.sort_unstable();
-            Ok::<_, StoreError>(refused)
-        };
-        let refused = timeout(SOON, meanwhile).await.map_err(|_| "a dropped call holds a lock")??;
+        Ok::<_, BoxError>((seqs, verdicts, nodes::stranger()?))
+    };
+    let calls = async |(_, verdicts, stranger): &(Vec<i64>, Vec<Verdict>, NodeId)| {
+        store.fetch(&all()).await?;
+        store.join(stranger, Mode::SingleNode, HOUR).await?;
+        store.acquire(stranger).await?;
+        store.renew(stranger, HOUR, None).await?;
+        store.settle(&node, Fence::Table, verdicts).await?;
+        store.leave(stranger).await
+    };
+    let others = async |(seqs, verdicts, stranger): (Vec<i64>, Vec<Verdict>, NodeId)| {
+        other.leave(&stranger).await?;
+        other.renew(&node, HOUR, None).await?;
+        let mut refused = other.settle(&node, Fence::Table, &verdicts).await?;
+        refused.sort_unstable();
         assert!(refused.is_empty() || refused == seqs, "half of a settle was recorded: {refused:?} of {seqs:?}");
         assert_eq!(store.counts().await?.pending(), 0);
-        finished += usize::from(ended.is_some());
-        if finished == 5 {
-            break;
-        }
-    }
-    assert_eq!(finished, 5, "no sequence of calls came to its end");
-    other.close().await;
-    Ok(())
+        Ok(())
+    };
+    dropped_at_each_await(prepare, calls, others).await
 }
 
 /// Makes a call again and again and drops it each time one await later, until it has come to its end some times. Each time
@@ -147,7 +128,7 @@ async fn one_holder(store: &dyn Store, rows: usize) -> Result<Option<String>, Bo
 }
 
 /// The calls about rows of nodes that claim them: after each of them others change the same rows and clear away nodes.
-pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     const ROWS: usize = 4;
     let (store, other) = (db.store(), db.connect().await?);
     let node = peer(&*store).await?;
@@ -162,63 +143,41 @@ pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: 
     };
     let claim = async || hold(&node).await;
     // It takes the locks that each of these calls takes, and leaves rows that nobody holds.
-    let free = async || {
+    let free = async |()| {
         other.release(&node, &rows).await?;
         other.reclaim(&node, true).await?;
         Ok::<_, BoxError>(())
     };
+    let free_all = async |()| {
+        one_holder(&*other, ROWS).await?;
+        free(()).await
+    };
     let nothing = async || Ok::<_, BoxError>(());
 
-    dropped_at_each_await(
-        nothing,
-        async |()| store.claim(&node, &all()).await,
-        async |()| {
-            one_holder(&*other, ROWS).await?;
-            free().await
-        },
-    )
-    .await?;
-    dropped_at_each_await(
-        claim,
-        async |()| store.release(&node, &rows).await,
-        async |()| {
-            one_holder(&*other, ROWS).await?;
-            free().await
-        },
-    )
-    .await?;
+    dropped_at_each_await(nothing, async |()| store.claim(&node, &all()).await, &free_all).await?;
+    dropped_at_each_await(claim, async |()| store.release(&node, &rows).await, &free_all).await?;
     let attempt = first_attempt(&*store, seqs[0]).await?;
-    dropped_at_each_await(
-        claim,
-        async |()| store.begin_attempt(&node, Fence::Row, &attempt).await,
-        async |()| free().await,
-    )
-    .await?;
+    let begin = async |(): &()| store.begin_attempt(&node, Fence::Row, &attempt).await;
+    dropped_at_each_await(claim, begin, &free).await?;
     let died = async || {
         let ghost = peer(&*other).await?;
         hold(&ghost).await?;
         db.expire(&ghost).await?;
         Ok::<_, BoxError>(ghost)
     };
-    dropped_at_each_await(
-        died,
-        async |_ghost: &NodeId| store.reclaim(&node, true).await,
-        async |ghost| {
-            let holder = one_holder(&*other, ROWS).await?.unwrap_or_default();
-            assert!(holder == "?" || holder == ghost.as_str(), "held by `{holder}`");
-            free().await?;
-            assert_eq!(one_holder(&*other, ROWS).await?.as_deref(), Some("?"), "all of them are free");
-            Ok(())
-        },
-    )
-    .await?;
-    other.close().await;
-    Ok(())
+    let others = async |ghost: NodeId| {
+        let holder = one_holder(&*other, ROWS).await?.unwrap_or_default();
+        assert!(holder == "?" || holder == ghost.as_str(), "held by `{holder}`");
+        free(()).await?;
+        assert_eq!(one_holder(&*other, ROWS).await?.as_deref(), Some("?"), "all of them are free");
+        Ok(())
+    };
+    dropped_at_each_await(died, async |_ghost: &NodeId| store.reclaim(&node, true).await, others).await
 }
 
 /// Calls of operators, and the call that writes partitions into rows of other programs: each changes all of its rows or none, and
 /// others can do the same to them after it.
-pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     const ROWS: usize = 3;
     let (store, other) = (db.store(), db.connect().await?);
     let node = peer(&*store).await?;
@@ -233,47 +192,35 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
         assert!(changed == 0 || changed == ROWS, "half of it was done: {changed} of {ROWS} rows");
     };
 
-    dropped_at_each_await(
-        dead,
-        async |seqs| store.replay(seqs).await,
-        async |seqs| {
-            whole(other.replay(&seqs).await?.len());
-            // A claim leaves out what the server has locked still for the call that was dropped.
-            for _ in 0..50 {
-                claimed(&*other, &node, &all()).await?;
-                if settle_held(&*other, &node, &seqs, &Change::Remove).await.is_ok() {
-                    return Ok(());
-                }
-                sleep(Duration::from_millis(100)).await;
+    let replay = async |seqs: Vec<i64>| {
+        whole(other.replay(&seqs).await?.len());
+        // A claim leaves out what the server has locked still for the call that was dropped.
+        for _ in 0..50 {
+            claimed(&*other, &node, &all()).await?;
+            if settle_held(&*other, &node, &seqs, &Change::Remove).await.is_ok() {
+                return Ok(());
             }
-            Err("the rows are locked for good, or were not replayed".into())
-        },
-    )
-    .await?;
-    dropped_at_each_await(
-        dead,
-        async |seqs| store.discard(seqs).await,
-        async |seqs| {
-            whole(other.discard(&seqs).await?.len());
-            Ok(())
-        },
-    )
-    .await?;
-    let purge = Purge::new(Purgeable::Dead, Duration::ZERO, 10_000);
-    dropped_at_each_await(
-        dead,
-        async |_| store.purge(&purge).await,
-        async |_| {
-            whole(usize::try_from(other.purge(&purge).await?.removed)?);
-            // A purge passes over rows that the dropped one is still deleting.
-            while other.count_dead(&DeadFilter::default()).await? > 0 {
-                sleep(TICK).await;
-                other.purge(&purge).await?;
-            }
-            Ok(())
-        },
-    )
-    .await?;
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err("the rows are locked for good, or were not replayed".into())
+    };
+    dropped_at_each_await(dead, async |seqs| store.replay(seqs).await, replay).await?;
+    let discard = async |seqs: Vec<i64>| {
+        whole(other.discard(&seqs).await?.len());
+        Ok(())
+    };
+    dropped_at_each_await(dead, async |seqs| store.discard(seqs).await, discard).await?;
+    let old = Purge::new(Purgeable::Dead, Duration::ZERO, 10_000);
+    let purge = async |_seqs| {
+        whole(usize::try_from(other.purge(&old).await?.removed)?);
+        // A purge passes over rows that the dropped one is still deleting.
+        while other.count_dead(&DeadFilter::default()).await? > 0 {
+            sleep(TICK).await;
+            other.purge(&old).await?;
+        }
+        Ok(())
+    };
+    dropped_at_each_await(dead, async |_| store.purge(&old).await, purge).await?;
 
     let ids = ["first", "second"];
     let mut assigned = Vec::new();
@@ -287,26 +234,20 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
         }
         Ok::<_, BoxError>(())
     };
-    dropped_at_each_await(
-        unstamp,
-        async |()| store.assign_partitions(&assigned).await,
-        async |()| {
-            other.assign_partitions(&assigned).await?;
-            let mut partitions = Vec::new();
-            for id in ids {
-                partitions.push(db.columns(id).await?.and_then(|row| row.partition));
-            }
-            assert_eq!(partitions, [Some(7), Some(9)]);
-            Ok(())
-        },
-    )
-    .await?;
-    other.close().await;
-    Ok(())
+    let assign = async |()| {
+        other.assign_partitions(&assigned).await?;
+        let mut partitions = Vec::new();
+        for id in ids {
+            partitions.push(db.columns(id).await?.and_then(|row| row.partition));
+        }
+        assert_eq!(partitions, [Some(7), Some(9)]);
+        Ok(())
+    };
+    dropped_at_each_await(unstamp, async |()| store.assign_partitions(&assigned).await, assign).await
 }
 
 /// A node that gives half of its partitions away has given them or has not, and another can take them.
-pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = sharer(&*store).await?;
     let half: Partitions = (128..=255).collect();
@@ -316,16 +257,10 @@ pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: 
         sleep(TICK).await;
         Ok::<_, BoxError>((sharer(&*other).await?, held.epochs.of(half)))
     };
-    dropped_at_each_await(
-        prepare,
-        async |(_, give)| store.share(&node, give).await,
-        async |(second, _)| {
-            let taken = share(&*other, &second, Partitions::NONE).await?.owned;
-            assert!(taken == half || taken == Partitions::NONE, "half of them were given: {taken:?}");
-            Ok(other.leave(&second).await?)
-        },
-    )
-    .await?;
-    other.close().await;
-    Ok(())
+    let take = async |(second, _): (NodeId, Epochs)| {
+        let taken = share(&*other, &second, Partitions::NONE).await?.owned;
+        assert!(taken == half || taken == Partitions::NONE, "half of them were given: {taken:?}");
+        Ok(other.leave(&second).await?)
+    };
+    dropped_at_each_await(prepare, async |(_, give)| store.share(&node, give).await, take).await
 }

@@ -2,15 +2,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::store::Store;
 use pillarbox_engine::run::{Outbox, Role};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::setting::{SOON, delivered_once, first_delivered, settled, write};
+use super::setting::{SOON, delivered_once, drained, first_delivered, settled, stuck_until_told, until, write};
 use crate::events::{HOUR, event, keyed};
-use crate::run::Outcome;
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 /// Long enough for a machine that is busy with other tests.
@@ -28,56 +28,58 @@ async fn start(mode: Mode, lease: Duration, store: Arc<dyn Store>, recorder: &Re
     Ok(outbox.handle_all(recorder.clone()).start().await?)
 }
 
-/// A node is cut off, and the clock is set back so that its lease seems to run for another hour. Others see that it is not renewed.
-async fn is_taken_over<H: Harness>(db: &H, mode: Mode) -> Outcome {
-    let cut_off = FaultyStore::new(db.store());
-    let stuck = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
-        Err("told to stop")
-    });
-    let first = start(mode, LEASE, Arc::new(cut_off.clone()), &stuck).await?;
-    let written = keyed("a")?;
-    db.write(vec![written.clone()]).await?;
+/// Starts a node through a database that can be cut off, and has it handle an event until it is told to stop.
+async fn start_stuck<H: Harness>(
+    db: &Db<H>,
+    mode: Mode,
+    lease: Duration,
+) -> Result<(FaultyStore<Arc<dyn Store>>, Outbox, Recorder), BoxError> {
+    let (cut_off, stuck) = (FaultyStore::new(db.store()), stuck_until_told());
+    let node = start(mode, lease, Arc::new(cut_off.clone()), &stuck).await?;
+    db.write(vec![keyed("a")?]).await?;
     stuck.wait_for_calls(1).await;
-    cut_off.set_all(Fault::Unreachable);
-    db.set_clock_back(HOUR_BACK).await?;
+    Ok((cut_off, node, stuck))
+}
 
-    let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let second = start(mode, LEASE, Arc::clone(&other), &recorder).await?;
+/// Waits until `recorder` has the event that `stuck` had, which ended before, and stops the nodes. Returns the time of the takeover.
+async fn handed_over<H: Harness>(
+    db: &Db<H>,
+    nodes: [Outbox; 2],
+    stuck: &Recorder,
+    recorder: &Recorder,
+) -> Result<Instant, BoxError> {
     let taken_over = timeout(Duration::from_secs(30), recorder.wait_for_calls(1)).await;
     assert!(taken_over.is_ok(), "nobody takes over");
     settled(&*db.store()).await?;
     let told = stuck.calls()[0].ended.map(|(at, _)| at).ok_or("it has ended")?;
-    assert!(told < recorder.calls()[0].began, "the first node stops before the second one begins");
-    first.shutdown().await;
-    second.shutdown().await;
+    let began = recorder.calls()[0].began;
+    assert!(told < began, "the first node stops before the second one begins");
+    for node in nodes {
+        node.shutdown().await;
+    }
     assert_eq!((stuck.calls().len(), recorder.calls().len()), (1, 1));
-    other.close().await;
+    Ok(began)
+}
+
+/// A node is cut off, and the clock is set back so that its lease seems to run for another hour. Others see that it is not renewed.
+pub(super) async fn is_taken_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let (cut_off, first, stuck) = start_stuck(db, mode, LEASE).await?;
+    cut_off.set_all(Fault::Unreachable);
+    db.set_clock_back(HOUR_BACK).await?;
+    let recorder = Recorder::new();
+    let second = start(mode, LEASE, db.connect().await?, &recorder).await?;
+    handed_over(db, [first, second], &stuck, &recorder).await?;
     Ok(())
 }
 
-pub(super) async fn a_dead_owner_is_cleared_away_though_the_clock_was_set_back<H: Harness>(db: &H) -> Outcome {
-    is_taken_over(db, Mode::SingleNode).await
-}
-
-pub(super) async fn a_dead_nodes_rows_are_freed_though_the_clock_was_set_back<H: Harness>(db: &H) -> Outcome {
-    is_taken_over(db, Mode::MultiNode).await
-}
-
-pub(super) async fn a_dead_nodes_partitions_are_taken_though_the_clock_was_set_back<H: Harness>(db: &H) -> Outcome {
-    is_taken_over(db, Mode::Partitioned).await
-}
-
 /// An owner that renews keeps everything, for several leases after the clock was set back.
-pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_back<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_back<H: Harness>(db: &Db<H>) -> Outcome {
     let counted = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     // No look at the table comes between the renewals: one that meets the first of them finds a lease that ends sooner than before.
     let unpolled = |store: Arc<dyn Store>| Outbox::single_node(store).poll_interval(HOUR, HOUR).lease(LEASE);
     let first = unpolled(Arc::new(counted.clone())).handle_all(recorder.clone()).start().await?;
-    let other = db.connect().await?;
-    let second = unpolled(Arc::clone(&other)).handle_all(recorder.clone()).start().await?;
+    let second = unpolled(db.connect().await?).handle_all(recorder.clone()).start().await?;
     // The look with which a node begins is over when it has found something.
     let mut written = vec![first_delivered(db, &first, &recorder).await?];
     let (owner, standby) = (first.role(), second.role());
@@ -85,29 +87,21 @@ pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_bac
     let before = counted.calls(Operation::Renew);
     db.set_clock_back(HOUR_BACK).await?;
     // Three to a lease.
-    while counted.calls(Operation::Renew) < before + 7 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || Ok(counted.calls(Operation::Renew) >= before + 7)).await?;
     assert_eq!((first.role(), second.role()), (owner, standby));
     written.push(event()?);
     let receipt = write(db, &first, &written[1..]).await?;
     first.notify_committed(receipt);
     recorder.wait_for_calls(2).await;
     second.shutdown().await;
-    delivered_once(db, &first, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &first, &recorder, &written).await
 }
 
 /// Two nodes deliver or stand by while the clock is set forward, with handlers running. Nobody takes anything over, and each event is
 /// delivered once.
-async fn nobody_takes_over<H: Harness>(db: &H, mode: Mode) -> Outcome {
+pub(super) async fn nobody_takes_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let counted = FaultyStore::new(db.store());
-    let (hold, released) = tokio::sync::watch::channel(true);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let mut released = released.clone();
-        async move { released.wait_for(|held| !held).await.map(drop) }
-    });
+    let (recorder, gate) = gated();
     let first = start(mode, LONGER_LEASE, Arc::new(counted.clone()), &recorder).await?;
     let other = db.connect().await?;
     let second = start(mode, LONGER_LEASE, Arc::clone(&other), &recorder).await?;
@@ -121,78 +115,24 @@ async fn nobody_takes_over<H: Harness>(db: &H, mode: Mode) -> Outcome {
     db.set_clock_forward(FORWARD).await?;
     // Before any of them can have renewed.
     other.reclaim(&NodeId::from_stored("looks-1"), false).await?;
-    while counted.calls(Operation::Renew) < before + 4 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || Ok(counted.calls(Operation::Renew) >= before + 4)).await?;
     assert_eq!((first.role(), second.role()), roles, "nobody lost its lease");
-    hold.send_replace(false);
-    settled(&*db.store()).await?;
-    second.shutdown().await;
-    delivered_once(db, &first, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
-}
-
-pub(super) async fn a_living_owner_keeps_the_table_when_the_clock_is_set_forward<H: Harness>(db: &H) -> Outcome {
-    nobody_takes_over(db, Mode::SingleNode).await
-}
-
-pub(super) async fn living_nodes_keep_their_rows_when_the_clock_is_set_forward<H: Harness>(db: &H) -> Outcome {
-    nobody_takes_over(db, Mode::MultiNode).await
-}
-
-pub(super) async fn living_nodes_keep_their_partitions_when_the_clock_is_set_forward<H: Harness>(db: &H) -> Outcome {
-    nobody_takes_over(db, Mode::Partitioned).await
+    gate.close();
+    drained(db, &second).await?;
+    delivered_once(db, &first, &recorder, &written).await
 }
 
 /// A node is cut off, and the clock is set forward. Others take over when the lease would have ended, and not before the node has
 /// stopped by its own clock.
-async fn is_taken_over_in_time<H: Harness>(db: &H, mode: Mode) -> Outcome {
-    let cut_off = FaultyStore::new(db.store());
-    let stuck = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
-        Err("told to stop")
-    });
-    let first = start(mode, LONGER_LEASE, Arc::new(cut_off.clone()), &stuck).await?;
-    db.write(vec![keyed("a")?]).await?;
-    stuck.wait_for_calls(1).await;
-    let other = db.connect().await?;
+pub(super) async fn is_taken_over_in_time<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let (cut_off, first, stuck) = start_stuck(db, mode, LONGER_LEASE).await?;
     let recorder = Recorder::new();
-    let second = start(mode, LONGER_LEASE, Arc::clone(&other), &recorder).await?;
+    let second = start(mode, LONGER_LEASE, db.connect().await?, &recorder).await?;
     sleep(LONGER_LEASE / 2).await;
     cut_off.set_all(Fault::Unreachable);
     let cut = Instant::now();
     db.set_clock_forward(FORWARD).await?;
-    let taken_over = timeout(Duration::from_secs(30), recorder.wait_for_calls(1)).await;
-    assert!(taken_over.is_ok(), "nobody takes over");
-    settled(&*db.store()).await?;
-    let told = stuck.calls()[0].ended.map(|(at, _)| at).ok_or("it has ended")?;
-    let began = recorder.calls()[0].began;
-    assert!(told < began, "the first node stops before the second one begins");
+    let began = handed_over(db, [first, second], &stuck, &recorder).await?;
     assert!(began - cut < LONGER_LEASE * 4 / 3 + SOON, "it took {:?}", began - cut);
-    first.shutdown().await;
-    second.shutdown().await;
-    assert_eq!((stuck.calls().len(), recorder.calls().len()), (1, 1));
-    other.close().await;
     Ok(())
-}
-
-pub(super) async fn a_dead_owner_is_cleared_away_when_its_lease_ends_though_the_clock_was_set_forward<H: Harness>(
-    db: &H,
-) -> Outcome {
-    is_taken_over_in_time(db, Mode::SingleNode).await
-}
-
-pub(super) async fn a_dead_nodes_rows_are_freed_when_its_lease_ends_though_the_clock_was_set_forward<H: Harness>(
-    db: &H,
-) -> Outcome {
-    is_taken_over_in_time(db, Mode::MultiNode).await
-}
-
-pub(super) async fn a_dead_nodes_partitions_are_taken_when_its_lease_ends_though_the_clock_was_set_forward<
-    H: Harness,
->(
-    db: &H,
-) -> Outcome {
-    is_taken_over_in_time(db, Mode::Partitioned).await
 }

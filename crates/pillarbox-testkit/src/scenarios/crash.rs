@@ -1,16 +1,17 @@
-use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision};
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Events, on_type};
-use pillarbox_engine::run::{FailingKey, Outbox, Role};
+use pillarbox_engine::run::{Config, FailingKey, Outbox, Role};
 
-use super::setting::settled;
+use super::setting::drained;
 use crate::events::{events, keyed};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Recorder};
 
 const LIMIT: u32 = 3;
@@ -24,17 +25,30 @@ fn victim() -> Recorder {
     })
 }
 
+async fn start(mode: Mode, store: impl Store, recorder: &Recorder) -> Result<Outbox, BoxError> {
+    let mut config = Config::default();
+    config.shutdown.drain_timeout = Duration::ZERO;
+    if mode == Mode::Partitioned {
+        config.retry.failing_key = FailingKey::SkipDead;
+    }
+    let outbox = Outbox::builder(mode).store(store).config(config);
+    let outbox = if mode == Mode::MultiNode {
+        // The limit is the handler's own, and no fallback runs that could be the cause.
+        let handler = on_type(Events::Others, recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
+        outbox.handler(handler).fallback(async |_: Delivery, _: Failure| Decision::Done)
+    } else {
+        outbox.max_attempts(LIMIT).handle_all(recorder.clone())
+    };
+    Ok(outbox.start().await?)
+}
+
 /// Runs nodes that die of the poison, one after the other, until it is given up, and counts them.
-async fn crashes<H: Harness>(
-    db: &H,
-    poison: &Envelope,
-    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_engine::run::StartError>,
-) -> Result<(u32, Vec<Recorder>), pillarbox_core::error::BoxError> {
+async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Result<(u32, Vec<Recorder>), BoxError> {
     let (mut crashed, mut recorders) = (0, Vec::new());
     loop {
         let store = FaultyStore::new(db.store());
         let recorder = victim();
-        let outbox = start(Arc::new(store.clone()), &recorder).await?;
+        let outbox = start(mode, store.clone(), &recorder).await?;
         recorders.push(recorder.clone());
         let ended = loop {
             if db.columns(poison.id().as_str()).await?.is_some_and(|row| row.status == 3) {
@@ -46,8 +60,7 @@ async fn crashes<H: Harness>(
             tokio::time::sleep(Duration::from_millis(2)).await;
         };
         if ended {
-            settled(&*db.store()).await?;
-            outbox.shutdown().await;
+            drained(db, &outbox).await?;
             return Ok((crashed, recorders));
         }
         let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };
@@ -60,16 +73,15 @@ async fn crashes<H: Harness>(
     }
 }
 
-async fn poison_among_innocents<H: Harness>(
-    db: &H,
-    start: impl AsyncFn(Arc<dyn Store>, &Recorder) -> Result<Outbox, pillarbox_engine::run::StartError>,
-) -> Outcome {
+/// Where keys keep their order, the poison is the head of its key, and the event behind it waits until it is given up. Where the table
+/// does, it is held in its place.
+pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let mut written = events(6)?;
     let poison = Envelope::builder("test.poison").key("a").payload_json("{}").build()?;
     written.insert(3, poison.clone());
     written.push(keyed("a")?);
     db.write(written.clone()).await?;
-    let (crashed, recorders) = crashes(db, &poison, start).await?;
+    let (crashed, recorders) = crashes(db, &poison, mode).await?;
     // The first crash is what raises the suspicion; from then on each one counts.
     assert_eq!(crashed, LIMIT + 1);
     for event in &written {
@@ -86,41 +98,4 @@ async fn poison_among_innocents<H: Harness>(
         }
     }
     Ok(())
-}
-
-/// In a mode where one node owns everything.
-pub(super) async fn an_event_that_kills_its_process_goes_dead<H: Harness>(db: &H) -> Outcome {
-    poison_among_innocents(db, async |store, recorder| {
-        let outbox = Outbox::single_node(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
-        outbox.handle_all(recorder.clone()).start().await
-    })
-    .await
-}
-
-/// In a mode where rows are claimed. The limit is the handler's own, and no fallback runs that could be the cause.
-pub(super) async fn an_event_that_kills_its_process_goes_dead_on_many_nodes<H: Harness>(db: &H) -> Outcome {
-    poison_among_innocents(db, async |store, recorder| {
-        let handler = on_type(Events::Others, recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
-        let outbox = Outbox::multi_node(store).drain_timeout(Duration::ZERO).handler(handler);
-        outbox.fallback(async |_: Delivery, _: Failure| Decision::Done).start().await
-    })
-    .await
-}
-
-/// In a mode where the head is held in its place, too.
-pub(super) async fn an_event_that_kills_its_process_goes_dead_in_order<H: Harness>(db: &H) -> Outcome {
-    poison_among_innocents(db, async |store, recorder| {
-        let outbox = Outbox::ordered(store).max_attempts(LIMIT).drain_timeout(Duration::ZERO);
-        outbox.handle_all(recorder.clone()).start().await
-    })
-    .await
-}
-
-/// In a mode where keys keep their order: the poison is the head of its key, and the event behind it waits until it is given up.
-pub(super) async fn an_event_that_kills_its_process_goes_dead_in_its_key<H: Harness>(db: &H) -> Outcome {
-    poison_among_innocents(db, async |store, recorder| {
-        let outbox = Outbox::partitioned(store).max_attempts(LIMIT).failing_key(FailingKey::SkipDead);
-        outbox.drain_timeout(Duration::ZERO).handle_all(recorder.clone()).start().await
-    })
-    .await
 }

@@ -6,14 +6,15 @@ use pillarbox_core::write::Finish;
 use pillarbox_engine::run::Role;
 use tokio::time::Instant;
 
-use super::setting::{assert_soon, delivered_once, eager, first_delivered, settled, unpolled, write};
+use super::setting::{
+    assert_soon, delivered_once, drained, eager, first_delivered, settled, unpolled, write, write_guarded,
+};
 use crate::events::{event, events};
-use crate::invariants::Observed;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 /// Nobody reports the commit; having written is enough of a hint to look at the table soon.
-pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let mut events = Vec::new();
@@ -32,7 +33,7 @@ pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Har
 
 /// An event that is reported is looked up and handed over with the payload that memory holds; a second report of it says nothing
 /// new.
-pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
@@ -58,7 +59,7 @@ pub(super) async fn a_reported_commit_is_delivered_from_memory<H: Harness>(db: &
 }
 
 /// The guard reports its own commit.
-pub(super) async fn a_guarded_commit_is_delivered_from_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_guarded_commit_is_delivered_from_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let mut events = vec![first_delivered(db, &outbox, &recorder).await?];
@@ -78,15 +79,13 @@ pub(super) async fn a_guarded_commit_is_delivered_from_memory<H: Harness>(db: &H
 }
 
 /// From the moment `start` has returned, a commit that is reported is a reason to deliver, by either path.
-pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>(db: &Db<H>) -> Outcome {
     // Several times: it is a matter of how far the outbox's tasks have come.
     for _ in 0..10 {
         let recorder = Recorder::new();
         let event = event()?;
         let outbox = unpolled(db, &recorder).start().await?;
-        let mut guarded = outbox.begin(db.source()).await?;
-        outbox.write(&mut guarded, event.clone()).await?;
-        guarded.commit().await?;
+        write_guarded(db, &outbox, std::slice::from_ref(&event)).await?;
         let committed = Instant::now();
         recorder.wait_for_calls(1).await;
         assert_soon(committed);
@@ -97,7 +96,7 @@ pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>
 
 /// Written while this node was a standby, committed when it delivers and has looked at the table already: what the write
 /// announced is forgotten by then, so the report of the commit is what makes it look again.
-pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let owner = unpolled(db, &recorder).start().await?;
     let standby = unpolled(db, &recorder).start().await?;
@@ -115,7 +114,7 @@ pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: 
 }
 
 /// Events that were committed before are looked at as soon as the outbox starts, not when it next polls.
-pub(super) async fn a_backlog_is_delivered_right_after_the_start<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_backlog_is_delivered_right_after_the_start<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let events = events(3)?;
     db.write(events.clone()).await?;
@@ -127,7 +126,7 @@ pub(super) async fn a_backlog_is_delivered_right_after_the_start<H: Harness>(db:
 }
 
 /// Rolled back or dropped, guarded or not: the events never existed.
-pub(super) async fn rolled_back_events_are_never_delivered<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn rolled_back_events_are_never_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     let mut own = db.begin().await?;
@@ -154,7 +153,7 @@ pub(super) async fn rolled_back_events_are_never_delivered<H: Harness>(db: &H) -
 }
 
 /// A transaction that wrote first and commits last, after later rows were delivered and settled.
-pub(super) async fn a_late_commit_is_delivered<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_late_commit_is_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let events = events(4)?;
@@ -171,7 +170,7 @@ pub(super) async fn a_late_commit_is_delivered<H: Harness>(db: &H) -> Outcome {
 }
 
 /// A delayed event skips the hot path, waits for its time and is woken for it.
-pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let delay = Duration::from_millis(400);
@@ -195,19 +194,18 @@ pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &H) -> Outcome 
 }
 
 /// A plain INSERT elsewhere gives no hint at all and is delivered by the next look.
-pub(super) async fn a_row_of_another_process_is_found_by_polling<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_row_of_another_process_is_found_by_polling<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     db.insert_three_columns("from-elsewhere", "order.placed", r#"{"a":  1}"#).await?;
     let inserted = Instant::now();
     recorder.wait_for_calls(1).await;
     assert_soon(inserted);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let calls = recorder.calls();
     assert_eq!((calls.len(), calls[0].id.as_str()), (1, "from-elsewhere"));
     assert_eq!((calls[0].path, calls[0].payload.as_json()), (Path::Cold, Some(r#"{"a":  1}"#)));
     let event = Envelope::builder("order.placed").id("from-elsewhere").payload_json(r#"{"a":  1}"#).build()?;
-    Observed::read(db, &[event], calls).await?.check()?;
+    db.observed(&[event], calls).await?.check()?;
     Ok(())
 }

@@ -8,15 +8,14 @@ use pillarbox_engine::handlers::Unroutable;
 use pillarbox_engine::run::Outbox;
 use serde::{Deserialize, Serialize};
 
-use super::setting::{eager, settled};
+use super::setting::{drained, eager, settled, until};
 use crate::events::events;
-use crate::invariants::Observed;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Columns, Harness, Recorder};
 
 /// Delivers all events to a handler that fails as told, and returns the rows once nothing is pending.
 async fn run<H: Harness>(
-    db: &H,
+    db: &Db<H>,
     recorder: &Recorder,
     limit: u32,
     written: &[Envelope],
@@ -24,16 +23,15 @@ async fn run<H: Harness>(
     // One worker: what a failure costs it would be seen.
     let outbox = eager(db.store(), recorder)?.workers(1).max_attempts(limit).start().await?;
     db.write(written.to_vec()).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    let observed = Observed::read(db, written, recorder.calls()).await?;
+    drained(db, &outbox).await?;
+    let observed = db.observed(written, recorder.calls()).await?;
     observed.check()?;
     let row = |event: &Envelope| observed.rows.get(event.id()).cloned().ok_or_else(|| "a row is gone".into());
     written.iter().map(row).collect()
 }
 
 /// Every attempt is told its number; the last one makes the row DEAD, with its error and with itself counted.
-pub(super) async fn a_failing_event_is_retried_and_goes_dead_at_the_limit<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failing_event_is_retried_and_goes_dead_at_the_limit<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| -> Result<(), String> {
         Err(format!("mail server is down at attempt {}", delivery.attempt()))
     });
@@ -48,7 +46,7 @@ pub(super) async fn a_failing_event_is_retried_and_goes_dead_at_the_limit<H: Har
 }
 
 /// A row that was retried and then delivered keeps its attempts and no error.
-pub(super) async fn a_failure_that_passes_ends_well<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failure_that_passes_ends_well<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.failures() {
         0 => Err(HandlerError::retryable("not yet")),
         1 => Err(HandlerError::retry_after(Duration::from_millis(5), "busy")),
@@ -64,7 +62,7 @@ pub(super) async fn a_failure_that_passes_ends_well<H: Harness>(db: &H) -> Outco
 
 /// The only worker lives through every panic, which counts like any failure.
 #[expect(clippy::panic, reason = "this is about a handler that panics")]
-pub(super) async fn a_panic_is_a_failure_and_the_worker_survives<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_panic_is_a_failure_and_the_worker_survives<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| {
         if delivery.event_type() == "test.panic" {
             panic!("a panic that a test asked for");
@@ -81,7 +79,7 @@ pub(super) async fn a_panic_is_a_failure_and_the_worker_survives<H: Harness>(db:
 }
 
 /// DEAD after one call, whether the handler returns an unrecoverable error or decides so itself.
-pub(super) async fn an_unrecoverable_failure_goes_dead_uncounted<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_unrecoverable_failure_goes_dead_uncounted<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.error" => Err(HandlerError::unrecoverable("no such address")),
         _ => Ok(Decision::Dead("not wanted".to_owned())),
@@ -96,7 +94,7 @@ pub(super) async fn an_unrecoverable_failure_goes_dead_uncounted<H: Harness>(db:
 }
 
 /// However often a handler asks for another time, the limit of attempts is not touched.
-pub(super) async fn a_deferral_counts_no_attempt<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_deferral_counts_no_attempt<H: Harness>(db: &Db<H>) -> Outcome {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let calls = std::sync::Arc::new(calls);
     let recorder = Recorder::around(move |_: Delivery| {
@@ -123,7 +121,7 @@ impl Event for Order {
 }
 
 /// A payload of another shape and a row that is no event go DEAD, each by itself and uncalled; the rest go on.
-pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let (sender, mut totals) = tokio::sync::mpsc::unbounded_channel();
     let handler = move |order: Order| {
         let sent = sender.send(order.total);
@@ -135,8 +133,7 @@ pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &H) -> O
     db.write(vec![good(1)?, wrong.clone(), good(2)?]).await?;
     db.insert_broken("broken").await?;
     db.write(vec![good(3)?]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
 
     let mut seen = Vec::new();
     while let Ok(total) = totals.try_recv() {
@@ -156,14 +153,13 @@ pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &H) -> O
 }
 
 /// By default it is parked: it waits uncounted until somebody knows it, or until it is too old. Or it goes DEAD at once.
-pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let only_orders = || Outbox::single_node(db.store()).handle_type(Order::TYPE, recorder.clone());
     let unknown = Envelope::json("test.unknown", "{}")?;
     let outbox = only_orders().unroutable(Unroutable::Dead).start().await?;
     db.write(vec![unknown.clone()]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let row = db.columns(unknown.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (3, 0));
     assert!(row.last_error.is_some_and(|error| error.contains("test.unknown")));
@@ -181,25 +177,20 @@ pub(super) async fn an_event_without_a_handler_goes_dead_or_is_parked<H: Harness
     let parked = Envelope::json("test.parked", "{}")?;
     let outbox = only_orders().unroutable(Unroutable::Park(Duration::from_millis(5))).start().await?;
     db.write(vec![parked.clone()]).await?;
-    while outbox.stats().deferred < 3 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 3)).await?;
     outbox.shutdown().await;
     let row = db.columns(parked.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts), (2, 0));
 
     let knows_it = eager(db.store(), &recorder)?.start().await?;
-    settled(&*db.store()).await?;
-    knows_it.shutdown().await;
+    drained(db, &knows_it).await?;
     assert_eq!(recorder.calls_of(parked.id()).len(), 1);
     assert!(recorder.calls_of(unknown.id()).is_empty(), "DEAD stays DEAD");
 
     let waits = Envelope::json("test.waits", "{}")?;
     let outbox = only_orders().start().await?;
     db.write(vec![waits.clone()]).await?;
-    while outbox.stats().deferred < 1 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 1)).await?;
     outbox.shutdown().await;
     let row = db.columns(waits.id().as_str()).await?.ok_or("the row is gone")?;
     assert_eq!((row.status, row.attempts, row.timed), (2, 0, true), "half a minute is the default");

@@ -3,15 +3,16 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Failure, FailureReason, HandlerError, Outcome as Decision};
+use pillarbox_core::handle::{Delivery, Failure, FailureReason, Fallback, HandlerError, Outcome as Decision};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::{Record, Store};
+use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Registration, Unroutable, on_batch, on_type};
 use pillarbox_engine::maintain::{Changed, DeadEvents};
 use pillarbox_engine::run::{Outbox, SingleNode};
 
-use super::setting::{SOON, settled, write};
-use crate::run::Outcome;
+use super::setting::{SOON, deliver, drained, settled, until, write, write_guarded};
+use crate::events::record;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, RecordingHook};
 
 const PLACED: &str = "test.placed";
@@ -35,17 +36,8 @@ fn named(id: &str, recorder: &Recorder) -> Registration {
     on_type(PLACED, recorder.clone()).named(id)
 }
 
-/// The one row of an event.
-async fn record<H: Harness>(db: &H, event: &Envelope) -> Result<Record, BoxError> {
-    let mut records = db.store().records(event.id().as_str()).await?;
-    match (records.pop(), records.is_empty()) {
-        (Some(record), true) => Ok(record),
-        _ => Err(format!("event {} has not one row", event.id()).into()),
-    }
-}
-
 /// The rows of an event by the handlers they are for: status and attempts.
-async fn rows<H: Harness>(db: &H, event: &Envelope) -> Result<Vec<(Option<String>, i16, i32)>, BoxError> {
+async fn rows<H: Harness>(db: &Db<H>, event: &Envelope) -> Result<Vec<(Option<String>, i16, i32)>, BoxError> {
     let records = db.store().records(event.id().as_str()).await?;
     Ok(records.into_iter().map(|record| (record.handler, record.status, record.attempts)).collect())
 }
@@ -63,6 +55,15 @@ impl Fallbacks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((delivery, failure));
     }
 
+    /// A fallback that makes the event DONE.
+    fn rescuing(&self) -> impl Fallback + use<> {
+        let seen = self.clone();
+        move |delivery: Delivery, failure: Failure| {
+            seen.push(delivery, failure);
+            async { Decision::Done }
+        }
+    }
+
     fn calls(&self) -> Vec<(Delivery, Failure)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -70,7 +71,7 @@ impl Fallbacks {
 
 /// One row for each handler, written with one statement; each handler gets its own, once, on every path, and the receipt
 /// and the hooks speak of the event once.
-pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &Db<H>) -> Outcome {
     let (mailer, ledger, plain, hook) = (Recorder::new(), Recorder::new(), Recorder::new(), RecordingHook::new());
     let outbox = outbox(db.store())
         .handler(named("mailer", &mailer))
@@ -83,17 +84,14 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
     let written = write(db, &outbox, &cold).await?;
     assert_eq!((written.len(), written.id()), (2, Some(cold[0].id())));
     assert!(written.ids().eq(cold.iter().map(Envelope::id)), "each id once, in write order");
-    let mut guarded = outbox.begin(db.source()).await?;
-    outbox.write(&mut guarded, hot.clone()).await?;
-    guarded.commit().await?;
+    write_guarded(db, &outbox, std::slice::from_ref(&hot)).await?;
     let calls = async {
         mailer.wait_for_ends(2).await;
         ledger.wait_for_ends(2).await;
         plain.wait_for_ends(1).await;
     };
     tokio::time::timeout(SOON, calls).await.map_err(|_| "a handler was left out")?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
 
     for event in [&cold[0], &hot] {
         assert_eq!(rows(db, event).await?, [row("mailer", 1, 0), row("ledger", 1, 0)]);
@@ -111,7 +109,7 @@ pub(super) async fn every_named_handler_gets_a_row_of_its_own<H: Harness>(db: &H
 }
 
 /// An event that fails for one handler is tried again and given up for that one alone; so is it replayed.
-pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &Db<H>) -> Outcome {
     let mailer = Recorder::around(async |delivery: Delivery| -> Result<(), String> {
         assert_eq!(delivery.handler_id(), Some("mailer"));
         Err(format!("no mail at attempt {}", delivery.attempt()))
@@ -152,7 +150,7 @@ pub(super) async fn each_handler_has_failures_of_its_own<H: Harness>(db: &H) -> 
 }
 
 /// A handler that takes batches gets what is for it and nothing of the others.
-pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &Db<H>) -> Outcome {
     let batches: Arc<Mutex<Vec<Vec<Delivery>>>> = Arc::default();
     let seen = Arc::clone(&batches);
     let index = move |deliveries: Vec<Delivery>| {
@@ -167,9 +165,7 @@ pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) ->
         .start()
         .await?;
     let events = [placed()?, placed()?, placed()?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     let batches = batches.lock().unwrap_or_else(PoisonError::into_inner).concat();
     assert!(batches.iter().all(|delivery| delivery.handler_id() == Some("index")));
     assert_eq!((batches.len(), ledger.calls().len()), (3, 3));
@@ -177,7 +173,7 @@ pub(super) async fn a_batch_holds_the_rows_of_one_handler<H: Harness>(db: &H) ->
 }
 
 /// A row names a handler that is not there, or none where one has to be named: DEAD with what to do about it, or parked.
-pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let event = placed()?;
     let writer = Outbox::writer_only(db.store()).handled_by(PLACED, ["mailer", "gone"]).start().await?;
@@ -185,16 +181,13 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
     writer.shutdown().await;
     let parking = || outbox(db.store()).handler(named("mailer", &recorder)).handle_all(recorder.clone());
     let outbox = parking().unroutable(Unroutable::Park(Duration::from_millis(5))).start().await?;
-    while outbox.stats().deferred < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().deferred >= 2)).await?;
     outbox.shutdown().await;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 2, 0)]);
 
     db.insert_three_columns("unnamed", PLACED, "{}").await?;
     let outbox = parking().unroutable(Unroutable::Dead).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 3, 0)]);
     for (id, part) in [(event.id().as_str(), "no handler named `gone`"), ("unnamed", "column `handler`")] {
         let records = db.store().records(id).await?;
@@ -206,21 +199,13 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &H) -> Outcom
 }
 
 /// Three retries are four calls; then the fallback once, which makes the event DONE.
-pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
-    let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(
-        move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        },
-    );
+    let mailer = named("mailer", &failing).retry(at_once().max_retries(3)).fallback(fallbacks.rescuing());
     let outbox = outbox(db.store()).handler(mailer).start().await?;
     let event = Envelope::builder(PLACED).payload_json("{}").header("channel", "web").build()?;
-    write(db, &outbox, std::slice::from_ref(&event)).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, std::slice::from_ref(&event)).await?;
 
     assert_eq!(failing.calls().iter().map(|call| call.attempt).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let [(delivery, failure)] = &fallbacks.calls()[..] else { return Err("the fallback did not run once".into()) };
@@ -235,28 +220,22 @@ pub(super) async fn a_fallback_runs_once_when_retries_are_exhausted<H: Harness>(
 
 /// An event that is not worth a retry takes the same way after the first call, whether its error, a filter or the handler's
 /// decision says so; the outbox's fallback serves handlers that have none.
-pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.error" => Err(HandlerError::unrecoverable("no such address")),
         "test.filter" => Err(HandlerError::retryable(std::io::Error::from(std::io::ErrorKind::InvalidData))),
         _ => Ok(Decision::Dead("not wanted".to_owned())),
     });
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
     let outbox = outbox(db.store())
         .retry(at_once().never_retry_on_error::<std::io::Error>())
         .handle_all(failing.clone())
-        .fallback(move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        })
+        .fallback(fallbacks.rescuing())
         .start()
         .await?;
     let types = ["test.error", "test.filter", "test.decision"];
     let events = types.into_iter().map(|name| Envelope::json(name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (3, 3));
     let kept = [(0, "no such address"), (1, "invalid data"), (0, "not wanted")];
     for (event, (attempts, error)) in events.iter().zip(kept) {
@@ -272,7 +251,7 @@ pub(super) async fn a_fallback_runs_for_what_is_not_retryable<H: Harness>(db: &H
 
 /// A fallback that fails or panics leaves the event DEAD with what it said; nothing of it is tried again.
 #[expect(clippy::panic, reason = "this is about a fallback that panics")]
-pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
     let seen = fallbacks.clone();
@@ -292,9 +271,7 @@ pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: 
         .start()
         .await?;
     let events = [Envelope::json("test.error", "{}")?, Envelope::json("test.panic", "{}")?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (4, 2));
     for (event, said) in events.iter().zip(["no support either", "a panic that a test asked for"]) {
         let row = record(db, event).await?;
@@ -306,7 +283,7 @@ pub(super) async fn a_fallback_that_fails_leaves_the_event_dead<H: Harness>(db: 
 }
 
 /// In order, a head that its fallback ends lets those behind it go on, in order.
-pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "test.head" => Err("no mail"),
         _ => Ok(()),
@@ -319,9 +296,7 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
         .start()
         .await?;
     let events = [Envelope::json("test.head", "{}")?, Envelope::json("test.next", "{}")?];
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     let order: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
     assert_eq!(order, [events[0].id().clone(), events[0].id().clone(), events[1].id().clone()]);
     let rows = [record(db, &events[0]).await?, record(db, &events[1]).await?];
@@ -332,7 +307,7 @@ pub(super) async fn a_fallback_ends_a_failing_head_in_order<H: Harness>(db: &H) 
 /// The observer of DEAD events is told of each event once, after a fallback that could not help; the event stays DEAD whatever
 /// the observer does. A handler's own observer takes the place of the outbox's.
 #[expect(clippy::panic, reason = "this is about an observer that panics")]
-pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let (own, general) = (Fallbacks::default(), Fallbacks::default());
     let (seen_own, seen) = (own.clone(), general.clone());
@@ -361,9 +336,7 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
         .await?;
     let types = ["test.own", "test.panic", "test.twice", "test.unknown"];
     let events = types.into_iter().map(|name| Envelope::json(name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     for event in &events {
         let row = record(db, event).await?;
         assert_eq!(row.status, 3, "{row:?}");
@@ -391,27 +364,20 @@ pub(super) async fn an_observer_of_dead_events_leaves_them_dead<H: Harness>(db: 
 }
 
 /// If rows name their holder, the last failure and its end are both recorded before the row is anybody's.
-pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("no mail"));
     let fallbacks = Fallbacks::default();
-    let seen = fallbacks.clone();
     let outbox = Outbox::multi_node(db.store())
         .poll_interval(Duration::from_millis(1), Duration::from_millis(20))
         .retry(at_once().max_attempts(2))
         .handler(named("mailer", &failing))
         .handler(named("ledger", &failing))
-        .fallback(move |delivery: Delivery, failure: Failure| {
-            seen.push(delivery, failure);
-            async { Decision::Done }
-        })
+        .fallback(fallbacks.rescuing())
         .start()
         .await?;
     let event = placed()?;
-    let mut guarded = outbox.begin(db.source()).await?;
-    outbox.write(&mut guarded, event.clone()).await?;
-    guarded.commit().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    write_guarded(db, &outbox, std::slice::from_ref(&event)).await?;
+    drained(db, &outbox).await?;
     assert_eq!((failing.calls().len(), fallbacks.calls().len()), (4, 2));
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 2), row("ledger", 1, 2)]);
     let held = db.store().records(event.id().as_str()).await?.into_iter().filter_map(|record| record.locked_by);
@@ -420,23 +386,12 @@ pub(super) async fn a_fallback_ends_a_row_that_its_node_holds<H: Harness>(db: &H
 }
 
 /// An error with a cause.
-#[derive(Debug)]
-struct Sending(std::io::Error);
-
-impl std::fmt::Display for Sending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the mail could not be sent")
-    }
-}
-
-impl std::error::Error for Sending {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the mail could not be sent")]
+struct Sending(#[source] std::io::Error);
 
 /// An error that no filter lets pass is given up at its first call, through its chain of causes; never wins.
-pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db: &Db<H>) -> Outcome {
     use std::io::{Error, ErrorKind};
     let failing = Recorder::around(async |delivery: Delivery| -> Result<(), BoxError> {
         let kind = match delivery.event_type() {
@@ -456,9 +411,7 @@ pub(super) async fn errors_that_are_not_retryable_go_dead_at_once<H: Harness>(db
     let outbox = outbox(db.store()).retry(retry).handle_all(failing.clone()).start().await?;
     let cases = [("test.refused", 3), ("test.denied", 1), ("test.text", 1)];
     let events = cases.iter().map(|(name, _)| Envelope::json(*name, "{}")).collect::<Result<Vec<_>, _>>()?;
-    write(db, &outbox, &events).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &events).await?;
     for (event, (name, calls)) in events.iter().zip(cases) {
         assert_eq!(failing.calls_of(event.id()).len(), calls, "{name}");
         let row = record(db, event).await?;

@@ -5,16 +5,14 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::on_batch;
 use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
-use super::setting::{settled, write};
-use crate::events::{HOUR, event, events, settle_all};
-use crate::invariants::Observed;
+use super::setting::{assert_soon, deliver, drained, until, write, write_guarded};
+use crate::events::{HOUR, columns, event, events, retry_in, settle_all};
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 fn ordered(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Ordered, BoxError> {
@@ -42,25 +40,22 @@ fn one_bad_among(before: usize, behind: usize) -> Result<Vec<Envelope>, BoxError
 }
 
 /// Whichever way and in whichever batches they were written.
-pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn events_are_delivered_in_the_order_of_the_table<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let written = events(300)?;
     db.write(written[..100].to_vec()).await?;
     let outbox = ordered(db.store(), &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
     for chunk in written[100..].chunks(20) {
-        let mut transaction = outbox.begin(db.source()).await?;
-        outbox.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &outbox, chunk).await?;
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let order = order(&recorder);
     assert!(order.len() == 300 && order.is_sorted(), "{order:?}");
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// Without any look that nothing asked for: a write is reason enough.
-pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::ordered(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone()).start().await?;
     let written = events(3)?;
@@ -68,32 +63,29 @@ pub(super) async fn a_commit_is_delivered_in_order_without_polling<H: Harness>(d
         let receipt = write(db, &outbox, std::slice::from_ref(event)).await?;
         outbox.notify_committed(receipt);
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(order(&recorder).len(), 3);
     assert!(order(&recorder).is_sorted());
     Ok(())
 }
 
 /// It is tried again in its place; those behind it wait, and its failures are in the table meanwhile.
-pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = failing_twice();
     let written = one_bad_among(5, 5)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
     let mut expected: Vec<_> = written.iter().map(|event| event.id().clone()).collect();
     expected.splice(5..6, [5, 5, 5].map(|index| written[index].id().clone()));
     assert_eq!(ids, expected);
-    let row = db.columns(written[5].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &written[5]).await?;
     assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// A deferral waits in its place too, and counts nothing.
-pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &Db<H>) -> Outcome {
     let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let recorder = Recorder::around(move |_: Delivery| {
         let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -101,59 +93,51 @@ pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &H)
     });
     let written = events(3)?;
     let outbox = ordered(db.store(), &recorder)?.start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let counts: Vec<_> = written.iter().map(|event| recorder.calls_of(event.id()).len()).collect();
     assert_eq!((counts, order(&recorder).is_sorted()), (vec![4, 1, 1], true));
-    Ok(Observed::read(db, &written, recorder.calls()).await?.check()?)
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }
 
 /// DEAD at its first failure, and the rest is delivered.
-pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_failing_head_goes_dead_and_the_rest_go_on<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = failing_twice();
     let written = one_bad_among(2, 3)?;
     let outbox = ordered(db.store(), &recorder)?.failing_head(FailingHead::DeadAndContinue).start().await?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     assert_eq!(recorder.calls().len(), 6);
     assert!(order(&recorder).is_sorted());
-    let row = db.columns(written[2].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &written[2]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (3, 1, Some("not yet at attempt 1")));
     Ok(())
 }
 
 /// The next owner begins with the head that failed, knows of its failures, and lets nothing overtake it.
-pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_standby_goes_on_with_the_failing_head<H: Harness>(db: &Db<H>) -> Outcome {
     let failing = Recorder::around(async |_: Delivery| Err::<(), _>("the mail server is down"));
     let forever = ExponentialBackoff::new(HOUR, HOUR)?;
     let first = ordered(db.store(), &failing)?.retry_policy(forever).start().await?;
     let written = events(4)?;
     write(db, &first, &written).await?;
     failing.wait_for_ends(1).await;
-    while db.columns(written[0].id().as_str()).await?.is_none_or(|row| row.attempts == 0) {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until(async || Ok(columns(db, &written[0]).await?.attempts > 0)).await?;
     let began = tokio::time::Instant::now();
     first.shutdown().await;
-    super::setting::assert_soon(began);
-    let row = db.columns(written[0].id().as_str()).await?.ok_or("the row is gone")?;
+    assert_soon(began);
+    let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 1, Some("the mail server is down")));
 
     let recorder = Recorder::new();
     let second = ordered(db.store(), &recorder)?.start().await?;
     let last = event()?;
-    write(db, &second, std::slice::from_ref(&last)).await?;
-    settled(&*db.store()).await?;
-    second.shutdown().await;
+    deliver(db, &second, std::slice::from_ref(&last)).await?;
     let attempts: Vec<_> = recorder.calls().iter().map(|call| call.attempt).collect();
     assert_eq!((order(&recorder).is_sorted(), attempts), (true, vec![2, 1, 1, 1, 1]));
     Ok(())
 }
 
 /// A batch handler is given one event at a time: the next may begin only when it is known what became of the one before.
-pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness>(db: &Db<H>) -> Outcome {
     let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = Arc::clone(&sizes);
     let handler = move |deliveries: Vec<Delivery>| {
@@ -163,9 +147,7 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
     };
     let outbox = ordered(db.store(), &Recorder::new())?.handler(on_batch("test.event", 5, handler)).start().await?;
     let written = events(6)?;
-    write(db, &outbox, &written).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    deliver(db, &outbox, &written).await?;
     let calls = sizes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     assert!(calls.iter().all(|batch| batch.len() == 1), "{calls:?}");
     let order: Vec<(i64, u32)> = calls.concat();
@@ -174,17 +156,16 @@ pub(super) async fn a_batch_handler_is_called_for_one_event_at_a_time<H: Harness
 }
 
 /// An event that another mode has tried before stands behind more earlier ones than are read at once, and is due.
-pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let seqs = db.write(events(200)?).await?;
     let store = db.store();
     let node = owner(&*store).await?;
     let retried = [199, 77, 150].map(|index: usize| seqs[index]);
-    settle_all(&*store, &node, &retried, &Change::Retry { attempts: 0, delay: Duration::ZERO, error: None }).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     store.leave(&node).await?;
     let outbox = ordered(store, &recorder)?.cold_capacity(16).claim_batch(5).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(order(&recorder), seqs);
     Ok(())
 }

@@ -6,7 +6,6 @@ use pillarbox_core::event::{Envelope, partition_of};
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::ownership::{NodeId, Partitions};
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
-use pillarbox_core::row::Change;
 use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep as _};
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::handlers::on_type;
@@ -15,14 +14,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::many_nodes::Off;
-use super::setting::{assert_soon, settled, write};
-use crate::events::{HOUR, columns, keyed, settle_all};
+use super::setting::{assert_soon, drained, settled, until, write, write_guarded};
+use crate::events::{HOUR, columns, keyed, retry_in, rows, settle_all};
 use crate::invariants::{
-    Observed, i2_no_two_deliveries_of_an_event_overlap as i2,
-    i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3,
+    i2_no_two_deliveries_of_an_event_overlap as i2, i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3,
 };
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 use crate::{Ending, Fault, FaultyStore, Harness, Operation, Recorder};
 
 /// A node that never looks at the table unless it has a reason to.
@@ -48,27 +47,34 @@ fn failing(events: &[(&str, &str)]) -> Result<Vec<Envelope>, BoxError> {
     Ok(events.iter().map(event).collect::<Result<_, _>>()?)
 }
 
-/// Nothing was delivered twice, nothing was lost, nothing overtook another.
-async fn kept_in_order<H: Harness>(db: &H, recorder: &Recorder, events: &[Envelope]) -> Outcome {
-    let observed = Observed::read(db, events, recorder.calls()).await?;
+/// Waits until nothing is pending and shuts down: nothing was lost, nothing overtook another.
+async fn nothing_was_overtaken<H: Harness>(
+    db: &Db<H>,
+    outbox: &Outbox,
+    recorder: &Recorder,
+    events: &[Envelope],
+) -> Outcome {
+    drained(db, outbox).await?;
+    let observed = db.observed(events, recorder.calls()).await?;
     observed.check()?;
-    i3(&observed)?;
+    Ok(i3(&observed)?)
+}
+
+/// As above, and nothing was delivered twice.
+async fn kept_in_order<H: Harness>(db: &Db<H>, outbox: &Outbox, recorder: &Recorder, events: &[Envelope]) -> Outcome {
+    nothing_was_overtaken(db, outbox, recorder, events).await?;
     for event in events {
         assert_eq!(recorder.calls_of(event.id()).len(), 1, "calls of event {}", event.id());
     }
     Ok(())
 }
 
-async fn statuses<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<i16>, BoxError> {
-    let mut statuses = Vec::new();
-    for event in events {
-        statuses.push(columns(db, event).await?.status);
-    }
-    Ok(statuses)
+async fn statuses<H: Harness>(db: &Db<H>, events: &[Envelope]) -> Result<Vec<i16>, BoxError> {
+    Ok(rows(db, events).await?.iter().map(|row| row.status).collect())
 }
 
 /// Whichever way they were written, in batches that cut keys apart, with handlers that take different times.
-pub(super) async fn events_of_a_key_are_delivered_in_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn events_of_a_key_are_delivered_in_order<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| {
         if delivery.seq() % 3 == 0 {
             sleep(Duration::from_millis(1)).await;
@@ -78,25 +84,19 @@ pub(super) async fn events_of_a_key_are_delivered_in_order<H: Harness>(db: &H) -
     db.write(written[..200].to_vec()).await?;
     let outbox = eager(db.store(), &recorder)?.claim_batch(11).cold_capacity(64).workers(8).start().await?;
     for chunk in written[200..].chunks(20) {
-        let mut transaction = outbox.begin(db.source()).await?;
-        outbox.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &outbox, chunk).await?;
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    kept_in_order(db, &recorder, &written).await
+    kept_in_order(db, &outbox, &recorder, &written).await
 }
 
 /// Both ways of committing wake the owner; without any look that nothing asked for.
-pub(super) async fn a_commit_wakes_the_owner_of_its_key<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_wakes_the_owner_of_its_key<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let written = in_turn(3, 20)?;
     for (index, event) in written.iter().enumerate() {
         if index % 2 == 0 {
-            let mut transaction = outbox.begin(db.source()).await?;
-            outbox.write(&mut transaction, event.clone()).await?;
-            transaction.commit().await?;
+            write_guarded(db, &outbox, std::slice::from_ref(event)).await?;
         } else {
             write(db, &outbox, std::slice::from_ref(event)).await?;
         }
@@ -104,45 +104,40 @@ pub(super) async fn a_commit_wakes_the_owner_of_its_key<H: Harness>(db: &H) -> O
         recorder.wait_for_calls(index + 1).await;
         assert_soon(committed);
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    kept_in_order(db, &recorder, &written).await
+    kept_in_order(db, &outbox, &recorder, &written).await
 }
 
 /// The first goes DEAD at once, and the two behind it wait; nobody else does. Replayed, all follow in their order.
-pub(super) async fn a_dead_head_keeps_its_key_waiting_until_it_is_replayed<H: Harness>(db: &H) -> Outcome {
-    let broken = Arc::new(Semaphore::new(0));
-    let (recorder, state) = failing_until(&broken);
+pub(super) async fn a_dead_head_keeps_its_key_waiting_until_it_is_replayed<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, fixed) = failing_until();
     let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a"), ("good", "b"), ("good", "c")])?;
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.max_attempts(1).start().await?;
     recorder.wait_for_ends(3).await;
-    while statuses(db, &written).await? != [3, 0, 0, 1, 1] {
-        sleep(Duration::from_millis(2)).await;
-    }
+    until(async || Ok(statuses(db, &written).await? == [3, 0, 0, 1, 1])).await?;
     // Long enough for several looks at the table.
     sleep(Duration::from_millis(100)).await;
     assert_eq!(statuses(db, &written).await?, [3, 0, 0, 1, 1]);
     let blocked = db.store().blocked(0, 10).await?;
     assert_eq!(blocked.iter().map(|head| (&*head.key, head.dead, head.waiting)).collect::<Vec<_>>(), [("a", true, 2)]);
-    state.add_permits(1);
+    fixed.add_permits(1);
     let head = columns(db, &written[0]).await?.seq;
     db.store().replay(&[head]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(statuses(db, &written).await?, [1; 5]);
     in_order_of_success(&recorder, &written[..3]);
     Ok(())
 }
 
 /// A handler that fails events of type `bad` as long as the semaphore has no permit.
-fn failing_until(fixed: &Arc<Semaphore>) -> (Recorder, Arc<Semaphore>) {
-    let state = Arc::clone(fixed);
+fn failing_until() -> (Recorder, Arc<Semaphore>) {
+    let fixed = Arc::new(Semaphore::new(0));
+    let state = Arc::clone(&fixed);
     let recorder = Recorder::around(move |delivery: Delivery| {
         let fails = delivery.event_type() == "bad" && state.available_permits() == 0;
         async move { if fails { Err("not yet") } else { Ok(()) } }
     });
-    (recorder, Arc::clone(fixed))
+    (recorder, fixed)
 }
 
 /// The calls that ended well are those of `events`, in this order.
@@ -153,28 +148,16 @@ fn in_order_of_success(recorder: &Recorder, events: &[Envelope]) {
     assert!(order.iter().eq(events.iter().map(Envelope::id)), "{order:?}");
 }
 
-/// A handler that ends when the gate opens.
-fn stuck_at(gate: &Arc<Semaphore>) -> Recorder {
-    let gate = Arc::clone(gate);
-    Recorder::around(move |_: Delivery| {
-        let gate = Arc::clone(&gate);
-        async move { gate.acquire().await.map(drop).map_err(|_closed| "closed") }
-    })
-}
-
 /// Thrown away, it no longer stands in the way.
-pub(super) async fn a_discarded_head_lets_its_key_go_on<H: Harness>(db: &H) -> Outcome {
-    let (recorder, _never) = failing_until(&Arc::new(Semaphore::new(0)));
+pub(super) async fn a_discarded_head_lets_its_key_go_on<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, _never) = failing_until();
     let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a")])?;
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.max_attempts(1).start().await?;
-    while columns(db, &written[0]).await?.status != 3 {
-        sleep(Duration::from_millis(2)).await;
-    }
+    until(async || Ok(columns(db, &written[0]).await?.status == 3)).await?;
     let head = columns(db, &written[0]).await?.seq;
     db.store().discard(&[head]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     in_order_of_success(&recorder, &written[1..]);
     assert_eq!(recorder.calls().len(), 3);
     Ok(())
@@ -182,9 +165,8 @@ pub(super) async fn a_discarded_head_lets_its_key_go_on<H: Harness>(db: &H) -> O
 
 /// An event that is written right after its key was allowed to go on comes after those that had been waiting, although all of
 /// them stand below what has been read. That is so however often it is done, whichever way, with other keys being busy.
-pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &H) -> Outcome {
-    let broken = Arc::new(Semaphore::new(0));
-    let (recorder, fixed) = failing_until(&broken);
+pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, fixed) = failing_until();
     let store = db.store();
     let outbox = eager(db.store(), &recorder)?.max_attempts(1).cold_capacity(64).start().await?;
     for round in 0..6 {
@@ -192,9 +174,7 @@ pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &H
         let mut written = failing(&[("bad", &key), ("good", &key), ("good", &key)])?;
         db.write(written.clone()).await?;
         db.write(in_turn(7, 100)?).await?;
-        while columns(db, &written[0]).await?.status != 3 || store.counts().await?.new > 2 {
-            sleep(Duration::from_millis(1)).await;
-        }
+        until(async || Ok(columns(db, &written[0]).await?.status == 3 && store.counts().await?.new <= 2)).await?;
         // All that there is has been read; the node is about to read what is above.
         let head = columns(db, &written[0]).await?.seq;
         let later = failing(&[("good", &key)])?;
@@ -221,7 +201,7 @@ pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &H
 
 /// A row that is no event keeps its key waiting like one that fails, whether it is found beside the others, after them, or
 /// by the next owner.
-pub(super) async fn a_row_that_cannot_be_read_keeps_its_key_waiting<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_row_that_cannot_be_read_keeps_its_key_waiting<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let status = async |id: &str| Ok::<_, BoxError>(db.columns(id).await?.map(|row| row.status));
     // Written while nobody delivers, so that the key is there before anyone looks.
@@ -232,10 +212,9 @@ pub(super) async fn a_row_that_cannot_be_read_keeps_its_key_waiting<H: Harness>(
     let other = keyed("b")?;
     db.write(vec![other.clone()]).await?;
     let outbox = eager(db.store(), &recorder)?.start().await?;
-    while status("first").await? != Some(1) || status("bad").await? != Some(3) || columns(db, &other).await?.status != 1
-    {
-        sleep(Duration::from_millis(2)).await;
-    }
+    let states =
+        async || Ok::<_, BoxError>([status("first").await?, status("bad").await?, status(other.id().as_str()).await?]);
+    until(async || Ok(states().await? == [Some(1), Some(3), Some(1)])).await?;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(recorder.calls().len(), 2);
     outbox.shutdown().await;
@@ -244,22 +223,20 @@ pub(super) async fn a_row_that_cannot_be_read_keeps_its_key_waiting<H: Harness>(
     assert_eq!(status("second").await?, Some(0), "whoever delivers");
     let bad = db.columns("bad").await?.ok_or("the row is there")?.seq;
     db.store().discard(&[bad]).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(recorder.calls().len(), 3);
     Ok(())
 }
 
 /// Told to continue, a key does not wait for the one that fails; told to skip DEAD ones, it waits for attempts only.
-pub(super) async fn a_key_goes_on_if_it_was_told_to<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_key_goes_on_if_it_was_told_to<H: Harness>(db: &Db<H>) -> Outcome {
     for (round, policy) in [FailingKey::Continue, FailingKey::SkipDead].into_iter().enumerate() {
-        let (recorder, _never) = failing_until(&Arc::new(Semaphore::new(0)));
+        let (recorder, _never) = failing_until();
         let key = format!("held-{round}");
         let written = failing(&[("bad", &key), ("good", &key), ("good", &key)])?;
         db.write(written.clone()).await?;
         let outbox = eager(db.store(), &recorder)?.max_attempts(3).failing_key(policy).start().await?;
-        settled(&*db.store()).await?;
-        outbox.shutdown().await;
+        drained(db, &outbox).await?;
         assert_eq!(statuses(db, &written).await?, [3, 1, 1], "{policy:?}");
         let calls: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
         assert_eq!(calls.len(), 5, "{policy:?}");
@@ -271,7 +248,7 @@ pub(super) async fn a_key_goes_on_if_it_was_told_to<H: Harness>(db: &H) -> Outco
 }
 
 /// It is tried again before any of the others is tried at all.
-pub(super) async fn events_wait_behind_a_head_that_is_tried_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn events_wait_behind_a_head_that_is_tried_again<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
         "bad" if delivery.attempt() < 4 => Err("not yet"),
         _ => Ok(()),
@@ -281,17 +258,14 @@ pub(super) async fn events_wait_behind_a_head_that_is_tried_again<H: Harness>(db
     written.extend(in_turn(5, 50)?);
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.cold_capacity(32).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    nothing_was_overtaken(db, &outbox, &recorder, &written).await?;
     assert_eq!(recorder.calls().len(), written.len() + 3);
     in_order_of_success(&recorder, &written[..42]);
-    let observed = Observed::read(db, &written, recorder.calls()).await?;
-    observed.check()?;
-    Ok(i3(&observed)?)
+    Ok(())
 }
 
 /// A handler that defers its event keeps the key's place as well.
-pub(super) async fn events_wait_behind_a_head_that_is_deferred<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn events_wait_behind_a_head_that_is_deferred<H: Harness>(db: &Db<H>) -> Outcome {
     let deferred = Arc::new(Semaphore::new(1));
     let recorder = Recorder::around(move |delivery: Delivery| {
         let later = delivery.event_type() == "bad" && deferred.try_acquire().map(|permit| permit.forget()).is_ok();
@@ -300,15 +274,14 @@ pub(super) async fn events_wait_behind_a_head_that_is_deferred<H: Harness>(db: &
     let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a")])?;
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     assert_eq!(recorder.calls().len(), 4);
     in_order_of_success(&recorder, &written);
     Ok(())
 }
 
 /// One key stands still with far more events than fit into memory, another fails; all others are delivered.
-pub(super) async fn a_slow_key_and_a_failing_key_delay_nobody_else<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_slow_key_and_a_failing_key_delay_nobody_else<H: Harness>(db: &Db<H>) -> Outcome {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
     let recorder = Recorder::around(move |delivery: Delivery| {
@@ -330,22 +303,16 @@ pub(super) async fn a_slow_key_and_a_failing_key_delay_nobody_else<H: Harness>(d
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.max_attempts(1000).cold_capacity(64).workers(2).start().await?;
     for other in &others {
-        while recorder.calls_of(other.id()).is_empty() {
-            sleep(Duration::from_millis(2)).await;
-        }
+        until(async || Ok(!recorder.calls_of(other.id()).is_empty())).await?;
     }
     assert!(outbox.stats().held <= 64 + 64 + 2000, "memory is bounded");
     gate.add_permits(1_000_000);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    let observed = Observed::read(db, &written, recorder.calls()).await?;
-    observed.check()?;
-    Ok(i3(&observed)?)
+    nothing_was_overtaken(db, &outbox, &recorder, &written).await
 }
 
 /// A key with far more events than memory holds, which is refilled again and again, keeps no event waiting that another
 /// program has written.
-pub(super) async fn a_busy_key_keeps_nobody_else_waiting<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_busy_key_keeps_nobody_else_waiting<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| {
         if delivery.key() == Some("busy") {
             sleep(Duration::from_micros(200)).await;
@@ -359,9 +326,7 @@ pub(super) async fn a_busy_key_keeps_nobody_else_waiting<H: Harness>(db: &H) -> 
     for _ in 0..5 {
         let other = keyed("other")?;
         db.write(vec![other.clone()]).await?;
-        while recorder.calls_of(other.id()).is_empty() {
-            sleep(Duration::from_millis(1)).await;
-        }
+        until(async || Ok(!recorder.calls_of(other.id()).is_empty())).await?;
         assert!(recorder.calls_of(busy[busy.len() - 1].id()).is_empty(), "the busy key is not done");
     }
     outbox.shutdown().await;
@@ -369,7 +334,7 @@ pub(super) async fn a_busy_key_keeps_nobody_else_waiting<H: Harness>(db: &H) -> 
 }
 
 /// It holds nobody up while its time has not come, and takes its place when it has.
-pub(super) async fn a_delayed_event_holds_nobody_up<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_delayed_event_holds_nobody_up<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let mut written = vec![
         Envelope::builder("test.keyed").key("a").payload_json("{}").deliver_after(HOUR).build()?,
@@ -380,8 +345,7 @@ pub(super) async fn a_delayed_event_holds_nobody_up<H: Harness>(db: &H) -> Outco
     let outbox = eager(db.store(), &recorder)?.start().await?;
     recorder.wait_for_ends(2).await;
     db.make_due(written[0].id().as_str()).await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let calls: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
     written.rotate_left(1);
     assert!(calls.iter().eq(written.iter().map(Envelope::id)), "{calls:?}");
@@ -390,7 +354,7 @@ pub(super) async fn a_delayed_event_holds_nobody_up<H: Harness>(db: &H) -> Outco
 
 /// A mode that keeps no order, or another outbox, may leave an event that is due again behind earlier ones of its key, of which
 /// there are more than memory holds.
-pub(super) async fn a_due_retry_waits_for_earlier_events_of_its_key_beyond_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_due_retry_waits_for_earlier_events_of_its_key_beyond_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let written = in_turn(5, 600)?;
     let seqs = db.write(written.clone()).await?;
@@ -398,16 +362,14 @@ pub(super) async fn a_due_retry_waits_for_earlier_events_of_its_key_beyond_memor
     let node = owner(&*store).await?;
     // Two of one key in the wrong order of their due times, and one each of three others.
     let retried = [599, 594, 598, 297, 451].map(|index: usize| seqs[index]);
-    settle_all(&*store, &node, &retried, &Change::Retry { attempts: 0, delay: Duration::ZERO, error: None }).await?;
+    settle_all(&*store, &node, &retried, &retry_in(Duration::ZERO)).await?;
     store.leave(&node).await?;
     let outbox = eager(store, &recorder)?.claim_batch(16).cold_capacity(32).workers(4).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    kept_in_order(db, &recorder, &written).await
+    kept_in_order(db, &outbox, &recorder, &written).await
 }
 
 /// Writers that stamp due time and creation by a clock of their own take turns with others whose clock is right.
-pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     let mut order = Vec::new();
@@ -423,36 +385,30 @@ pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(d
         }
         order.push(id);
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let calls: Vec<String> = recorder.calls().iter().map(|call| call.id.as_str().to_owned()).collect();
     assert_eq!(calls, order);
     Ok(())
 }
 
 /// Rows that other programs insert have neither key nor partition, or only an aggregate id.
-pub(super) async fn rows_of_other_programs_are_delivered<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn rows_of_other_programs_are_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     for index in 0..20 {
         db.insert_three_columns(&format!("event-{index}"), "test.event", "{}").await?;
     }
-    let others = [db.connect().await?];
-    let nodes =
-        [eager(db.store(), &recorder)?.start().await?, eager(Arc::clone(&others[0]), &recorder)?.start().await?];
+    let nodes = [eager(db.store(), &recorder)?.start().await?, eager(db.connect().await?, &recorder)?.start().await?];
     settled(&*db.store()).await?;
     for node in nodes {
         node.shutdown().await;
     }
     assert_eq!(recorder.calls().len(), 20);
-    for other in others {
-        other.close().await;
-    }
     Ok(())
 }
 
 /// With far fewer keys than workers each key has a small share of the memory, and is behind nearly all the time: they are read by
 /// statements that bring many events of all of them, in their order.
-pub(super) async fn few_keys_of_many_workers_are_read_together<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn few_keys_of_many_workers_are_read_together<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let mut written = in_turn(5, 1000)?;
     for number in 0..5 {
@@ -463,15 +419,14 @@ pub(super) async fn few_keys_of_many_workers_are_read_together<H: Harness>(db: &
     let store = FaultyStore::new(db.store());
     let polling = Outbox::partitioned(Arc::new(store.clone())).poll_interval(Duration::from_secs(1), HOUR);
     let outbox = polling.cold_capacity(256).workers(256).handle_all(recorder.clone()).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    kept_in_order(db, &outbox, &recorder, &written).await?;
     let fetches = store.calls(Operation::Fetch);
     assert!(fetches * 3 < written.len(), "{fetches} fetches for {} events", written.len());
-    kept_in_order(db, &recorder, &written).await
+    Ok(())
 }
 
 /// The lower `seq` is committed long after the higher one was delivered, and nothing waits for it meanwhile.
-pub(super) async fn a_late_commit_of_another_key_is_delivered<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_late_commit_of_another_key_is_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let late = keyed("late")?;
@@ -482,14 +437,12 @@ pub(super) async fn a_late_commit_of_another_key_is_delivered<H: Harness>(db: &H
     recorder.wait_for_ends(30).await;
     open.commit().await?;
     recorder.wait_for_ends(31).await;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    kept_in_order(db, &recorder, &[early, vec![late]].concat()).await
+    kept_in_order(db, &outbox, &recorder, &[early, vec![late]].concat()).await
 }
 
 /// A long transaction of a key, and right after it another of the same key, as when writers lock the thing they write
 /// about: however far the outbox has read by then, they are delivered in their order.
-pub(super) async fn a_late_commit_is_not_overtaken_by_what_was_written_after_it<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_late_commit_is_not_overtaken_by_what_was_written_after_it<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.claim_batch(3).start().await?;
     let mut written = Vec::new();
@@ -506,43 +459,33 @@ pub(super) async fn a_late_commit_is_not_overtaken_by_what_was_written_after_it<
         written.extend([first, second]);
         written.extend(others);
     }
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    kept_in_order(db, &recorder, &written).await
+    kept_in_order(db, &outbox, &recorder, &written).await
 }
 
 /// Nodes come and leave while they deliver: nothing twice, nothing out of order.
-pub(super) async fn nodes_that_come_and_leave_deliver_nothing_twice<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn nodes_that_come_and_leave_deliver_nothing_twice<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |_: Delivery| sleep(Duration::from_millis(1)).await);
     let written = in_turn(40, 2000)?;
     db.write(written.clone()).await?;
     let first = eager(db.store(), &recorder)?.node_name("first").start().await?;
     recorder.wait_for_calls(50).await;
-    let others = [db.connect().await?, db.connect().await?];
-    let second = eager(Arc::clone(&others[0]), &recorder)?.node_name("second").start().await?;
+    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
     recorder.wait_for_calls(400).await;
-    let third = eager(Arc::clone(&others[1]), &recorder)?.node_name("third").start().await?;
+    let third = eager(db.connect().await?, &recorder)?.node_name("third").start().await?;
     recorder.wait_for_calls(800).await;
     first.shutdown().await;
     recorder.wait_for_calls(1200).await;
     third.shutdown().await;
-    settled(&*db.store()).await?;
-    second.shutdown().await;
-    kept_in_order(db, &recorder, &written).await?;
-    for other in others {
-        other.close().await;
-    }
-    Ok(())
+    kept_in_order(db, &second, &recorder, &written).await
 }
 
 /// It takes what is free of its share at once, and the rest when the owner has given it.
-pub(super) async fn partitions_are_shared_evenly<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn partitions_are_shared_evenly<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
-    let others = [db.connect().await?, db.connect().await?];
     let first = eager(db.store(), &recorder)?.start().await?;
-    let second = eager(Arc::clone(&others[0]), &recorder)?.start().await?;
+    let second = eager(db.connect().await?, &recorder)?.start().await?;
     shares(db, &[128, 128]).await?;
-    let third = eager(Arc::clone(&others[1]), &recorder)?.start().await?;
+    let third = eager(db.connect().await?, &recorder)?.start().await?;
     shares(db, &[86, 85, 85]).await?;
     second.shutdown().await;
     shares(db, &[128, 128]).await?;
@@ -550,14 +493,11 @@ pub(super) async fn partitions_are_shared_evenly<H: Harness>(db: &H) -> Outcome 
         node.shutdown().await;
     }
     assert_eq!(db.store().partitions().await?.unowned, 256);
-    for other in others {
-        other.close().await;
-    }
     Ok(())
 }
 
 /// Waits until the nodes own so many partitions each.
-async fn shares<H: Harness>(db: &H, wanted: &[u16]) -> Outcome {
+async fn shares<H: Harness>(db: &Db<H>, wanted: &[u16]) -> Outcome {
     loop {
         let nodes = db.store().nodes().await?;
         let mut owned: Vec<u16> = nodes.iter().map(|node| node.partitions).collect();
@@ -570,9 +510,8 @@ async fn shares<H: Harness>(db: &H, wanted: &[u16]) -> Outcome {
 }
 
 /// A node that cannot renew its lease loses its keys to another; what its handler says then changes nothing.
-pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness>(db: &H) -> Outcome {
-    let gate = Arc::new(Semaphore::new(0));
-    let stuck = stuck_at(&gate);
+pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness>(db: &Db<H>) -> Outcome {
+    let (stuck, gate) = gated();
     let faulty = FaultyStore::new(db.store());
     let first =
         eager(Arc::new(faulty.clone()), &stuck)?.lease(Duration::from_millis(400)).node_name("first").start().await?;
@@ -580,9 +519,8 @@ pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness
     db.write(written.clone()).await?;
     stuck.wait_for_calls(4).await;
     faulty.set_all(Fault::Unreachable);
-    let other = db.connect().await?;
     let recorder = Recorder::new();
-    let second = eager(Arc::clone(&other), &recorder)?.node_name("second").start().await?;
+    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
     settled(&*db.store()).await?;
     gate.add_permits(1_000_000);
     faulty.set_all(Fault::None);
@@ -590,9 +528,8 @@ pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness
     second.shutdown().await;
     assert_eq!(statuses(db, &written).await?, [1; 20]);
     assert_eq!(recorder.calls().len(), 20, "all by the one that was left");
-    let observed = Observed::read(db, &written, recorder.calls()).await?;
+    let observed = db.observed(&written, recorder.calls()).await?;
     i3(&observed)?;
-    other.close().await;
     Ok(())
 }
 
@@ -606,7 +543,7 @@ fn key_of_the_second() -> Result<String, BoxError> {
 
 /// A handler that runs for longer than the drain is told to stop, and keeps its partition for as long as it runs: the node that
 /// joins takes the rest of its share at once, and delivers nothing of the key before the handler has ended.
-pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harness>(db: &Db<H>) -> Outcome {
     let (told, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (tells, waits) = (Arc::clone(&told), Arc::clone(&gate));
     let recorder = Recorder::around(move |delivery: Delivery| {
@@ -627,8 +564,7 @@ pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harne
     db.write(written.clone()).await?;
     recorder.wait_for_ends(200).await;
 
-    let other = db.connect().await?;
-    let second = eager(Arc::clone(&other), &recorder)?.node_name("second").start().await?;
+    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
     shares(db, &[129, 127]).await?;
     drop(told.acquire().await?);
     // What is written now is delivered by both, the key that waits aside.
@@ -641,22 +577,19 @@ pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harne
 
     gate.add_permits(1);
     shares(db, &[128, 128]).await?;
-    settled(&*db.store()).await?;
-    first.shutdown().await;
-    second.shutdown().await;
+    drained(db, &first).await?;
     written.extend(later);
+    kept_in_order(db, &second, &recorder, &written).await?;
     let behind =
         recorder.calls().into_iter().filter(|call| call.order_key.as_ref().is_some_and(|key| *key.key == *slow));
     let nodes: Vec<NodeId> = behind.map(|call| call.node).collect();
     assert!(nodes.len() == 4 && nodes[1..].iter().all(|node| *node == nodes[3] && *node != nodes[0]), "{nodes:?}");
-    kept_in_order(db, &recorder, &written).await?;
-    other.close().await;
     Ok(())
 }
 
 /// A handler that ends with an error because it was told to stop has not failed: no attempt is counted, and the node that waited
 /// for the partition delivers the event, before the others of its key.
-pub(super) async fn a_handler_that_ends_when_it_is_told_to_has_not_failed<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_handler_that_ends_when_it_is_told_to_has_not_failed<H: Harness>(db: &Db<H>) -> Outcome {
     let stubborn = Arc::new(Semaphore::new(1));
     let recorder = Recorder::around(move |delivery: Delivery| {
         let stays = delivery.event_type() == "bad" && stubborn.try_acquire().map(|permit| permit.forget()).is_ok();
@@ -674,30 +607,26 @@ pub(super) async fn a_handler_that_ends_when_it_is_told_to_has_not_failed<H: Har
     let written = failing(&[("bad", &slow), ("good", &slow)])?;
     db.write(written.clone()).await?;
     recorder.wait_for_calls(1).await;
-    let other = db.connect().await?;
-    let second = eager(Arc::clone(&other), &recorder)?.node_name("second").start().await?;
-    settled(&*db.store()).await?;
-    first.shutdown().await;
+    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
+    drained(db, &first).await?;
     second.shutdown().await;
     let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error), (1, 0, None));
     assert_eq!(recorder.calls().len(), 3);
     in_order_of_success(&recorder, &written);
-    let observed = Observed::read(db, &written, recorder.calls()).await?;
+    let observed = db.observed(&written, recorder.calls()).await?;
     i2(&observed)?;
     i3(&observed)?;
-    other.close().await;
     Ok(())
 }
 
 /// The rows of delivered events do not stay.
-pub(super) async fn delivered_events_are_deleted_if_asked<H: Harness>(db: &H) -> Outcome {
-    let (recorder, _never) = failing_until(&Arc::new(Semaphore::new(0)));
+pub(super) async fn delivered_events_are_deleted_if_asked<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, _never) = failing_until();
     let written = failing(&[("good", "a"), ("good", "b"), ("bad", "c"), ("good", "b")])?;
     db.write(written.clone()).await?;
     let outbox = eager(db.store(), &recorder)?.max_attempts(2).delete_done(true).start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     let counts = db.store().counts().await?;
     assert_eq!((counts.done, counts.dead), (0, 1));
     assert_eq!(recorder.calls().len(), 5);
@@ -706,7 +635,7 @@ pub(super) async fn delivered_events_are_deleted_if_asked<H: Harness>(db: &H) ->
 }
 
 /// Verdicts that cannot be recorded for a while are recorded later; no event is delivered again for it, and none overtakes.
-pub(super) async fn a_settle_that_fails_for_a_while_breaks_no_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_settle_that_fails_for_a_while_breaks_no_order<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.attempt() {
         1 if delivery.seq() % 5 == 0 => Err("not yet"),
         _ => Ok(()),
@@ -718,18 +647,13 @@ pub(super) async fn a_settle_that_fails_for_a_while_breaks_no_order<H: Harness>(
     db.write(written.clone()).await?;
     faulty.wait_for_faults(Operation::Settle, 2).await;
     faulty.set(Operation::Settle, Fault::None);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    let observed = Observed::read(db, &written, recorder.calls()).await?;
-    observed.check()?;
-    Ok(i3(&observed)?)
+    nothing_was_overtaken(db, &outbox, &recorder, &written).await
 }
 
 /// Two handlers with names have the same events: each has its own order of a key, and its own attempts. The key of the one
 /// that fails waits for that handler alone.
-pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: Harness>(db: &H) -> Outcome {
-    let broken = Arc::new(Semaphore::new(0));
-    let (mailer, fixed) = failing_until(&broken);
+pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: Harness>(db: &Db<H>) -> Outcome {
+    let (mailer, fixed) = failing_until();
     let ledger = Recorder::around(async |delivery: Delivery| match (delivery.event_type(), delivery.failures()) {
         ("bad", 0) => Err("busy"),
         _ => Ok(()),
@@ -751,9 +675,7 @@ pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: 
         let calls = recorder.calls();
         calls.iter().filter(|call| call.ended.is_some_and(|(_, ending)| ending == Ending::Done)).count()
     };
-    while done(&mailer) < 2 || mailer.calls_of(written[0].id()).len() < 3 {
-        sleep(Duration::from_millis(2)).await;
-    }
+    until(async || Ok(done(&mailer) >= 2 && mailer.calls_of(written[0].id()).len() >= 3)).await?;
     in_order_of_success(&ledger, &[&written[..2], &written[3..4]].concat());
     in_order_of_success(&ledger, &[&written[2..3], &written[4..]].concat());
     for behind in [&written[1], &written[3]] {
@@ -761,8 +683,7 @@ pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: 
     }
 
     fixed.add_permits(1);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    drained(db, &outbox).await?;
     in_order_of_success(&mailer, &[&written[..2], &written[3..4]].concat());
     assert_eq!(ledger.calls().len(), 6, "the failures of the other handler are not its own");
     for event in &written {
@@ -770,14 +691,14 @@ pub(super) async fn each_named_handler_has_its_own_order_and_its_own_retries<H: 
         let rows: Vec<_> = rows.iter().map(|row| (row.handler.as_deref(), row.status)).collect();
         assert_eq!(rows, [(Some("mailer"), 1), (Some("ledger"), 1)]);
     }
-    let mut observed = Observed::read(db, &written, mailer.calls()).await?;
+    let mut observed = db.observed(&written, mailer.calls()).await?;
     i3(&observed)?;
-    observed = Observed::read(db, &written, ledger.calls()).await?;
+    observed = db.observed(&written, ledger.calls()).await?;
     Ok(i3(&observed)?)
 }
 
 /// Two processes whose clocks are minutes apart write the same keys in turn; the database's numbers are the order.
-pub(super) async fn writers_whose_clocks_differ_change_no_order<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn writers_whose_clocks_differ_change_no_order<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let off = Duration::from_secs(600);
     let fast = Outbox::writer_only(db.store()).clock(Off(off, true)).start().await?;
@@ -787,10 +708,9 @@ pub(super) async fn writers_whose_clocks_differ_change_no_order<H: Harness>(db: 
         write(db, if index % 2 == 0 { &fast } else { &slow }, std::slice::from_ref(event)).await?;
     }
     let outbox = eager(db.store(), &recorder)?.start().await?;
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
+    kept_in_order(db, &outbox, &recorder, &written).await?;
     for key in 0..3 {
         in_order_of_success(&recorder, &written.iter().skip(key).step_by(3).cloned().collect::<Vec<_>>());
     }
-    kept_in_order(db, &recorder, &written).await
+    Ok(())
 }

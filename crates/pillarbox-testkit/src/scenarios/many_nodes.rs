@@ -7,16 +7,14 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Path};
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::store::Store;
-use pillarbox_engine::run::StartError;
-use pillarbox_engine::run::{MultiNode, Outbox, Role};
-use tokio::sync::Semaphore;
+use pillarbox_engine::run::{MultiNode, Outbox, Role, StartError};
 use tokio::time::{Instant, sleep};
 
-use super::setting::{assert_soon, delivered_once, settled, write};
-use crate::events::{HOUR, all, event, events};
-use crate::invariants::{self, Observed};
+use super::setting::{assert_soon, delivered_once, drained, first_delivered, settled, write, write_guarded};
+use crate::events::{HOUR, all, columns, event, events};
 use crate::nodes;
-use crate::run::Outcome;
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 /// A node that never looks at the table unless it has a reason to.
@@ -38,62 +36,46 @@ fn node_of(outbox: &Outbox) -> Result<NodeId, BoxError> {
 }
 
 /// Three nodes at once on one backlog, small batches, written to while they are at it: one call per event.
-pub(super) async fn nodes_share_a_backlog_without_a_second_call<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn nodes_share_a_backlog_without_a_second_call<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let written = events(600)?;
     db.write(written[..400].to_vec()).await?;
-    let others = [db.connect().await?, db.connect().await?];
     let mut nodes = Vec::new();
-    for store in [db.store(), Arc::clone(&others[0]), Arc::clone(&others[1])] {
+    for store in [db.store(), db.connect().await?, db.connect().await?] {
         nodes.push(eager(store, &recorder).claim_batch(7).cold_capacity(20).start().await?);
     }
     for (index, chunk) in written[400..].chunks(10).enumerate() {
-        let mut transaction = nodes[index % 3].begin(db.source()).await?;
-        nodes[index % 3].write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &nodes[index % 3], chunk).await?;
     }
     settled(&*db.store()).await?;
     for node in &nodes[1..] {
         node.shutdown().await;
     }
-    delivered_once(db, &nodes[0], &recorder, &written).await?;
-    for other in others {
-        other.close().await;
-    }
-    Ok(())
+    delivered_once(db, &nodes[0], &recorder, &written).await
 }
 
 /// Its row is inserted as the writer's own, so no other node can take it meanwhile.
-pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: Harness>(db: &Db<H>) -> Outcome {
     let (ours, theirs) = (Recorder::new(), Recorder::new());
     let outbox = unpolled(db.store(), &ours).start().await?;
-    let other = db.connect().await?;
     // The look with which a node begins is over when it has found something.
-    let first = event()?;
-    let receipt = write(db, &outbox, std::slice::from_ref(&first)).await?;
-    outbox.notify_committed(receipt);
-    ours.wait_for_calls(1).await;
-    settled(&*db.store()).await?;
-    let neighbour = eager(Arc::clone(&other), &theirs).start().await?;
+    let first = first_delivered(db, &outbox, &ours).await?;
+    let neighbour = eager(db.connect().await?, &theirs).start().await?;
     let mut written = events(40)?;
     for event in &written {
-        let mut transaction = outbox.begin(db.source()).await?;
-        outbox.write(&mut transaction, event.clone()).await?;
         // The neighbour looks at the table all the time, but has no time to take what is not its own.
-        transaction.commit().await?;
+        write_guarded(db, &outbox, std::slice::from_ref(event)).await?;
     }
     settled(&*db.store()).await?;
     assert!(ours.calls()[1..].iter().all(|call| call.path == Path::Hot), "from memory");
     assert_eq!(theirs.calls().len(), 0, "by nobody else");
     neighbour.shutdown().await;
     written.push(first);
-    delivered_once(db, &outbox, &ours, &written).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &outbox, &ours, &written).await
 }
 
 /// Nobody held it from the start, so reporting the commit makes the nodes claim it like any other row.
-pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let written = events(5)?;
@@ -110,33 +92,22 @@ pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Har
 }
 
 /// More guarded commits than memory has room for: the rest is taken from the table, by whichever node.
-pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &H) -> Outcome {
-    let gate = Arc::new(Semaphore::new(0));
-    let permits = Arc::clone(&gate);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let gate = Arc::clone(&gate);
-        async move { drop(gate.acquire().await) }
-    });
+pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, gate) = gated();
     let outbox = unpolled(db.store(), &recorder).workers(1).hot_capacity(2).cold_capacity(2).start().await?;
     let written = events(30)?;
     for chunk in written.chunks(5) {
-        let mut transaction = outbox.begin(db.source()).await?;
-        outbox.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &outbox, chunk).await?;
     }
-    permits.close();
+    gate.close();
     delivered_once(db, &outbox, &recorder, &written).await
 }
 
 /// A row that the table says is this node's and that is not in its memory is delivered all the same.
-pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
-    let first = event()?;
-    let receipt = write(db, &outbox, std::slice::from_ref(&first)).await?;
-    outbox.notify_committed(receipt);
-    recorder.wait_for_calls(1).await;
-    settled(&*db.store()).await?;
+    let first = first_delivered(db, &outbox, &recorder).await?;
     // Longer than any look that the write has brought about.
     sleep(Duration::from_millis(300)).await;
     // Claimed in its name, as by a claim whose answer was lost.
@@ -152,7 +123,7 @@ pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &H) -> Out
 }
 
 /// It died with rows in its memory; another delivers them when its lease has ended, and not before.
-pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let dead = nodes::stranger()?;
     let lease = Duration::from_millis(700);
@@ -170,81 +141,42 @@ pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>
     delivered_once(db, &outbox, &recorder, &written).await
 }
 
-/// A node that can no longer renew is told, another delivers, and what the first then wants to record changes nothing.
-pub(super) async fn the_verdict_of_a_node_that_was_cut_off_is_refused<H: Harness>(db: &H) -> Outcome {
-    let cut_off = FaultyStore::new(db.store());
-    let slow = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
-        Err("told to stop")
-    });
-    let first = eager(Arc::new(cut_off.clone()), &slow).lease(Duration::from_millis(600)).start().await?;
-    let written = event()?;
-    db.write(vec![written.clone()]).await?;
-    slow.wait_for_calls(1).await;
-    let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let second = eager(Arc::clone(&other), &recorder).start().await?;
-    for operation in [Operation::Renew, Operation::Join, Operation::Leave, Operation::Fetch, Operation::Acquire] {
-        cut_off.set(operation, Fault::Unreachable);
-    }
-    slow.wait_for_ends(1).await;
-    recorder.wait_for_ends(1).await;
-    settled(&*other).await?;
-    let before = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
-    first.shutdown().await;
-    let after = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
-    invariants::i6_a_settle_by_a_non_owner_changes_nothing(&before, &after)?;
-    let row = after.rows.get(written.id()).ok_or("the row is gone")?;
-    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (1, 0, None));
-    assert_eq!((slow.calls().len(), recorder.calls().len()), (1, 1));
-    second.shutdown().await;
-    other.close().await;
-    Ok(())
-}
-
 /// A handler that takes several leases is called once: the node renews meanwhile, and the row stays its own.
-pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_handler_longer_than_the_lease_runs_once<H: Harness>(db: &Db<H>) -> Outcome {
     let lease = Duration::from_secs(1);
     let recorder = Recorder::around(move |_: Delivery| sleep(lease * 2));
     let outbox = eager(db.store(), &recorder).lease(lease).start().await?;
-    let other = db.connect().await?;
-    let neighbour = eager(Arc::clone(&other), &recorder).lease(lease).start().await?;
+    let neighbour = eager(db.connect().await?, &recorder).lease(lease).start().await?;
     let written = events(4)?;
     db.write(written.clone()).await?;
-    settled(&*db.store()).await?;
-    neighbour.shutdown().await;
-    delivered_once(db, &outbox, &recorder, &written).await?;
-    other.close().await;
-    Ok(())
+    drained(db, &neighbour).await?;
+    delivered_once(db, &outbox, &recorder, &written).await
 }
 
 /// Rows that a node had in memory and could not deliver are free when it has stopped, and no node takes it for dead.
-pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &Db<H>) -> Outcome {
     let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
     let first = eager(db.store(), &stuck).workers(1).drain_timeout(Duration::from_millis(50)).start().await?;
     let written = events(50)?;
     db.write(written.clone()).await?;
     stuck.wait_for_calls(1).await;
-    let other = db.connect().await?;
     let recorder = Recorder::new();
-    let second = eager(Arc::clone(&other), &recorder).start().await?;
+    let second = eager(db.connect().await?, &recorder).start().await?;
     first.shutdown().await;
     let stopped = Instant::now();
     recorder.wait_for_calls(50).await;
     assert_soon(stopped);
-    settled(&*other).await?;
-    second.shutdown().await;
+    drained(db, &second).await?;
     for event in &written {
-        let row = db.columns(event.id().as_str()).await?.ok_or("the row is gone")?;
+        let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts), (1, 0), "the attempt that was cut off is no failure");
         assert_eq!(recorder.calls_of(event.id()).len(), 1);
     }
-    other.close().await;
     Ok(())
 }
 
 /// Rows would have two owners.
-pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let running = eager(db.store(), &recorder).start().await?;
     let other = db.connect().await?;
@@ -266,9 +198,7 @@ pub(super) async fn modes_that_cannot_coexist_refuse_to_start<H: Harness>(db: &H
     recorder.wait_for_calls(1).await;
     writer.shutdown().await;
     assert_eq!(writer.role(), Role::Stopped);
-    delivered_once(db, &running, &recorder, &[written]).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &running, &recorder, &[written]).await
 }
 
 /// A host's clock that is minutes off.
@@ -287,96 +217,84 @@ impl Clock for Off {
 }
 
 /// Leases and due times are the database's; what the hosts take for the time decides nothing.
-pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let lease = Duration::from_millis(500);
     let off = Duration::from_secs(600);
     let fast = eager(db.store(), &recorder).clock(Off(off, true)).lease(lease).start().await?;
-    let other = db.connect().await?;
-    let slow = eager(Arc::clone(&other), &recorder).clock(Off(off, false)).lease(lease).start().await?;
+    let slow = eager(db.connect().await?, &recorder).clock(Off(off, false)).lease(lease).start().await?;
     let (one, two) = (node_of(&fast)?, node_of(&slow)?);
     let written: Vec<Envelope> = events(60)?;
     for (index, chunk) in written.chunks(5).enumerate() {
         let node = if index % 2 == 0 { &fast } else { &slow };
-        let mut transaction = node.begin(db.source()).await?;
-        node.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, node, chunk).await?;
         // Long enough for several renewals of both.
         sleep(Duration::from_millis(100)).await;
     }
     settled(&*db.store()).await?;
     assert_eq!((node_of(&fast)?, node_of(&slow)?), (one, two), "neither lost its lease");
     slow.shutdown().await;
-    delivered_once(db, &fast, &recorder, &written).await?;
-    other.close().await;
+    delivered_once(db, &fast, &recorder, &written).await
+}
+
+/// A node whose one worker is stuck, beside one with nothing to do.
+struct Neighbours {
+    busy: Outbox,
+    idle: Outbox,
+    recorder: Recorder,
+}
+
+async fn neighbours<H: Harness>(db: &Db<H>, hot: usize, cold: usize) -> Result<Neighbours, BoxError> {
+    let (stuck, recorder) = (Recorder::around(async |_: Delivery| std::future::pending::<()>().await), Recorder::new());
+    let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(hot).cold_capacity(cold);
+    let busy = busy.drain_timeout(Duration::ZERO).start().await?;
+    let idle = eager(db.connect().await?, &recorder).start().await?;
+    Ok(Neighbours { busy, idle, recorder })
+}
+
+/// The idle node gets all that the busy one has no room for, and those that it `held` when it has stopped.
+async fn idle_gets_the_rest<H: Harness>(db: &Db<H>, nodes: &Neighbours, written: &[Envelope], held: usize) -> Outcome {
+    let Neighbours { busy, idle, recorder } = nodes;
+    recorder.wait_for_calls(written.len() - held).await;
+    busy.shutdown().await;
+    recorder.wait_for_calls(written.len()).await;
+    drained(db, idle).await?;
+    assert!(written.iter().all(|event| recorder.calls_of(event.id()).len() == 1));
     Ok(())
 }
 
 /// Rows that one node has no room for in memory are not its own for long: a neighbour with nothing to do gets its share.
-pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &H) -> Outcome {
-    let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
-    let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(5).cold_capacity(5);
-    let busy = busy.drain_timeout(Duration::ZERO).start().await?;
-    let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let idle = eager(Arc::clone(&other), &recorder).start().await?;
+pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &Db<H>) -> Outcome {
+    let nodes = neighbours(db, 5, 5).await?;
     let written = events(60)?;
     for chunk in written.chunks(4) {
-        let mut transaction = busy.begin(db.source()).await?;
-        busy.write_all(&mut transaction, chunk.iter().cloned()).await?;
-        transaction.commit().await?;
+        write_guarded(db, &nodes.busy, chunk).await?;
     }
     // One running, five in each queue.
-    recorder.wait_for_calls(60 - 11).await;
-    busy.shutdown().await;
-    recorder.wait_for_calls(60).await;
-    settled(&*other).await?;
-    idle.shutdown().await;
-    assert!(written.iter().all(|event| recorder.calls_of(event.id()).len() == 1));
-    other.close().await;
-    Ok(())
+    idle_gets_the_rest(db, &nodes, &written, 11).await
 }
 
 /// Two transactions are open at once, and each writes as much as there is room for, as the node's own. What the second has no room
 /// for when it commits is given back.
-pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &H) -> Outcome {
-    let stuck = Recorder::around(async |_: Delivery| std::future::pending::<()>().await);
-    let busy = unpolled(db.store(), &stuck).workers(1).hot_capacity(10).cold_capacity(1);
-    let busy = busy.drain_timeout(Duration::ZERO).start().await?;
-    let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let idle = eager(Arc::clone(&other), &recorder).start().await?;
+pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &Db<H>) -> Outcome {
+    let nodes = neighbours(db, 10, 1).await?;
     let written = events(20)?;
-    let mut first = busy.begin(db.source()).await?;
-    busy.write_all(&mut first, written[..10].iter().cloned()).await?;
-    let mut second = busy.begin(db.source()).await?;
-    busy.write_all(&mut second, written[10..].iter().cloned()).await?;
+    let mut first = nodes.busy.begin(db.source()).await?;
+    nodes.busy.write_all(&mut first, written[..10].iter().cloned()).await?;
+    let mut second = nodes.busy.begin(db.source()).await?;
+    nodes.busy.write_all(&mut second, written[10..].iter().cloned()).await?;
     first.commit().await?;
     second.commit().await?;
     // One running, ten and one in the queues.
-    recorder.wait_for_calls(20 - 12).await;
-    busy.shutdown().await;
-    recorder.wait_for_calls(20).await;
-    settled(&*other).await?;
-    idle.shutdown().await;
-    assert!(written.iter().all(|event| recorder.calls_of(event.id()).len() == 1));
-    other.close().await;
-    Ok(())
+    idle_gets_the_rest(db, &nodes, &written, 12).await
 }
 
-/// The process lives, so an attempt that was cut off by the loss of its lease has not crashed, however often that happens.
-pub(super) async fn a_lost_lease_is_no_crash<H: Harness>(db: &H) -> Outcome {
-    losses_of_a_lease_count_no_attempt(db, Fault::None).await
-}
-
-/// Nor has one that was announced, and whose announcement could not be taken back, since the database was away: who has lost its own lease
-/// does not count it.
-pub(super) async fn an_outage_is_no_crash<H: Harness>(db: &H) -> Outcome {
-    losses_of_a_lease_count_no_attempt(db, Fault::Unreachable).await
-}
-
+/// The process lives, so an attempt that was cut off by the loss of its lease has not crashed, however often that happens. Nor has one
+/// that was announced, and whose announcement could not be taken back, since the database was away: who has lost its own lease does not
+/// count it.
+///
 /// A node loses its lease four times during an attempt; `leaving` is what becomes of its announcements and of its registration then.
-async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &H, leaving: Fault) -> Outcome {
+pub(super) async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &Db<H>, leaving: Fault) -> Outcome {
     let slow = Recorder::around(async |delivery: Delivery| {
         tokio::select! {
             () = delivery.cancelled() => Err("told to stop"),
@@ -397,9 +315,8 @@ async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &H, leaving: Fault) 
         store.set(Operation::Renew, Fault::None);
     }
     store.set(Operation::Leave, Fault::None);
-    settled(&*db.store()).await?;
-    outbox.shutdown().await;
-    let row = db.columns(written.id().as_str()).await?.ok_or("the row is gone")?;
+    drained(db, &outbox).await?;
+    let row = columns(db, &written).await?;
     assert_eq!((row.status, row.attempts), (1, 0));
     Ok(())
 }

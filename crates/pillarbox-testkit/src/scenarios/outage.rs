@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::handle::{Delivery, HandlerError};
@@ -8,22 +7,14 @@ use pillarbox_core::write::{Finish as _, insert};
 use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
 
-use super::setting::{delivered_once, eager, settled, write};
+use super::setting::{delivered_once, drained, eager, settled, until, write};
 use crate::events::{HOUR, event, events};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
-/// Handled events wait for the database; they are neither failures nor called again.
-pub(super) async fn an_outage_while_settling_costs_no_attempt_and_no_second_call<H: Harness>(db: &H) -> Outcome {
-    while_settling(db, Fault::Unreachable).await
-}
-
-/// The verdicts were recorded, only nobody heard of it: recording them again changes nothing.
-pub(super) async fn an_answer_lost_after_settling_costs_nothing<H: Harness>(db: &H) -> Outcome {
-    while_settling(db, Fault::LostAnswer).await
-}
-
-async fn while_settling<H: Harness>(db: &H, fault: Fault) -> Outcome {
+/// Handled events wait for the database; they are neither failures nor called again. If the verdicts were recorded and only nobody
+/// heard of it, recording them again changes nothing.
+pub(super) async fn while_settling<H: Harness>(db: &Db<H>, fault: Fault) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     let outbox = eager(Arc::new(store.clone()), &recorder)?.max_attempts(1).start().await?;
@@ -49,7 +40,7 @@ async fn while_settling<H: Harness>(db: &H, fault: Fault) -> Outcome {
 }
 
 /// Events that are committed meanwhile wait in the table, and are delivered when it can be read again.
-pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &Db<H>) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
@@ -65,7 +56,7 @@ pub(super) async fn an_outage_while_fetching_only_delays<H: Harness>(db: &H) -> 
 }
 
 /// It is one row's trouble: the others are recorded, and the row is neither spun nor lost.
-pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Harness>(db: &Db<H>) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     let all = events(20)?;
@@ -78,29 +69,24 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
     store.wait_for_faults(Operation::Settle, 2).await;
     store.set(Operation::Settle, Fault::None);
-    while db.store().counts().await?.done < 19 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(db.store().counts().await?.done >= 19)).await?;
     // Events that come later pass it as well.
     let more = events(5)?;
     outbox.notify_committed(write(db, &outbox, &more).await?);
-    while db.store().counts().await?.done < 24 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(db.store().counts().await?.done >= 24)).await?;
     assert_eq!(recorder.calls_of(all[5].id()).len(), 1, "it is not spun");
     outbox.shutdown().await;
     store.refuse_verdict_of(None);
     let next = eager(Arc::new(store), &recorder)?.start().await?;
     recorder.wait_for_calls(26).await;
-    settled(&*db.store()).await?;
-    next.shutdown().await;
+    drained(db, &next).await?;
     assert_eq!((recorder.calls_of(all[5].id()).len(), recorder.calls().len()), (2, 26), "and it is not lost");
     Ok(())
 }
 
 /// Every call of an operator fails while the database does, with the database's error: no call has an empty answer, and none
 /// reports a change that it has not made.
-pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &Db<H>) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::around(async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("broken")));
     let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
@@ -147,7 +133,7 @@ pub(super) async fn operators_are_told_of_an_outage<H: Harness>(db: &H) -> Outco
 
 /// Verdicts that come while a recording is under way are recorded together: what many events cost the database is a few
 /// statements. An outage stands for a recording that takes long.
-pub(super) async fn many_events_are_read_and_recorded_in_a_few_round_trips<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn many_events_are_read_and_recorded_in_a_few_round_trips<H: Harness>(db: &Db<H>) -> Outcome {
     let all = events(300)?;
     db.write(all.clone()).await?;
     let store = FaultyStore::new(db.store());

@@ -3,15 +3,17 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_engine::run::Role;
-use tokio::sync::Semaphore;
+use pillarbox_core::ownership::Mode;
+use pillarbox_core::store::Store;
+use pillarbox_engine::run::{Config, Outbox, Role};
 use tokio::time::Instant;
 
-use super::setting::{assert_soon, delivered_once, eager, settled, write};
-use crate::events::{event, events};
-use crate::invariants::{self, Observed};
+use super::setting::{assert_soon, delivered_once, drained, eager, settled, stuck_until_told, until, write};
+use crate::events::{columns, event, events};
+use crate::invariants;
 use crate::nodes;
-use crate::run::Outcome;
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 fn active(role: &Role) -> bool {
@@ -19,11 +21,10 @@ fn active(role: &Role) -> bool {
 }
 
 /// A clean stop hands over long before the lease would have ended.
-pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let first = eager(db.store(), &recorder)?.start().await?;
-    let other = db.connect().await?;
-    let second = eager(Arc::clone(&other), &recorder)?.start().await?;
+    let second = eager(db.connect().await?, &recorder)?.start().await?;
     assert!(active(&first.role()) && matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
 
     let mut all = events(2)?;
@@ -45,32 +46,30 @@ pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &
     write(db, &first, &all[2..]).await?;
     recorder.wait_for_calls(3).await;
     assert_ne!(recorder.calls()[2].node, one);
-    delivered_once(db, &second, &recorder, &all).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &second, &recorder, &all).await
 }
 
 /// A node that can no longer renew stops by itself and tells its handler; another takes over when the lease has ended,
 /// and what the first one then wants to record changes nothing.
-pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(db: &H) -> Outcome {
-    let lease = Duration::from_millis(600);
+pub(super) async fn a_node_is_cut_off<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let cut_off = FaultyStore::new(db.store());
-    let slow = Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
-        Err("told to stop")
-    });
-    let first = eager(Arc::new(cut_off.clone()), &slow)?.lease(lease).start().await?;
+    let (slow, recorder) = (stuck_until_told(), Recorder::new());
+    let mut config = Config::default();
+    if mode == Mode::SingleNode {
+        config.ownership.standby_interval = Duration::from_millis(20);
+    }
+    let often = (Duration::from_millis(1), Duration::from_millis(20));
+    let node = |store: Arc<dyn Store>, recorder: &Recorder| {
+        let outbox = Outbox::builder(mode).store(store).config(config.clone());
+        outbox.poll_interval(often.0, often.1).handle_all(recorder.clone())
+    };
+    let first = node(Arc::new(cut_off.clone()), &slow).lease(Duration::from_millis(600)).start().await?;
     let written = event()?;
-    write(db, &first, std::slice::from_ref(&written)).await?;
+    db.write(vec![written.clone()]).await?;
     slow.wait_for_calls(1).await;
-
     let other = db.connect().await?;
-    let recorder = Recorder::new();
-    let mut config = pillarbox_engine::run::Config::default();
-    config.ownership.standby_interval = Duration::from_millis(20);
-    let second = pillarbox_engine::run::Outbox::single_node(Arc::clone(&other));
-    let second = second.config(config).handle_all(recorder.clone()).start().await?;
-    assert!(matches!(second.role(), Role::Standby { .. }), "{:?}", second.role());
+    let second = node(Arc::clone(&other), &recorder).start().await?;
+    assert_eq!(active(&second.role()), mode == Mode::MultiNode, "{:?}", second.role());
     // Settling goes on to reach the database, as it may when a process was merely paused: the fence has to hold.
     for operation in [Operation::Renew, Operation::Join, Operation::Leave, Operation::Fetch, Operation::Acquire] {
         cut_off.set(operation, Fault::Unreachable);
@@ -81,21 +80,20 @@ pub(super) async fn a_standby_takes_over_when_the_owner_is_cut_off<H: Harness>(d
     assert!(told < recorder.calls()[0].began, "the first node stops before the second one begins");
 
     settled(&*other).await?;
-    let before = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
+    let before = db.observed(std::slice::from_ref(&written), Vec::new()).await?;
     first.shutdown().await;
-    let after = Observed::read(db, std::slice::from_ref(&written), Vec::new()).await?;
+    let after = db.observed(std::slice::from_ref(&written), Vec::new()).await?;
     invariants::i6_a_settle_by_a_non_owner_changes_nothing(&before, &after)?;
     let row = after.rows.get(written.id()).ok_or("the row is gone")?;
-    assert_eq!((row.status, row.last_error.as_deref()), (1, None), "the second node's verdict stands");
+    assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (1, 0, None), "the second node's verdict stands");
     assert_eq!((slow.calls().len(), recorder.calls().len()), (1, 1));
     second.shutdown().await;
-    other.close().await;
     Ok(())
 }
 
 /// Once it can reach the database again it joins under a new id and delivers. Errors that come without any waiting must
 /// not keep it from noticing that its lease has ended.
-pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db: &Db<H>) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     let outbox = eager(Arc::new(store.clone()), &recorder)?.lease(Duration::from_millis(400)).start().await?;
@@ -114,11 +112,10 @@ pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db
 }
 
 /// Written here while another node delivers, reported as committed when this one does: the other has delivered it.
-pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let first = eager(db.store(), &recorder)?.start().await?;
-    let other = db.connect().await?;
-    let second = eager(Arc::clone(&other), &recorder)?.start().await?;
+    let second = eager(db.connect().await?, &recorder)?.start().await?;
     let all = events(3)?;
     let written = write(db, &second, &all[..1]).await?;
     recorder.wait_for_calls(1).await;
@@ -131,31 +128,22 @@ pub(super) async fn a_receipt_from_before_another_owner_is_not_delivered_again<H
     let next = write(db, &second, &all[2..]).await?;
     second.notify_committed(next);
     recorder.wait_for_calls(3).await;
-    delivered_once(db, &second, &recorder, &all).await?;
-    other.close().await;
-    Ok(())
+    delivered_once(db, &second, &recorder, &all).await
 }
 
 /// Everything queued is handled and recorded before it returns, the table is free at once, and again is a no-op.
-pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harness>(db: &H) -> Outcome {
-    let permits = Arc::new(Semaphore::new(0));
-    let gate = Arc::clone(&permits);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let gate = Arc::clone(&gate);
-        async move { drop(gate.acquire().await) }
-    });
+pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, gate) = gated();
     let outbox = eager(db.store(), &recorder)?.workers(2).start().await?;
     let queued = events(50)?;
     outbox.notify_committed(write(db, &outbox, &queued).await?);
     recorder.wait_for_calls(2).await;
-    while outbox.stats().held < queued.len() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(async || Ok(outbox.stats().held >= queued.len())).await?;
     let (shutdown, again) = (outbox.shutdown(), outbox.shutdown());
     let open = async {
         // It is under way when the handlers begin to end.
         tokio::task::yield_now().await;
-        permits.close();
+        gate.close();
     };
     futures_util::future::join3(shutdown, again, open).await;
     assert_eq!(outbox.role(), Role::Stopped);
@@ -167,7 +155,7 @@ pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harn
 }
 
 /// A handler that never ends cannot hold it up: past the drain timeout its event is left, uncounted, to the next owner.
-pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let stuck = Recorder::around(async |delivery: Delivery| {
         if delivery.event_type() == "test.stuck" {
             std::future::pending::<()>().await;
@@ -182,19 +170,18 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
     outbox.shutdown().await;
     assert!(began.elapsed() >= drain, "{:?}", began.elapsed());
     assert_soon(began);
-    let row = db.columns(all[0].id().as_str()).await?.ok_or("the row is gone")?;
+    let row = columns(db, &all[0]).await?;
     assert_eq!((row.status, row.attempts), (0, 0));
 
-    let before = Observed::read(db, &all, stuck.calls()).await?;
+    let before = db.observed(&all, stuck.calls()).await?;
     let recorder = Recorder::new();
     let next = eager(db.store(), &recorder)?.start().await?;
     assert!(active(&next.role()), "the table is free");
-    settled(&*db.store()).await?;
-    next.shutdown().await;
+    drained(db, &next).await?;
     let ids: Vec<_> = recorder.calls().iter().map(|call| call.id.clone()).collect();
     assert_eq!(ids, [all[0].id().clone()], "only the one that was not done");
     let both = [stuck.calls(), recorder.calls()].concat();
-    let after = Observed::read(db, &all, both).await?;
+    let after = db.observed(&all, both).await?;
     invariants::i4_terminal_rows_do_not_move(&before, &after)?;
     after.check()?;
     Ok(())
@@ -202,7 +189,7 @@ pub(super) async fn shutdown_leaves_what_does_not_end_to_the_next_owner<H: Harne
 
 /// A start for which the lock of the nodes is held waits until it is free. One that has joined by then is there already, and gets
 /// its turn later.
-pub(super) async fn a_start_waits_for_the_lock_of_the_nodes<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_start_waits_for_the_lock_of_the_nodes<H: Harness>(db: &Db<H>) -> Outcome {
     let store = FaultyStore::new(db.store());
     let recorder = Recorder::new();
     for operation in [Operation::Join, Operation::Acquire] {
@@ -223,7 +210,7 @@ pub(super) async fn a_start_waits_for_the_lock_of_the_nodes<H: Harness>(db: &H) 
 
 /// Somebody deleted its registration: at the first refused verdict it asks, and joins anew instead of delivering the same
 /// events again and again.
-pub(super) async fn a_node_whose_registration_is_gone_notices_at_the_first_refusal<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_node_whose_registration_is_gone_notices_at_the_first_refusal<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;
     let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };

@@ -1,28 +1,24 @@
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::write::Finish;
 use pillarbox_engine::run::{ClaimConfig, Config, DispatchConfig, Outbox, SettleConfig};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::setting::{delivered_once, eager, first_delivered, settled, unpolled, write};
+use super::setting::{delivered_once, eager, first_delivered, settled, unpolled, write, write_guarded};
 use crate::events::{event, events};
 use crate::invariants::i7_memory_is_bounded;
-use crate::run::Outcome;
+use crate::recorder::gated;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 /// Commits keep succeeding while nobody takes events off the hot queue; what does not fit comes from the table.
-pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harness>(db: &H) -> Outcome {
-    let gate = Arc::new(Semaphore::new(1));
-    let recorder = Recorder::around(through(&gate));
+pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, gate) = gated();
+    gate.add_permits(1);
     let outbox = unpolled(db, &recorder).workers(2).hot_capacity(5).start().await?;
     let first = first_delivered(db, &outbox, &recorder).await?;
-    gate.forget_permits(1);
     let mut events = events(200)?;
     for batch in events.chunks(20) {
         let written = write(db, &outbox, batch).await?;
@@ -37,7 +33,7 @@ pub(super) async fn a_full_hot_queue_loses_nothing_and_doubles_nothing<H: Harnes
 }
 
 /// Thousands of rows wait before the outbox starts; it never holds more of them than it was given room for.
-pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: Harness>(db: &Db<H>) -> Outcome {
     let events = events(3000)?;
     for batch in events.chunks(1000) {
         db.write(batch.to_vec()).await?;
@@ -57,27 +53,11 @@ pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: 
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
-/// Payloads of many times the memory that is there for them come through, from the table and from memory.
-pub(super) async fn large_payloads_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
-    large_payloads(db, Mode::SingleNode, LARGE).await
-}
-
-pub(super) async fn large_payloads_are_delivered_in_bounded_memory_on_many_nodes<H: Harness>(db: &H) -> Outcome {
-    large_payloads(db, Mode::MultiNode, LARGE).await
-}
-
-pub(super) async fn large_payloads_of_few_keys_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
-    large_payloads(db, Mode::Partitioned, 3).await
-}
-
-pub(super) async fn large_payloads_of_many_keys_are_delivered_in_bounded_memory<H: Harness>(db: &H) -> Outcome {
-    large_payloads(db, Mode::Partitioned, LARGE).await
-}
-
 /// Events of some 100 kB: eight times the memory.
-const LARGE: usize = 80;
+pub(super) const LARGE: usize = 80;
 
-async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome {
+/// Payloads of many times the memory that is there for them come through, from the table and from memory.
+pub(super) async fn large_payloads<H: Harness>(db: &Db<H>, mode: Mode, keys: usize) -> Outcome {
     const MEMORY: usize = 1 << 20;
     let large = |event: usize| {
         let payload = format!("\"{}\"", "x".repeat(100_000 + event));
@@ -87,8 +67,7 @@ async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome 
     for batch in events.chunks(20) {
         db.write(batch.to_vec()).await?;
     }
-    let gate = Arc::new(Semaphore::new(0));
-    let recorder = Recorder::around(one_for_each_permit(&gate));
+    let (recorder, gate) = gated();
     let dispatch = DispatchConfig { workers: 2, payload_memory: MEMORY, ..DispatchConfig::default() };
     let config = Config { dispatch, ..Config::default() };
     let (store, handler) = (db.store(), recorder.clone());
@@ -112,7 +91,7 @@ async fn large_payloads<H: Harness>(db: &H, mode: Mode, keys: usize) -> Outcome 
 
 /// Eight writers commit as fast as they can and report it at once, late or never, while the cold path reads all the
 /// time. An event that both paths had would be called twice.
-pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>(db: &Db<H>) -> Outcome {
     const WRITERS: usize = 8;
     const ROUNDS: usize = 120;
     let recorder = Recorder::new();
@@ -129,11 +108,7 @@ pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>
                     tokio::time::sleep(Duration::from_millis(1)).await;
                     outbox.notify_committed(written);
                 }
-                _ => {
-                    let mut guarded = outbox.begin(db.source()).await?;
-                    outbox.write_all(&mut guarded, batch.clone()).await?;
-                    guarded.commit().await?;
-                }
+                _ => write_guarded(db, &outbox, &batch).await?,
             }
             if round % 10 == 0 {
                 let mut rolled_back = db.begin().await?;
@@ -150,22 +125,4 @@ pub(super) async fn reporting_and_polling_race_without_a_second_call<H: Harness>
     let stats = outbox.stats();
     assert!(stats.hot > 0 && stats.cold > 0, "both paths took part: {stats:?}");
     delivered_once(db, &outbox, &recorder, &events).await
-}
-
-/// A handler that ends once for each permit.
-fn one_for_each_permit(gate: &Arc<Semaphore>) -> impl Fn(Delivery) -> Pin<Box<dyn Future<Output = ()> + Send>> + use<> {
-    let gate = Arc::clone(gate);
-    move |_| {
-        let gate = Arc::clone(&gate);
-        Box::pin(async move { gate.acquire().await.map_or((), SemaphorePermit::forget) })
-    }
-}
-
-/// A handler that waits until the gate is closed for good.
-fn through(gate: &Arc<Semaphore>) -> impl Fn(Delivery) -> Pin<Box<dyn Future<Output = ()> + Send>> + use<> {
-    let gate = Arc::clone(gate);
-    move |_| {
-        let gate = Arc::clone(&gate);
-        Box::pin(async move { drop(gate.acquire().await) })
-    }
 }

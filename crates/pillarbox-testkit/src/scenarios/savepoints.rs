@@ -3,33 +3,24 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::Path;
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::write::Finish;
 use pillarbox_engine::run::Outbox;
 
 use super::setting::{delivered_once, first_delivered, settled, unpolled, write};
 use crate::events::{HOUR, event, events};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, RecordingHook};
 
-/// At every level: before, in and after savepoints that are rolled back, released, or both, one within the other.
-pub(super) async fn what_is_rolled_back_to_a_savepoint_is_never_delivered<H: Harness>(db: &H) -> Outcome {
+/// At every level: before, in and after savepoints that are rolled back, released, or both, one within the other. On many nodes the rows
+/// are inserted as the node's own.
+pub(super) async fn around_savepoints<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let (recorder, hook) = (Recorder::new(), RecordingHook::new());
-    let outbox = unpolled(db, &recorder).writer_hook(hook.clone()).start().await?;
-    around_savepoints(db, &outbox, &recorder, &hook).await
-}
-
-/// There the rows are inserted as the node's own.
-pub(super) async fn what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes<H: Harness>(db: &H) -> Outcome {
-    let (recorder, hook) = (Recorder::new(), RecordingHook::new());
-    let nodes = Outbox::multi_node(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
-    let outbox = nodes.writer_hook(hook.clone()).start().await?;
-    around_savepoints(db, &outbox, &recorder, &hook).await
-}
-
-async fn around_savepoints<H: Harness>(db: &H, outbox: &Outbox, recorder: &Recorder, hook: &RecordingHook) -> Outcome {
-    let mut all = vec![first_delivered(db, outbox, recorder).await?];
+    let outbox = Outbox::builder(mode).store(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
+    let outbox = outbox.writer_hook(hook.clone()).start().await?;
+    let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
     for _ in 0..5 {
-        let Fates { kept, undone } = write_around_savepoints(db, outbox).await?;
+        let Fates { kept, undone } = write_around_savepoints(db, &outbox).await?;
         all.extend(kept.iter().cloned());
         recorder.wait_for_calls(all.len()).await;
         let last =
@@ -38,7 +29,7 @@ async fn around_savepoints<H: Harness>(db: &H, outbox: &Outbox, recorder: &Recor
         assert!(last(hook.rolled_back(), &undone), "{:?}", hook.rolled_back());
     }
     assert!(recorder.calls().iter().any(|call| call.path == Path::Hot), "{:?}", outbox.stats());
-    delivered_once(db, outbox, recorder, &all).await?;
+    delivered_once(db, &outbox, &recorder, &all).await?;
     assert_eq!(recorder.calls().len(), all.len(), "and nothing else was");
     Ok(())
 }
@@ -49,7 +40,7 @@ struct Fates {
 }
 
 /// Writes through a guard, and on the driver's connection that it dereferences to.
-async fn write_around_savepoints<H: Harness>(db: &H, outbox: &Outbox) -> Result<Fates, BoxError> {
+async fn write_around_savepoints<H: Harness>(db: &Db<H>, outbox: &Outbox) -> Result<Fates, BoxError> {
     let events = events(9)?;
     let event = |index: usize| events[index].clone();
     let mut guarded = outbox.begin(db.source()).await?;
@@ -81,7 +72,7 @@ async fn write_around_savepoints<H: Harness>(db: &H, outbox: &Outbox) -> Result<
 }
 
 /// A transaction of the driver's own, committed by the outbox, is verified as a guard is.
-pub(super) async fn a_commit_with_its_receipt_is_verified<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_commit_with_its_receipt_is_verified<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, hook) = (Recorder::new(), RecordingHook::new());
     let outbox = unpolled(db, &recorder).writer_hook(hook.clone()).start().await?;
     let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
@@ -110,7 +101,7 @@ pub(super) async fn a_commit_with_its_receipt_is_verified<H: Harness>(db: &H) ->
 }
 
 /// The caller says that it committed, and it did not: its transaction was rolled back, or a part of it.
-pub(super) async fn a_receipt_of_what_was_rolled_back_delivers_nothing<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_receipt_of_what_was_rolled_back_delivers_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let mut all = vec![first_delivered(db, &outbox, &recorder).await?];

@@ -7,13 +7,13 @@ use pillarbox_core::store::DeadFilter;
 use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
 
-use super::setting::{eager, settled};
+use super::setting::{deliver, eager, settled, until, write};
 use crate::events::{HOUR, events};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 use crate::{FaultyStore, Harness, Recorder};
 
 /// DEAD events come back by themselves once they are replayed: all of them, each once, without polling.
-pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &Db<H>) -> Outcome {
     let healthy = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let health = Arc::clone(&healthy);
     let recorder = Recorder::around(move |_: Delivery| {
@@ -26,7 +26,7 @@ pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> O
     let outbox = Outbox::single_node(Arc::new(store)).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
     let outbox = outbox.start().await?;
     let written = events(12)?;
-    super::setting::write(db, &outbox, &written).await?;
+    write(db, &outbox, &written).await?;
     settled(&*db.store()).await?;
     let dead = outbox.dead_events();
     let filter = DeadFilter::default();
@@ -59,7 +59,7 @@ pub(super) async fn replayed_events_are_delivered_again<H: Harness>(db: &H) -> O
 }
 
 /// In the background, what is over goes and what is not stays.
-pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match delivery.seq() % 2 {
         0 => Err(HandlerError::unrecoverable("no")),
         _ => Ok(()),
@@ -70,9 +70,7 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Ou
     let written = events(20)?;
     db.write(written.clone()).await?;
     recorder.wait_for_calls(20).await;
-    while outbox.stats().purged < 10 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(async || Ok(outbox.stats().purged >= 10)).await?;
     let counts = db.store().counts().await?;
     assert_eq!((counts.pending(), counts.done), (0, 0));
     assert_eq!((counts.dead, outbox.stats().purged), (10, 10), "DEAD events are kept by default");
@@ -81,16 +79,14 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &H) -> Ou
 }
 
 /// Rows of any state go by their age if no node delivers.
-pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn a_writer_purges_by_age<H: Harness>(db: &Db<H>) -> Outcome {
     let writer = Outbox::writer_only(db.store())
         .purge_all_after(Duration::from_millis(1))
         .purge_interval(Duration::from_secs(1), 4);
     let writer = writer.start().await?;
     let written = events(10)?;
-    super::setting::write(db, &writer, &written).await?;
-    while writer.stats().purged < 10 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    write(db, &writer, &written).await?;
+    until(async || Ok(writer.stats().purged >= 10)).await?;
     assert_eq!((db.store().counts().await?.new, writer.stats().purged), (0, 10));
     writer.shutdown().await;
     Ok(())
@@ -118,7 +114,7 @@ impl Interceptor for Logged {
 }
 
 /// Before in order, after in reverse and only where before ran; one that fails counts as an attempt and skips the handler.
-pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &Db<H>) -> Outcome {
     for (failing, expected, status) in [
         (false, &["a before", "b before", "b after", "a after"][..], (1, 0)),
         (true, &["a before", "b before", "a after failure"][..], (3, 1)),
@@ -134,9 +130,7 @@ pub(super) async fn interceptors_run_around_the_handler<H: Harness>(db: &H) -> O
         ));
         let outbox = outbox.start().await?;
         let written = events(1)?;
-        super::setting::write(db, &outbox, &written).await?;
-        settled(&*db.store()).await?;
-        outbox.shutdown().await;
+        deliver(db, &outbox, &written).await?;
         assert_eq!(*log.lock().unwrap_or_else(PoisonError::into_inner), expected);
         assert_eq!(recorder.calls().len(), usize::from(!failing));
         let row = db.columns(written[0].id().as_str()).await?.ok_or("the row is gone")?;

@@ -4,13 +4,13 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::Backlog;
 
 use crate::Harness;
-use crate::events::{HOUR, claimed, delayed, event, events, settle_held, some};
+use crate::events::{HOUR, claimed, delayed, event, events, retry_in, settle_held, some};
 use crate::nodes::peer;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Due rows, held by a node or not, rows that wait for their time, and DEAD ones; what has been delivered is not looked
 /// at.
-pub(in crate::conformance) async fn backlog_counts_what_is_pending_and_dead<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn backlog_counts_what_is_pending_and_dead<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     assert_eq!(store.backlog().await?, Backlog::default());
@@ -31,7 +31,7 @@ pub(in crate::conformance) async fn backlog_counts_what_is_pending_and_dead<H: H
 }
 
 /// A row waits from its creation or, if it has a due time, from then; the longest wait is told, if any row is due.
-pub(in crate::conformance) async fn backlog_knows_the_age_of_the_oldest_due_row<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn backlog_knows_the_age_of_the_oldest_due_row<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let old = db.write(events(3)?).await?;
@@ -47,7 +47,7 @@ pub(in crate::conformance) async fn backlog_knows_the_age_of_the_oldest_due_row<
 
     settle_held(&*store, &node, &old[..1], &Change::Done).await?;
     settle_held(&*store, &node, &old[1..2], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
-    settle_held(&*store, &node, &old[2..], &Change::Retry { attempts: 0, delay: HOUR, error: None }).await?;
+    settle_held(&*store, &node, &old[2..], &retry_in(HOUR)).await?;
     // Of the old rows only the delayed one is due, and that only since now.
     db.make_due(late.id().as_str()).await?;
     let oldest = store.backlog().await?.oldest_due;

@@ -7,11 +7,11 @@ use pillarbox_core::store::Blocked;
 use crate::Harness;
 use crate::events::{HOUR, event, events, keyed, keyed_each, seq_of, settle_all};
 use crate::nodes::owner;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Every event that failed and behind which later ones of its key and handler are pending, with how many there are, page
 /// by page in the order of the table.
-pub(in crate::conformance) async fn blocked_lists_the_heads_that_others_wait_behind<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn blocked_lists_the_heads_that_others_wait_behind<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     assert!(store.blocked(0, 10).await?.is_empty());

@@ -7,11 +7,11 @@ use crate::Harness;
 use crate::events::{HOUR, settle_all};
 use crate::nodes::owner;
 use crate::payloads::every_column;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// DEAD events and no others, those that match everything that is set, in the order of the table and page by page, with
 /// all that helps to decide about them.
-pub(in crate::conformance) async fn dead_lists_matching_events_page_by_page<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn dead_lists_matching_events_page_by_page<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert!(store.dead(&DeadFilter::default(), 0, 10).await?.is_empty(), "an empty table");
     let graves = Graves::dig(db).await?;
@@ -45,7 +45,7 @@ pub(in crate::conformance) async fn dead_lists_matching_events_page_by_page<H: H
 }
 
 /// The number is that of the events a list would show.
-pub(in crate::conformance) async fn count_dead_counts_what_dead_lists<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn count_dead_counts_what_dead_lists<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert_eq!(store.count_dead(&DeadFilter::default()).await?, 0, "an empty table");
     let graves = Graves::dig(db).await?;
@@ -55,7 +55,7 @@ pub(in crate::conformance) async fn count_dead_counts_what_dead_lists<H: Harness
     Ok(())
 }
 
-async fn list<H: Harness>(db: &H, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<i64>, BoxError> {
+async fn list<H: Harness>(db: &Db<H>, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<i64>, BoxError> {
     Ok(db.store().dead(filter, above, limit).await?.iter().map(|dead: &DeadEvent| dead.seq).collect())
 }
 
@@ -67,7 +67,7 @@ struct Graves {
 }
 
 impl Graves {
-    async fn dig<H: Harness>(db: &H) -> Result<Self, BoxError> {
+    async fn dig<H: Harness>(db: &Db<H>) -> Result<Self, BoxError> {
         let store = db.store();
         let build = |event_type: &str, aggregate: Option<&str>, tenant: Option<&str>| {
             let mut builder = Envelope::builder(event_type).payload_json("{}");

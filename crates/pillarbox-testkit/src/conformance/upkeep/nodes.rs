@@ -7,12 +7,12 @@ use tokio::time::sleep;
 use crate::Harness;
 use crate::events::HOUR;
 use crate::nodes::{member, stranger};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// The list has the registered nodes in the order in which they came, each with its start, its mode and the rest of its lease,
 /// and tells the owner of the table. A node whose lease has ended is there until it is cleared away, and has none left.
 pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns_the_table<H: Harness>(
-    db: &H,
+    db: &Db<H>,
 ) -> Outcome {
     let store = db.store();
     assert!(store.nodes().await?.is_empty());

@@ -9,11 +9,13 @@ use tokio::time::sleep;
 use crate::Harness;
 use crate::events::{HOUR, keyed, keyed_each, row_at, seq_of, settle_all};
 use crate::nodes::{TICK, owner, share, sharer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Pending rows count whatever their due time, and whether or not their partition is known; the fullest partition is one that is
 /// known. A partition is unowned until a node has taken it, and from when its owner gives it, leaves or is cleared away.
-pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_owns_what<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_owns_what<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
     let store = db.store();
     assert_eq!(store.partitions().await?, PartitionBacklog { unowned: 256, pending: 0, most_pending: 0 });
     let node = owner(&*store).await?;

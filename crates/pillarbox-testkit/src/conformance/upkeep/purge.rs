@@ -6,16 +6,16 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 
 use crate::Harness;
-use crate::events::{HOUR, events, settle_all};
+use crate::events::{HOUR, Owned, events, owned, settle_all};
 use crate::nodes::{owner, peer};
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Old rows are half an hour old; this is how old they have to be.
 const OLD: Duration = Duration::from_secs(1200);
 const AGE: i64 = 1800;
 
 /// The age of a row counts from its end, not from when it was written; rows that ended since are kept.
-pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let dead = Change::Dead { attempts: 0, error: "no".to_owned() };
@@ -48,7 +48,9 @@ pub(in crate::conformance) async fn purge_deletes_ended_rows_older_than_asked<H:
 }
 
 /// Rows that another program has made DONE or DEAD, as those of an adopted table are, need not say when.
-pub(in crate::conformance) async fn purge_takes_the_creation_where_no_end_is_recorded<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn purge_takes_the_creation_where_no_end_is_recorded<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
     let store = db.store();
     let written = events(4)?;
     db.write(written.clone()).await?;
@@ -73,7 +75,7 @@ pub(in crate::conformance) async fn purge_takes_the_creation_where_no_end_is_rec
 }
 
 /// A purge of one key takes the ordering key, or the aggregate id where there is none, and keeps what has neither.
-pub(in crate::conformance) async fn purge_of_a_key_keeps_the_rows_of_others<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn purge_of_a_key_keeps_the_rows_of_others<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let event = || Envelope::builder("placed").payload_json("{}");
@@ -96,11 +98,8 @@ pub(in crate::conformance) async fn purge_of_a_key_keeps_the_rows_of_others<H: H
 }
 
 /// However old, what has not ended stays, and so does what ended in the other way; unless everything is to go.
-pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H: Harness>(db: &H) -> Outcome {
-    let store = db.store();
-    let node = owner(&*store).await?;
-    let written = events(4)?;
-    let seqs = db.write(written.clone()).await?;
+pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(4)?).await?;
     settle_all(&*store, &node, &seqs[1..2], &Change::Retry { attempts: 1, delay: HOUR, error: None }).await?;
     settle_all(&*store, &node, &seqs[2..3], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[3..], &Change::Dead { attempts: 1, error: "no".to_owned() }).await?;
@@ -125,7 +124,7 @@ pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H:
 /// A step looks at so many rows and no more, and says where the next one begins: behind the rows it kept as well as those
 /// it deleted. It is over at the first row that is not old, and at the end of the table.
 pub(in crate::conformance) async fn purge_goes_on_where_it_stopped_and_says_when_it_is_over<H: Harness>(
-    db: &H,
+    db: &Db<H>,
 ) -> Outcome {
     let store = db.store();
     assert_eq!(store.purge(&step(Purgeable::Done, 0, 4)).await?, Purged { removed: 0, next: None }, "an empty table");
@@ -155,7 +154,7 @@ pub(in crate::conformance) async fn purge_goes_on_where_it_stopped_and_says_when
 
 /// Rows that nobody has delivered are not to be thrown away under a node that will, in any mode; a node whose lease has
 /// ended, or that has left, is in nobody's way. What has ended may go at any time.
-pub(in crate::conformance) async fn purge_of_everything_stops_while_a_node_lives<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn purge_of_everything_stops_while_a_node_lives<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     db.write(events(3)?).await?;
     db.age(AGE).await?;
@@ -179,7 +178,7 @@ fn step(what: Purgeable, above: i64, limit: usize) -> Purge {
     Purge { above, ..Purge::new(what, OLD, limit) }
 }
 
-async fn present<H: Harness>(db: &H, events: &[Envelope]) -> Result<Vec<bool>, BoxError> {
+async fn present<H: Harness>(db: &Db<H>, events: &[Envelope]) -> Result<Vec<bool>, BoxError> {
     let mut present = Vec::new();
     for event in events {
         present.push(db.columns(event.id().as_str()).await?.is_some());

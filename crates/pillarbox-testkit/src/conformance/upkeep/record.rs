@@ -1,18 +1,16 @@
-use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE, Payload};
 use pillarbox_core::row::Change;
-use pillarbox_core::store::{Record, Store};
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::run::Outbox;
 
 use crate::Harness;
-use crate::events::{HOUR, all, claimed, delayed, event, settle_held};
+use crate::events::{HOUR, all, claimed, delayed, event, record, settle_held};
 use crate::nodes::peer;
 use crate::payloads::every_column;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// All that the table holds of an event in any state, also of one that cannot be read as an event.
-pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let full = every_column()?;
@@ -20,7 +18,7 @@ pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harne
     let late = delayed()?;
     let seqs = db.write(vec![full.clone(), binary.clone(), late.clone()]).await?;
 
-    let new = record(&*store, &full).await?;
+    let new = record(db, &full).await?;
     assert_eq!(
         (new.seq, new.event_id.as_str(), new.event_type.as_str()),
         (seqs[0], full.id().as_str(), full.event_type())
@@ -33,26 +31,26 @@ pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harne
     assert_eq!((new.payload.as_ref(), new.headers.clone()), (Some(full.payload()), full.headers().to_json()));
     assert_eq!((new.status, new.attempts, new.occurred_at), (0, 0, Some(full.occurred_at())));
     assert_eq!((new.available_at, new.done_at, new.last_error, new.locked_by), (None, None, None, None));
-    assert_eq!(record(&*store, &binary).await?.payload.as_ref(), Some(binary.payload()));
+    assert_eq!(record(db, &binary).await?.payload.as_ref(), Some(binary.payload()));
     for other in [format!("{} ", full.id()), full.id().as_str().to_uppercase()] {
         assert_eq!(store.records(&other).await?.len(), 0, "{other:?} is another event");
     }
-    let waiting = record(&*store, &late).await?;
+    let waiting = record(db, &late).await?;
     let wait = waiting.available_at.map(|at| at.since(waiting.created_at));
     // An hour from the writer's clock, which need not be the database's.
     assert!(wait.is_some_and(|wait| wait > HOUR / 2 && wait < HOUR * 2), "{waiting:?}");
 
     assert_eq!(claimed(&*store, &node, &all()).await?, seqs[..2]);
-    assert_eq!(record(&*store, &full).await?.locked_by.as_deref(), Some(node.as_str()));
+    assert_eq!(record(db, &full).await?.locked_by.as_deref(), Some(node.as_str()));
     let retry = Change::Retry { attempts: 3, delay: HOUR * 2, error: Some("it's \"broken\": 🦀".to_owned()) };
     settle_held(&*store, &node, &seqs[..1], &retry).await?;
     settle_held(&*store, &node, &seqs[1..2], &Change::Done).await?;
-    let failed = record(&*store, &full).await?;
+    let failed = record(db, &full).await?;
     let wait = failed.available_at.map(|at| at.since(failed.created_at));
     assert!(wait.is_some_and(|wait| wait >= HOUR * 2 && wait < HOUR * 3), "{failed:?}");
     assert_eq!((failed.status, failed.attempts, failed.last_error.as_deref()), (2, 3, Some("it's \"broken\": 🦀")));
     assert_eq!((failed.locked_by, failed.created_at, failed.done_at), (None, new.created_at, None));
-    let done = record(&*store, &binary).await?;
+    let done = record(db, &binary).await?;
     let took = done.done_at.map(|at| at.since(done.created_at));
     assert!(done.status == 1 && took.is_some_and(|took| took < HOUR), "{done:?}");
 
@@ -77,7 +75,7 @@ pub(in crate::conformance) async fn records_show_every_column_as_stored<H: Harne
 }
 
 /// In the order they were written, each with its handler and a state of its own.
-pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, event) = (db.store(), event()?);
     let writer = Outbox::writer_only(db.store()).handled_by(event.event_type(), ["b", "a"]).start().await?;
     let mut transaction = db.begin().await?;
@@ -97,12 +95,8 @@ pub(in crate::conformance) async fn records_come_one_for_each_handler<H: Harness
     Ok(())
 }
 
-async fn record(store: &dyn Store, event: &Envelope) -> Result<Record, BoxError> {
-    store.records(event.id().as_str()).await?.pop().ok_or_else(|| format!("event {} is missing", event.id()).into())
-}
-
 /// The same as by its id; of an event with several rows, the one that is meant.
-pub(in crate::conformance) async fn record_finds_a_row_by_its_seq<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn record_finds_a_row_by_its_seq<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let written = event()?;
     let seq = db.write(vec![written.clone(), event()?]).await?[0];

@@ -8,10 +8,10 @@ use crate::Harness;
 use crate::events::{HOUR, all, claimed, columns, delayed, event, events, rows, settle_held, some};
 use crate::nodes::peer;
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// A revived event is as it was on the day it was written: without attempts, error, end or due time, free for any node.
-pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
     let (plain, timed) = (event()?, delayed()?);
@@ -45,7 +45,7 @@ pub(in crate::conformance) async fn replay_makes_a_dead_event_new_and_due<H: Har
 
 /// A count at the end of its column's type stays there, and keeps no other row from being replayed.
 pub(in crate::conformance) async fn replay_goes_on_where_a_row_was_replayed_too_often_to_count<H: Harness>(
-    db: &H,
+    db: &Db<H>,
 ) -> Outcome {
     let store = db.store();
     let node = peer(&*store).await?;
@@ -66,7 +66,7 @@ pub(in crate::conformance) async fn replay_goes_on_where_a_row_was_replayed_too_
 }
 
 /// Of all that is asked for only what is DEAD is revived, and said to be.
-pub(in crate::conformance) async fn replay_leaves_other_states_alone<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn replay_leaves_other_states_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let (written, seqs) = one_in_each_state(db).await?;
     let before = rows(db, &written).await?;
@@ -81,7 +81,7 @@ pub(in crate::conformance) async fn replay_leaves_other_states_alone<H: Harness>
 }
 
 /// Of all that is asked for only what is DEAD is deleted, and said to be.
-pub(in crate::conformance) async fn discard_deletes_dead_events_only<H: Harness>(db: &H) -> Outcome {
+pub(in crate::conformance) async fn discard_deletes_dead_events_only<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let (written, seqs) = one_in_each_state(db).await?;
     let before = rows(db, &written).await?;
@@ -96,7 +96,7 @@ pub(in crate::conformance) async fn discard_deletes_dead_events_only<H: Harness>
 }
 
 /// A NEW row that is free, one that is held, one that is DONE, one to be retried, and a DEAD one.
-async fn one_in_each_state<H: Harness>(db: &H) -> Result<(Vec<Envelope>, Vec<i64>), BoxError> {
+async fn one_in_each_state<H: Harness>(db: &Db<H>) -> Result<(Vec<Envelope>, Vec<i64>), BoxError> {
     let (store, written) = (db.store(), events(5)?);
     let node = peer(&*store).await?;
     let seqs = db.write(written.clone()).await?;
