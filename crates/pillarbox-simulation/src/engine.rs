@@ -71,6 +71,7 @@ mod unhooked {
         pub attempts: u32,
         pub replays: u32,
         pub available_at: Option<Timestamp>,
+        pub created_at: Timestamp,
         pub locked_by: Option<&'a str>,
     }
 

@@ -59,6 +59,8 @@ pub struct RowView<'a> {
     /// The number of times that it was replayed, from DEAD to NEW.
     pub replays: u32,
     pub available_at: Option<Timestamp>,
+    /// The time of the insert.
+    pub created_at: Timestamp,
     pub locked_by: Option<&'a str>,
 }
 
@@ -152,6 +154,7 @@ impl<'a> Inspector<'a> {
                 attempts: row.attempts,
                 replays: row.replays,
                 available_at: row.available_at,
+                created_at: row.created_at,
                 locked_by: row.locked_by.as_deref(),
             });
         }

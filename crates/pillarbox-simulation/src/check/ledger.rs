@@ -31,7 +31,7 @@ pub struct Line {
     pub replays: u32,
     /// Its partition.
     pub partition: Option<u8>,
-    /// The due time, in microseconds.
+    /// The due time, in microseconds. One before the creation is none.
     pub due: Option<i64>,
     /// The number of the text in `locked_by`; zero for none.
     pub holder: u32,
@@ -104,7 +104,7 @@ fn line(row: &RowView<'_>, holder: u32, step: u64) -> Line {
         attempts: row.attempts,
         replays: row.replays,
         partition: row.partition,
-        due: row.available_at.map(pillarbox_core::clock::Timestamp::as_micros),
+        due: row.available_at.filter(|due| *due >= row.created_at).map(pillarbox_core::clock::Timestamp::as_micros),
         holder,
         committed: step,
     }
