@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use args::{Bench, BenchArgs, Benches, Measure, Shown};
-use clap::Parser as _;
+use clap::{Args, Parser as _};
 use failure::Failure;
 use figures::Figures;
 use lab::BenchDb;
@@ -31,7 +31,7 @@ use pillarbox_console::address::Address;
 use pillarbox_console::failure::sentence;
 use pillarbox_console::report::{note, print_either};
 use pillarbox_console::{arguments, log};
-use runs::{drain, hot, idle, latency, memory, mixed, overhead, relay, steady, write};
+use runs::{drain, flat_out, idle, latency, memory, overhead, relay, steady, write};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
 #[global_allocator]
@@ -59,46 +59,48 @@ async fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
         Benches::One(bench) => bench,
         Benches::All(args) => return report::run(&args).await,
     };
-    let (shown, figures) = measure(bench).await?;
-    let figures = if shown.samples { figures } else { figures.without_samples() };
+    let (shown, mut figures) = measure(bench).await?;
+    if !shown.samples {
+        figures.samples.clear();
+    }
     print_either(shown.json, &figures, || figures.text())?;
     Ok(if figures.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
     match bench {
-        Bench::Write { common, events } => {
-            let load = Load::new(events, common.payload);
-            on(&common, 1, async |lab| write::run(&**lab, &load).await).await
+        Bench::Write(args) => on(&args, args.own.events, 1, async |lab, load| write::run(&**lab, &load).await).await,
+        Bench::Hot(args) => {
+            let writers = args.own.writers.writers;
+            on(&args, args.own.events, writers, async |lab, load| flat_out::hot(lab, &load, writers).await).await
         }
-        Bench::Hot { common, hot } => {
-            let (load, writers) = (Load::new(hot.events, common.payload), hot.writers.writers);
-            on(&common, writers, async |lab| hot::run(lab, &load, writers).await).await
+        Bench::Drain(args) => {
+            let drain = &args.own;
+            drain.check(&Address::parse(&args.store)?)?;
+            let keys = drain.keys()?;
+            let run = async |lab: &Arc<dyn BenchDb>, load: Load| drain::run(lab, &load.of_keys(keys), drain).await;
+            on(&args, drain.events, drain.writers.max(1), run).await
         }
-        Bench::Drain { common, drain } => {
-            drain.check(&Address::parse(&common.store)?)?;
-            let load = Load::new(drain.events, common.payload).of_keys(drain.keys()?);
-            on(&common, drain.writers.max(1), async |lab| drain::run(lab, &load, &drain).await).await
+        Bench::Steady(args) => {
+            let (steady, writers) = (&args.own, args.own.writers.writers);
+            on(&args, steady.pace.events()?, writers, async |lab, load| steady::run(lab, &load, steady).await).await
         }
-        Bench::Steady { common, steady } => {
-            let load = Load::new(steady.pace.events()?, common.payload);
-            on(&common, steady.writers.writers, async |lab| steady::run(lab, &load, &steady).await).await
+        Bench::Latency(args) => {
+            let (latency, writers) = (&args.own, args.own.writers.writers);
+            on(&args, latency.pace.events()?, writers, async |lab, load| latency::run(lab, &load, latency).await).await
         }
-        Bench::Latency { common, latency } => {
-            let load = Load::new(latency.pace.events()?, common.payload);
-            on(&common, latency.writers.writers, async |lab| latency::run(lab, &load, &latency).await).await
+        Bench::Mixed(args) => {
+            let (mode, writers) = (args.own.mode, args.own.writers.writers);
+            on(&args, args.own.events, writers, async |lab, load| flat_out::mixed(lab, &load, writers, mode).await)
+                .await
         }
-        Bench::Mixed { common, mixed } => {
-            let load = Load::new(mixed.events, common.payload);
-            on(&common, mixed.writers.writers, async |lab| mixed::run(lab, &load, &mixed).await).await
+        Bench::Memory(args) => {
+            let memory = &args.own;
+            on(&args, memory.events, 1, async |lab, load| memory::run(&**lab, &load, memory).await).await
         }
-        Bench::Memory { common, memory } => {
-            let load = Load::new(memory.events, common.payload);
-            on(&common, 1, async |lab| memory::run(&**lab, &load, &memory).await).await
-        }
-        Bench::Relay { common, relay } => {
-            let load = Load::new(relay.events, common.payload);
-            on(&common, relay.writers.writers, async |lab| relay::run(lab, &load, &relay).await).await
+        Bench::Relay(args) => {
+            let (relay, writers) = (&args.own, args.own.writers.writers);
+            on(&args, relay.events, writers, async |lab, load| relay::run(lab, &load, relay).await).await
         }
         Bench::Idle(args) => {
             let figures = on_store(&args.store, 1, async |lab| idle::run(&**lab, &args).await).await?;
@@ -108,12 +110,15 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
     }
 }
 
-async fn on(
-    common: &Measure,
+/// Runs a bench with a load of `events`.
+async fn on<T: Args>(
+    args: &Measure<T>,
+    events: u32,
     writers: u16,
-    bench: impl AsyncFnOnce(&Arc<dyn BenchDb>) -> Result<Figures, Failure>,
+    bench: impl AsyncFnOnce(&Arc<dyn BenchDb>, Load) -> Result<Figures, Failure>,
 ) -> Result<(Shown, Figures), Failure> {
-    Ok((common.shown, on_store(&common.store, writers, bench).await?))
+    let load = Load::new(events, args.payload);
+    Ok((args.shown, on_store(&args.store, writers, async |lab| bench(lab, load).await).await?))
 }
 
 /// Runs a bench on a database, with a connection for each writer, beside those of the outbox.

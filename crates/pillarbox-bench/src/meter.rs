@@ -11,7 +11,6 @@ use super::figures::{Costs, Sample, each};
 use super::lab::{BenchDb, Gauge};
 use super::process;
 use crate::failure::Failure;
-use pillarbox_console::progress::bar;
 use pillarbox_console::report::rounded;
 
 /// The progress of a run, as its own tasks count it.
@@ -21,33 +20,10 @@ pub(crate) struct Progress {
     pub(crate) done: u64,
 }
 
-/// The goal of a run: to write or to deliver this many events.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Goal {
-    Write(u32),
-    Deliver(u32),
-}
-
-impl Goal {
-    fn events(self) -> u64 {
-        let (Self::Write(events) | Self::Deliver(events)) = self;
-        events.into()
-    }
-
-    fn bar(self) -> ProgressBar {
-        match self {
-            // A bench that only writes shows its own progress.
-            Self::Write(_) => ProgressBar::hidden(),
-            Self::Deliver(_) => bar(self.events(), "delivered"),
-        }
-    }
-}
-
 /// A meter of one run, from [`start`](Self::start) on.
-#[derive(Debug)]
 pub(crate) struct Meter<'a> {
     lab: &'a dyn BenchDb,
-    goal: Goal,
+    events: u32,
     bar: ProgressBar,
     started: Instant,
     gauge: Gauge,
@@ -66,12 +42,12 @@ pub(crate) struct Measured {
 }
 
 impl<'a> Meter<'a> {
-    /// Begins a run.
-    pub(crate) async fn start(lab: &'a dyn BenchDb, goal: Goal) -> Result<Self, Failure> {
+    /// Begins a run of this many events. The `bar` shows those that are delivered.
+    pub(crate) async fn start(lab: &'a dyn BenchDb, events: u32, bar: ProgressBar) -> Result<Self, Failure> {
         Ok(Self {
             lab,
-            goal,
-            bar: goal.bar(),
+            events,
+            bar,
             gauge: lab.gauge().await?,
             statements: lab.statements().await?,
             series: Series::default(),
@@ -123,7 +99,7 @@ impl<'a> Meter<'a> {
 
     /// Ends the run. The outboxes must have stopped by now: their connections report their work when they close.
     pub(crate) async fn finish(self) -> Result<Measured, Failure> {
-        let events = self.goal.events();
+        let events = self.events.into();
         self.bar.finish_and_clear();
         let statements = grown(self.statements, self.lab.statements().await?);
         let gauge = self.since_start(self.lab.gauge().await?);

@@ -39,27 +39,20 @@ impl From<ModeArg> for NodeSettings {
 }
 
 impl Nodes {
-    /// Connects nodes to the database, without starting any. The first belongs to the process that writes.
-    pub(crate) async fn open(lab: &dyn BenchDb, nodes: u8) -> Result<Self, Failure> {
-        Self::connect(lab, nodes, lab.shares_its_store()).await
-    }
-
-    /// As [`open`](Self::open), but all of them belong to other processes.
-    pub(crate) async fn open_elsewhere(lab: &dyn BenchDb, nodes: u8) -> Result<Self, Failure> {
-        Self::connect(lab, nodes, false).await
-    }
-
-    /// A node on a store without a database.
-    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
-        Self { stores: vec![store], outboxes: Vec::new(), shared: false }
-    }
-
-    async fn connect(lab: &dyn BenchDb, nodes: u8, shared: bool) -> Result<Self, Failure> {
+    /// Connects nodes to the database, without starting any. The first belongs to the process that writes, unless all are
+    /// `elsewhere`.
+    pub(crate) async fn open(lab: &dyn BenchDb, nodes: u8, elsewhere: bool) -> Result<Self, Failure> {
+        let shared = lab.shares_its_store() && !elsewhere;
         let mut stores = Vec::new();
         for number in 0..nodes {
             stores.push(if shared && number == 0 { lab.store() } else { lab.another_store().await? });
         }
         Ok(Self { stores, outboxes: Vec::new(), shared })
+    }
+
+    /// A node on a store without a database.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
+        Self { stores: vec![store], outboxes: Vec::new(), shared: false }
     }
 
     /// Starts all of them, with a handler that only notes its calls, or one that passes events on.

@@ -12,17 +12,18 @@ use super::load::Load;
 use crate::failure::Failure;
 
 /// Tasks that write one event per transaction, flat out unless they are given a rate.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Writers {
     lab: Arc<dyn BenchDb>,
     load: Load,
     tasks: u16,
-    /// The outbox whose guard they write through; without it, their transactions involve no outbox.
-    guard: Option<Outbox>,
-    /// The calls in which their commits are noted.
-    calls: Option<Arc<Calls>>,
+    /// The outbox whose guard they write through, so that it delivers from memory; without it, their transactions involve
+    /// no outbox.
+    pub(crate) guard: Option<Outbox>,
+    /// The calls in which their commits are noted, to measure the time from each to the handler.
+    pub(crate) calls: Option<Arc<Calls>>,
     /// Events per second, of all tasks together.
-    rate: Option<u32>,
+    pub(crate) rate: Option<u32>,
     stopped: Arc<AtomicBool>,
     next: Arc<AtomicU32>,
     written: Arc<AtomicU64>,
@@ -42,21 +43,6 @@ impl Writers {
             next: Arc::default(),
             written: Arc::default(),
         }
-    }
-
-    /// They write through the guard of `outbox`, so that it delivers from memory.
-    pub(crate) fn through(self, outbox: Option<&Outbox>) -> Self {
-        Self { guard: outbox.cloned(), ..self }
-    }
-
-    /// Each commit is noted in `calls`, to measure the time from it to the handler.
-    pub(crate) fn noting(self, calls: &Arc<Calls>) -> Self {
-        Self { calls: Some(Arc::clone(calls)), ..self }
-    }
-
-    /// All of them together write `rate` events per second.
-    pub(crate) fn at(self, rate: Option<u32>) -> Self {
-        Self { rate, ..self }
     }
 
     /// Lets each finish its transaction and begin no other.

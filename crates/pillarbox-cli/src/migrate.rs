@@ -29,11 +29,7 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let migrated = store.migrate().await;
     store.close().await;
     migrated?;
-    let info = store.info();
-    report::print_either(args.target.json, &Json::new(&*store, None), || {
-        format!("{} is ready in {} at {}", info.table, info.dialect, info.address)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    succeed(args, &*store, "ready")
 }
 
 /// A note about the schema or database that may be created beside the tables, if the table's name has one.
@@ -70,13 +66,7 @@ impl<'a> Json<'a> {
 /// Fails where a service would refuse to start.
 async fn check(args: &MigrateArgs, store: &dyn Store) -> Result<ExitCode, Failure> {
     match store.check().await {
-        Ok(()) => {
-            let info = store.info();
-            report::print_either(args.target.json, &Json::new(store, None), || {
-                format!("{} is up to date in {} at {}", info.table, info.dialect, info.address)
-            })?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(()) => succeed(args, store, "up to date"),
         Err(error) if args.target.json && error.kind() == StoreErrorKind::Schema => {
             let problem = Failure::of_check(error, &args.target).to_string();
             report::print(&serde_json::to_string(&Json::new(store, Some(problem)))?)?;
@@ -84,6 +74,14 @@ async fn check(args: &MigrateArgs, store: &dyn Store) -> Result<ExitCode, Failur
         }
         Err(error) => Err(Failure::of_check(error, &args.target)),
     }
+}
+
+fn succeed(args: &MigrateArgs, store: &dyn Store, state: &str) -> Result<ExitCode, Failure> {
+    let info = store.info();
+    report::print_either(args.target.json, &Json::new(store, None), || {
+        format!("{} is {state} in {} at {}", info.table, info.dialect, info.address)
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print(args: &MigrateArgs, sql: &str) -> Result<ExitCode, Failure> {

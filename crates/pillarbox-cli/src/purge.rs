@@ -14,10 +14,7 @@ use pillarbox_console::report::{self, counted};
 
 /// Deletes rows that are old enough.
 pub(crate) async fn run(args: &PurgeArgs) -> Result<ExitCode, Failure> {
-    let store = store::existing(&args.target).await?;
-    let purged = purge(args, &*store).await;
-    store.close().await;
-    let purged = purged?;
+    let purged = store::on(&args.target, async |store| purge(args, store).await).await?;
     report::print_either(args.target.json, &purged, || purged.text())?;
     Ok(ExitCode::SUCCESS)
 }

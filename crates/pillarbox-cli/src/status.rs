@@ -13,10 +13,7 @@ use pillarbox_console::report::{grouped, plain, rounded};
 
 /// Shows the events that wait, those that were given up, and the nodes.
 pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
-    let store = store::existing(&args.target).await?;
-    let status = Status::read(&*store, args.exact).await;
-    store.close().await;
-    let status = status?;
+    let status = store::on(&args.target, async |store| Status::read(store, args.exact).await).await?;
     report::print_either(args.target.json, &status.json(), || status.text(&args.target))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -42,14 +39,16 @@ struct Json<'a> {
     delayed: u64,
     dead: u64,
     oldest_due_seconds: Option<f64>,
-    partitions: Partitions,
+    #[serde(with = "Partitions")]
+    partitions: PartitionBacklog,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Rows>,
     nodes: Vec<Node<'a>>,
 }
 
 /// The partitions: the number that no node owns, the pending rows of all, and the pending rows of the fullest one.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
+#[serde(remote = "PartitionBacklog")]
 struct Partitions {
     unowned: u16,
     pending: u64,
@@ -91,12 +90,6 @@ impl<'a> From<&'a NodeStatus> for Node<'a> {
     }
 }
 
-impl From<PartitionBacklog> for Partitions {
-    fn from(PartitionBacklog { unowned, pending, most_pending }: PartitionBacklog) -> Self {
-        Self { unowned, pending, most_pending }
-    }
-}
-
 impl Status {
     async fn read(store: &dyn Store, exact: bool) -> Result<Self, Failure> {
         let info = store.info();
@@ -119,7 +112,7 @@ impl Status {
             delayed,
             dead,
             oldest_due_seconds: oldest_due.map(|age| rounded(age.as_secs_f64(), 3)),
-            partitions: self.partitions.into(),
+            partitions: self.partitions,
             rows: self.counts.map(|Counts { new, done, retry, dead }| Rows { new, retry, done, dead }),
             nodes: self.nodes.iter().map(Node::from).collect(),
         }

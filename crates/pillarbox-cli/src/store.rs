@@ -19,6 +19,17 @@ pub(crate) async fn existing(target: &Target) -> Result<Arc<dyn Store>, Failure>
     Ok(store)
 }
 
+/// Works on the outbox, and closes its connections in any case.
+pub(crate) async fn on<T>(
+    target: &Target,
+    work: impl AsyncFnOnce(&dyn Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let store = existing(target).await?;
+    let worked = work(&*store).await;
+    store.close().await;
+    worked
+}
+
 /// As [`existing`], but the tables are not checked.
 pub(crate) async fn at(target: &Target) -> Result<Arc<dyn Store>, Failure> {
     let (address, table) = (Address::parse(&target.store)?, table(target)?);

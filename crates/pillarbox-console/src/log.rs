@@ -1,7 +1,7 @@
 //! The log on stderr: its levels and its sources.
 
-use tracing::{Level, Metadata};
-use tracing_subscriber::filter::{EnvFilter, FilterExt as _, FilterFn, LevelFilter, filter_fn};
+use tracing::Level;
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -20,21 +20,15 @@ pub fn start(level: &str, json: bool) {
     } else {
         lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed()
     };
-    tracing_subscriber::registry().with(lines.with_filter(chosen.and(without_payloads()))).init();
+    let harmless = filter_fn(|metadata| may_log(metadata.target(), *metadata.level()));
+    let harmless = harmless.with_max_level_hint(LevelFilter::TRACE);
+    tracing_subscriber::registry().with(lines.with_filter(chosen.and(harmless))).init();
 }
 
 /// Keeps the content of events and credentials out of the log, whatever `RUST_LOG` asks for.
 ///
 /// Pillarbox itself logs none. Client libraries log their traffic from `debug` on, or may begin to in their next
 /// release. The filter therefore limits whole libraries and not single lines.
-fn without_payloads() -> FilterFn {
-    filter_fn(is_without_payload as fn(&Metadata<'_>) -> bool).with_max_level_hint(LevelFilter::TRACE)
-}
-
-fn is_without_payload(metadata: &Metadata<'_>) -> bool {
-    may_log(metadata.target(), *metadata.level())
-}
-
 fn may_log(target: &str, level: Level) -> bool {
     let library = target.split("::").next().unwrap_or_default();
     let is_ours = library == "pillarbox" || library.starts_with("pillarbox_");

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use comfy_table::{CellAlignment, Row, Table, presets};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -73,15 +74,7 @@ pub fn counted(number: u64, noun: &str) -> String {
 
 /// A number with its thousands set apart.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 /// A rate, rounded to whole events.

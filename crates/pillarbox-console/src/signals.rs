@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// The exit code of a process that a signal ended before its work was done.
+pub const INTERRUPTED: u8 = 130;
+
 /// Signals this close together are one: `timeout` and supervisors signal a process, and then its group with the process in
 /// it.
 const ONE: Duration = Duration::from_millis(500);

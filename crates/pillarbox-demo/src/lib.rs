@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use pillarbox_console::address::Address;
 use pillarbox_console::failure::Failure;
 use pillarbox_console::report;
+use pillarbox_console::signals::INTERRUPTED;
 use run::Run;
 use shop::Shop;
 use summary::Summary;
@@ -58,7 +59,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let summary = Run::new(shop, args.orders, interrupt).go().await;
     store.close().await;
     let summary = summary?;
-    report::print_either(args.json, &summary.json(), || summary.text())?;
+    report::print_either(args.json, &summary, || summary.text())?;
     Ok(exit_code(&summary))
 }
 
@@ -88,7 +89,6 @@ async fn cancel_on_ctrl_c(interrupt: CancellationToken) {
 }
 
 fn exit_code(summary: &Summary) -> ExitCode {
-    const INTERRUPTED: u8 = 130;
     match summary {
         Summary { interrupted: true, .. } => ExitCode::from(INTERRUPTED),
         summary if summary.is_clean() => ExitCode::SUCCESS,

@@ -57,15 +57,14 @@ impl Shop for PostgresShop {
     }
 
     async fn place(&self, outbox: &Outbox, order: &OrderPlaced, ending: Ending) -> Result<Instant, Failure> {
+        let mut client = self.client().await?;
         if ending == Ending::Guarded {
-            let mut client = self.client().await?;
             let mut tx = outbox.begin(&mut client).await.map_err(Failure::during(PLACE))?;
             insert_order(&*tx, order).await.map_err(Failure::during(PLACE))?;
             outbox.write(&mut tx, order).await.map_err(Failure::during(PLACE))?;
             tx.commit().await.map_err(Failure::during(PLACE))?;
             return Ok(Instant::now());
         }
-        let mut client = self.client().await?;
         let mut tx = client.transaction().await.map_err(Failure::during(PLACE))?;
         insert_order(&tx, order).await.map_err(Failure::during(PLACE))?;
         let written = outbox.write(&mut tx, order).await.map_err(Failure::during(PLACE))?;

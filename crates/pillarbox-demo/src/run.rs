@@ -26,13 +26,8 @@ const OWNER_MAY_LIVE: Duration = Duration::from_secs(25);
 const NO_PROGRESS: Duration = Duration::from_secs(60);
 
 /// One run of the demo, shared by its writers and its handler.
-#[derive(Debug, Clone)]
-pub(crate) struct Run {
-    inner: Arc<Inner>,
-}
-
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Run {
     shop: Arc<dyn Shop>,
     /// Tells the orders and receipts of this run from those of others.
     id: String,
@@ -45,8 +40,8 @@ struct Inner {
 }
 
 impl Run {
-    pub(crate) fn new(shop: Arc<dyn Shop>, orders: u32, interrupt: CancellationToken) -> Self {
-        let inner = Inner {
+    pub(crate) fn new(shop: Arc<dyn Shop>, orders: u32, interrupt: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
             shop,
             id: Stamp::system().next_id().to_string(),
             orders,
@@ -55,58 +50,62 @@ impl Run {
             stopwatch: Stopwatch::new(orders as usize),
             bar: progress::bar(0, "delivered"),
             interrupt,
-        };
-        Self { inner: Arc::new(inner) }
+        })
     }
 
     /// Places the orders, waits until everything is delivered, stops, and asks the database.
-    pub(crate) async fn go(self) -> Result<Summary, Failure> {
-        let run = &*self.inner;
-        let leftover = run.shop.pending_orders().await?;
+    pub(crate) async fn go(self: Arc<Self>) -> Result<Summary, Failure> {
+        let leftover = self.shop.pending_orders().await?;
         if !leftover.is_empty() {
             report::note(&format!("events left from an earlier run, delivered too: {}", leftover.len()));
         }
-        run.bar.set_length(u64::from(run.orders - run.orders / 20) + leftover.len() as u64);
+        self.bar.set_length(u64::from(self.orders - self.orders / 20) + leftover.len() as u64);
         let outbox = self.start().await?;
         let done = async {
-            run.wait_for_ownership(&outbox).await?;
+            self.wait_for_ownership(&outbox).await?;
             let started = Instant::now();
             self.place_orders(&outbox).await?;
-            run.wait_until_delivered(&outbox).await?;
+            self.wait_until_delivered(&outbox).await?;
             Ok::<_, Failure>(started.elapsed())
         }
         .await;
         // The node leaves in any case, so that the next run need not wait for its lease.
         outbox.shutdown().await;
-        run.bar.finish_and_clear();
+        self.bar.finish_and_clear();
         let seconds = done?.as_secs_f64();
-        let audit = run.shop.audit(&run.id, &leftover).await?;
-        let store = run.shop.store();
+        let audit = self.shop.audit(&self.id, &leftover).await?;
+        let (store, interrupted) = (self.shop.store(), self.interrupt.is_cancelled());
         Ok(Summary {
             store: format!("{} {}", store.info().dialect, store.info().address),
-            orders: run.next.load(Ordering::Relaxed).min(run.orders),
-            rolled_back: run.rolled_back.load(Ordering::Relaxed),
-            leftover: leftover.len(),
-            interrupted: run.interrupt.is_cancelled(),
-            audit,
+            orders: self.next.load(Ordering::Relaxed).min(self.orders),
+            rolled_back: self.rolled_back.load(Ordering::Relaxed),
+            events_committed: audit.events_committed,
+            delivered: audit.delivered,
+            duplicates: audit.duplicates(),
+            lost: audit.vanished + if interrupted { 0 } else { audit.pending },
+            hot: audit.hot,
+            cold: audit.cold(),
             seconds,
-            latency: run.stopwatch.latency(),
+            commit_to_handler_us: self.stopwatch.latency(),
+            phantoms: audit.phantoms,
+            leftover: leftover.len(),
+            interrupted,
         })
     }
 
-    async fn start(&self) -> Result<Outbox, Failure> {
-        let run = Arc::clone(&self.inner);
+    async fn start(self: &Arc<Self>) -> Result<Outbox, Failure> {
+        let run = Arc::clone(self);
         let handler = move |event: OrderPlaced, delivery: Delivery| {
             let run = Arc::clone(&run);
             async move { run.write_receipt(&event, &delivery).await }
         };
-        Ok(Outbox::single_node(self.inner.shop.store()).handle(handler).start().await?)
+        Ok(Outbox::single_node(self.shop.store()).handle(handler).start().await?)
     }
 
-    async fn place_orders(&self, outbox: &Outbox) -> Result<(), Failure> {
+    async fn place_orders(self: &Arc<Self>, outbox: &Outbox) -> Result<(), Failure> {
         let mut writers = JoinSet::new();
         for _ in 0..WRITERS {
-            let (run, outbox) = (Arc::clone(&self.inner), outbox.clone());
+            let (run, outbox) = (Arc::clone(self), outbox.clone());
             writers.spawn(async move { run.write_orders(&outbox).await });
         }
         while let Some(written) = writers.join_next().await {
@@ -115,9 +114,7 @@ impl Run {
         }
         Ok(())
     }
-}
 
-impl Inner {
     async fn write_orders(&self, outbox: &Outbox) -> Result<(), Failure> {
         while !self.interrupt.is_cancelled() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -46,67 +46,25 @@ pub(crate) enum Benches {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Write events without delivering any: a thousand per transaction, and one beside a business row.
-    Write {
-        #[command(flatten)]
-        common: Measure,
-        /// Events to write.
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
-        events: u32,
-    },
+    Write(Measure<WriteArgs>),
     /// Write one event per transaction, flat out, while they are delivered from memory.
-    Hot {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        hot: HotArgs,
-    },
+    Hot(Measure<HotArgs>),
     /// Deliver a backlog from the table with a handler that does nothing.
-    Drain {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        drain: DrainArgs,
-    },
+    Drain(Measure<DrainArgs>),
     /// Write one event per transaction at a steady rate while they are delivered. Exit code 1 if writing or delivery
     /// falls behind.
-    Steady {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        steady: SteadyArgs,
-    },
+    Steady(Measure<SteadyArgs>),
     /// Measure the time from commit to handler: in the same process, and on another node.
-    Latency {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        latency: LatencyArgs,
-    },
+    Latency(Measure<LatencyArgs>),
     /// Write one event per transaction, flat out, while they are delivered from the table.
-    Mixed {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        mixed: MixedArgs,
-    },
+    Mixed(Measure<MixedArgs>),
     /// Pass a backlog on to a broker, each event DONE once it is confirmed, beside publishing alone; then measure the
     /// time from commit to confirmation.
-    Relay {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        relay: RelayBenchArgs,
-    },
+    Relay(Measure<RelayBenchArgs>),
     /// Run an idle outbox, and count its statements and its CPU time.
     Idle(IdleArgs),
     /// Deliver three backlogs, each ten times as large as the one before, and measure the peak memory of each.
-    Memory {
-        #[command(flatten)]
-        common: Measure,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
+    Memory(Measure<MemoryArgs>),
     /// Deliver from a store in memory: the cost of the engine alone, without a database.
     Overhead(OverheadArgs),
 }
@@ -114,9 +72,9 @@ pub(crate) enum Bench {
 /// The most events of a bench: their calls are counted in memory.
 const MOST_EVENTS: i64 = 10_000_000;
 
-/// The options that most benches have in common.
+/// The options that most benches have in common, and those of one bench.
 #[derive(Debug, Args)]
-pub(crate) struct Measure {
+pub(crate) struct Measure<T: Args> {
     #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
     pub(crate) store: String,
     /// Size of each event's JSON payload.
@@ -125,6 +83,16 @@ pub(crate) struct Measure {
     pub(crate) payload: u32,
     #[command(flatten)]
     pub(crate) shown: Shown,
+    #[command(flatten)]
+    pub(crate) own: T,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WriteArgs {
+    /// Events to write.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_EVENTS))]
+    pub(crate) events: u32,
 }
 
 /// The form of the output.

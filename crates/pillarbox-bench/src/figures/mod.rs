@@ -1,31 +1,25 @@
 //! The figures of a bench, as JSON for programs and as text for people.
 
-mod beside;
 mod costs;
-mod drain;
-mod engine;
-mod relay;
+mod own;
 mod sample;
 mod verdict;
-mod write;
 
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::lab::{About, BenchDb, Counted, Rows};
+use super::lab::{About, BenchDb, Rows};
 use super::load::Load;
 use super::meter::Measured;
-use pillarbox_console::report::{grouped, micros, per_second, rate, rounded, table};
-use pillarbox_console::stopwatch::Latency;
+use pillarbox_console::report::{grouped, per_second, rate, rounded, table};
 
-pub(crate) use beside::{HotFigures, LatencyFigures, MixedFigures, SteadyFigures};
 pub(crate) use costs::{Costs, each};
-pub(crate) use drain::{BackgroundLoad, DrainFigures, Naive};
-pub(crate) use engine::{IdleFigures, IdleMode, MemoryFigures, OverheadFigures, Peak};
-pub(crate) use relay::RelayFigures;
+pub(crate) use own::OwnFigures;
 pub(crate) use sample::Sample;
-pub(crate) use verdict::Verdict;
-pub(crate) use write::WriteFigures;
+pub(crate) use verdict::{Bound, Verdict};
+
+/// The name of the store that is no database.
+pub(crate) const MEMORY: &str = "memory";
 
 /// A name, a figure and its meaning.
 type Line = (&'static str, String, &'static str);
@@ -41,7 +35,7 @@ pub(crate) struct Figures {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) yardstick: Option<YardstickFigures>,
     #[serde(flatten)]
-    pub(crate) own: BenchSpecific,
+    pub(crate) own: OwnFigures,
     #[serde(flatten)]
     pub(crate) costs: Costs,
     /// The demands on the run beyond losing nothing; most benches make none.
@@ -59,8 +53,8 @@ pub(crate) struct EventFigures {
     pub(crate) events: u32,
     pub(crate) payload_bytes: u32,
     pub(crate) events_per_s: f64,
-    pub(crate) duplicates: u64,
-    pub(crate) lost: u64,
+    #[serde(flatten)]
+    fate: LossCount,
 }
 
 /// The rate of the yardstick in the same run, and the ratio of the events to it.
@@ -70,27 +64,13 @@ pub(crate) struct YardstickFigures {
     pub(crate) ratio: f64,
 }
 
-/// The figures that only one of the benches measures.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub(crate) enum BenchSpecific {
-    Write(WriteFigures),
-    Hot(HotFigures),
-    Drain(DrainFigures),
-    Steady(SteadyFigures),
-    Latency(LatencyFigures),
-    Mixed(MixedFigures),
-    Idle(IdleFigures),
-    Memory(MemoryFigures),
-    Overhead(OverheadFigures),
-    Relay(RelayFigures),
-}
-
-/// The lost and duplicate events of a run.
-#[derive(Debug, Clone, Copy, Default)]
+/// The events of a run that were lost, or were delivered twice or out of the order of their key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct LossCount {
     duplicates: u64,
     lost: u64,
+    #[serde(skip)]
+    out_of_order: u64,
 }
 
 impl LossCount {
@@ -99,23 +79,30 @@ impl LossCount {
     pub(crate) fn delivered(load: &Load, calls: &Calls, rows: &Rows, deleted: bool) -> Self {
         let events = u64::from(load.events);
         let done = if deleted { events.saturating_sub(rows.all).min(calls.called()) } else { rows.done };
-        Self { duplicates: calls.duplicates(), lost: events.saturating_sub(done) }
+        let (duplicates, out_of_order) = (calls.duplicates(), calls.out_of_order().unwrap_or_default());
+        Self { duplicates, lost: events.saturating_sub(done), out_of_order }
     }
 
     /// As [`delivered`](Self::delivered), where calls are counted without telling events apart.
     pub(crate) fn summed(load: &Load, calls: &Calls, done: u64) -> Self {
         let events = u64::from(load.events);
-        Self { duplicates: calls.sum().saturating_sub(events), lost: events - done.min(calls.sum()).min(events) }
+        let lost = events - done.min(calls.sum()).min(events);
+        Self { duplicates: calls.sum().saturating_sub(events), lost, out_of_order: 0 }
     }
 
     /// The sum of two runs.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self { duplicates: self.duplicates + other.duplicates, lost: self.lost + other.lost }
+        Self {
+            duplicates: self.duplicates + other.duplicates,
+            lost: self.lost + other.lost,
+            out_of_order: self.out_of_order + other.out_of_order,
+        }
     }
 
     /// For events that were only written: rows with an id that another has, and events without a row.
     pub(crate) fn written(load: &Load, rows: &Rows) -> Self {
-        Self { duplicates: rows.all - rows.distinct, lost: u64::from(load.events).saturating_sub(rows.distinct) }
+        let lost = u64::from(load.events).saturating_sub(rows.distinct);
+        Self { duplicates: rows.all - rows.distinct, lost, out_of_order: 0 }
     }
 }
 
@@ -126,27 +113,21 @@ impl Figures {
         lab: &dyn BenchDb,
         seconds: f64,
         measured: Measured,
-        own: BenchSpecific,
+        own: OwnFigures,
     ) -> Self {
         let store = lab.store();
         let store = format!("{} {}", store.info().dialect, store.info().address);
         Self::of(bench, store, lab.about(), seconds, measured, own)
     }
 
-    /// Figures of a bench without a database.
-    pub(crate) fn in_memory(bench: &'static str, seconds: f64, measured: Measured, own: BenchSpecific) -> Self {
-        let yardstick = "messages to as many tasks, each with a channel of tokio";
-        let about = About { yardstick, counted: Counted::Statements, statements: "", wal: "" };
-        Self::of(bench, "memory".to_owned(), about, seconds, measured, own)
-    }
-
-    fn of(
+    /// As [`new`](Self::new), of a bench on anything else than a database.
+    pub(crate) fn of(
         bench: &'static str,
         store: String,
         about: About,
         seconds: f64,
         measured: Measured,
-        own: BenchSpecific,
+        own: OwnFigures,
     ) -> Self {
         Self {
             bench,
@@ -164,10 +145,9 @@ impl Figures {
 
     /// Adds the events of the run, and their rate.
     pub(crate) fn with_events(mut self, load: &Load, fate: LossCount) -> Self {
-        let LossCount { duplicates, lost } = fate;
         let events_per_s = rounded(per_second(load.events.into(), self.seconds), 0);
         let (events, payload_bytes) = (load.events, load.payload_bytes);
-        self.events = Some(EventFigures { events, payload_bytes, events_per_s, duplicates, lost });
+        self.events = Some(EventFigures { events, payload_bytes, events_per_s, fate });
         self
     }
 
@@ -185,21 +165,10 @@ impl Figures {
         self.with_yardstick(per_s)
     }
 
-    /// Adds the verdicts on the run.
-    pub(crate) fn with_verdicts(self, verdicts: Vec<Verdict>) -> Self {
-        Self { verdicts, ..self }
-    }
-
-    /// Leaves out the samples.
-    pub(crate) fn without_samples(self) -> Self {
-        Self { samples: Vec::new(), ..self }
-    }
-
     /// True if no event was lost, duplicated or out of order, and every verdict held.
     pub(crate) fn is_clean(&self) -> bool {
-        self.events.is_none_or(|events| events.duplicates == 0 && events.lost == 0)
-            && self.own.is_in_order()
-            && self.verdicts.iter().all(|verdict| verdict.held)
+        let is_clean = self.events.is_none_or(|events| events.fate == LossCount::default());
+        is_clean && self.verdicts.iter().all(|verdict| verdict.held)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -210,7 +179,7 @@ impl Figures {
                 ("payload", format!("{} B", grouped(events.payload_bytes.into())), "JSON"),
             ]);
         }
-        lines.push(("seconds", format!("{:.3}", self.seconds), self.own.meaning_of_seconds()));
+        lines.push(("seconds", format!("{:.3}", self.seconds), self.own.seconds));
         if let Some(events) = &self.events {
             lines.push(("events", rate(events.events_per_s), "the main figure"));
         }
@@ -223,11 +192,11 @@ impl Figures {
         if let Some(events) = &self.events {
             let lost = "rows missing, or not DONE or deleted where they should be";
             lines.extend([
-                ("duplicates", grouped(events.duplicates), "calls beyond the first, counted in the handler"),
-                ("lost", grouped(events.lost), lost),
+                ("duplicates", grouped(events.fate.duplicates), "calls beyond the first, counted in the handler"),
+                ("lost", grouped(events.fate.lost), lost),
             ]);
         }
-        lines.extend(self.own.lines(self.about));
+        lines.extend(self.own.lines.iter().cloned());
         lines.extend(self.costs.lines(self.about));
         let figures = table(&lines).trim_fmt();
         let verdicts: String = self.verdicts.iter().map(|verdict| format!("\n{}", verdict.sentence())).collect();
@@ -238,54 +207,8 @@ impl Figures {
     fn notes(&self) -> String {
         const RESTS: &str = "Between the phases the database cleans up what they left, so that none pays for another.";
         const MEAN: &str = "The yardstick is the mean of a measurement before and one after.";
-        let has_database = !matches!(self.own, BenchSpecific::Overhead(_));
-        let notes = [has_database.then_some(RESTS), self.yardstick.map(|_| MEAN)];
+        let notes = [(self.store != MEMORY).then_some(RESTS), self.yardstick.map(|_| MEAN)];
         notes.into_iter().flatten().collect::<Vec<_>>().join("\n")
-    }
-}
-
-impl BenchSpecific {
-    fn lines(&self, about: About) -> Vec<Line> {
-        match self {
-            Self::Write(figures) => figures.lines(),
-            Self::Hot(figures) => figures.lines(),
-            Self::Drain(figures) => figures.lines(),
-            Self::Steady(figures) => figures.lines(),
-            Self::Latency(figures) => figures.lines(),
-            Self::Mixed(figures) => figures.lines(),
-            Self::Idle(figures) => figures.lines(about.statements),
-            Self::Memory(figures) => figures.lines(),
-            Self::Overhead(figures) => figures.lines(),
-            Self::Relay(figures) => figures.lines(),
-        }
-    }
-
-    fn meaning_of_seconds(&self) -> &'static str {
-        match self {
-            Self::Write(_) => "to write them, 1,000 in each transaction, nothing else running",
-            Self::Drain(drain) if drain.delete_done => {
-                "from start() until the last row was deleted, by the database's clock"
-            }
-            Self::Drain(_) => "from start() to the last done_at, by the database's clock",
-            Self::Hot(_) | Self::Mixed(_) | Self::Steady(_) => {
-                "from the first write to the last done_at, by the database's clock"
-            }
-            Self::Latency(_) => "of both runs, from the first write to the last done_at",
-            Self::Idle(_) => "for which each mode was counted, after it was left alone for a while",
-            Self::Memory(_) => "for the largest backlog, from start() to the last done_at, by the database's clock",
-            Self::Relay(relay) if relay.delete_done => {
-                "from start() until the last event was confirmed and its row deleted, by the database's clock"
-            }
-            Self::Relay(_) => "from start() until the last event was confirmed and DONE, by the database's clock",
-            Self::Overhead(_) => "from start() until all were recorded as DONE",
-        }
-    }
-
-    fn is_in_order(&self) -> bool {
-        match self {
-            Self::Drain(drain) => drain.is_in_order(),
-            _ => true,
-        }
     }
 }
 
@@ -293,13 +216,4 @@ impl BenchSpecific {
 #[expect(clippy::cast_precision_loss, reason = "a count of events is far below 2^52")]
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     (part as f64 / whole as f64 * 1e6).floor() / 1e6
-}
-
-fn latency_lines(name: &'static str, latency: Latency) -> [Line; 4] {
-    [
-        (name, micros(latency.p50), "half of the events were faster"),
-        ("", micros(latency.p95), "95 % of the events were faster"),
-        ("", micros(latency.p99), "99 % of the events were faster"),
-        ("", micros(latency.max), "the slowest"),
-    ]
 }

@@ -1,13 +1,11 @@
 //! A database to measure on: the operations that the benches need, and an implementation for each database.
 
-mod memory;
 mod mysql;
 mod postgres;
 mod sqlite;
 mod yardstick;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +16,6 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-pub(crate) use memory::MemoryLab;
 use pillarbox_console::address::Address;
 pub(crate) use yardstick::Yardstick;
 
@@ -39,7 +36,7 @@ pub(crate) const COMPANY: &str = "bench.company";
 
 /// A database to measure on.
 #[async_trait]
-pub(crate) trait BenchDb: fmt::Debug + Send + Sync + 'static {
+pub(crate) trait BenchDb: Send + Sync + 'static {
     /// The meaning of the figures that differ between databases.
     fn about(&self) -> About;
 

@@ -55,7 +55,6 @@ const DESCRIBE: &str = "
 ";
 
 /// SQLite: everything is written through the store's one writing connection.
-#[derive(Debug)]
 pub(crate) struct SqliteLab {
     file: String,
     table: TableName,
@@ -127,13 +126,10 @@ impl BenchDb for SqliteLab {
                               WHERE id IN (SELECT value FROM json_each(?1))";
         let mut connection = self.pool.acquire().await.map_err(Failure::during(DOING))?;
         let (started, mut rows) = (Instant::now(), 0);
-        for ids in ids() {
+        for ids in ids().take_while(|_| started.elapsed() < time) {
             let ids = serde_json::to_string(&ids)?;
             sqlx::query(UPDATE).bind(ids).execute(&mut *connection).await.map_err(Failure::during(DOING))?;
             rows += BATCH as u64;
-            if started.elapsed() >= time {
-                break;
-            }
         }
         Ok(per_second(rows, started.elapsed().as_secs_f64()))
     }

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::plan::PLAIN;
 use super::plots::{LATENCIES, PERCENTILES};
 use super::run::{End, Run};
-use super::targets::{Bound, TARGETS};
+use super::targets::TARGETS;
 use super::{Report, plots};
+use crate::figures::Bound;
 use crate::lab::Counted;
 use pillarbox_console::report::{self, grouped, rate};
 

@@ -57,24 +57,19 @@ async fn run_all(args: &AllArgs) -> Result<ExitCode, Failure> {
     lab.store().close().await;
     fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
     let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
-    let mut left = benches.len() + cliffs.len();
     let mut report = Report {
         machine: machine?,
         counted,
         quick: args.quick,
-        planned: left,
+        planned: benches.len() + cliffs.len(),
         benches: Vec::new(),
         cliffs: Vec::new(),
     };
     // All benches take long, so the report is written after each of them: an early end keeps the results so far.
-    for entry in &benches {
-        left -= 1;
-        report.benches.push(run_one(entry, &args.store, left).await);
-        report.write(&args.report)?;
-    }
-    for entry in &cliffs {
-        left -= 1;
-        report.cliffs.push(run_one(entry, &args.store, left).await);
+    for (before, entry) in benches.iter().chain(&cliffs).enumerate() {
+        let run = run_one(entry, &args.store, report.planned - before - 1).await;
+        let runs = if before < benches.len() { &mut report.benches } else { &mut report.cliffs };
+        runs.push(run);
         report.write(&args.report)?;
     }
     print_either(args.json, &report, || report.summary(&args.report))?;

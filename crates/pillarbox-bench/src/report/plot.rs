@@ -13,10 +13,10 @@ type Drawn = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// The title of a plot, and the labels of its axes, which name the units.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) x: &'a str,
-    pub(crate) y: &'a str,
+pub(crate) struct Frame {
+    pub(crate) title: &'static str,
+    pub(crate) x: &'static str,
+    pub(crate) y: &'static str,
 }
 
 /// A line and its name in the legend.
@@ -47,7 +47,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// Lines over an axis that begins at zero, as the time of a run does.
-pub(crate) fn lines(frame: Frame<'_>, lines: &[Line]) -> Result<String, Failure> {
+pub(crate) fn lines(frame: Frame, lines: &[Line]) -> Result<String, Failure> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x = 0.0..beyond(points().map(|(x, _)| *x));
     let y = 0.0..beyond(points().map(|(_, y)| *y));
@@ -56,7 +56,7 @@ pub(crate) fn lines(frame: Frame<'_>, lines: &[Line]) -> Result<String, Failure>
 
 /// Lines over named steps, 0, 1, 2 …, on a logarithmic axis, for values that differ by powers of ten and are never
 /// zero.
-pub(crate) fn steps(frame: Frame<'_>, steps: &[&str], lines: &[Line]) -> Result<String, Failure> {
+pub(crate) fn steps(frame: Frame, steps: &[&str], lines: &[Line]) -> Result<String, Failure> {
     let heights = || lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y).filter(|y| *y > 0.0);
     let lowest = heights().reduce(f64::min).unwrap_or(1.0);
     let y = (lowest / 2.0..beyond(heights()) * 2.0).log_scale();
@@ -69,7 +69,7 @@ pub(crate) fn steps(frame: Frame<'_>, steps: &[&str], lines: &[Line]) -> Result<
 
 fn draw_lines<X, Y>(
     canvas: &Canvas<'_>,
-    frame: Frame<'_>,
+    frame: Frame,
     x: X,
     y: Y,
     x_label: &dyn Fn(&f64) -> String,
@@ -110,11 +110,11 @@ where
 }
 
 /// A bar for each name, from the top down, with its figure behind it.
-pub(crate) fn bars(frame: Frame<'_>, bars: &[(String, f64)]) -> Result<String, Failure> {
+pub(crate) fn bars(frame: Frame, bars: &[(String, f64)]) -> Result<String, Failure> {
     paint(|canvas| draw_bars(canvas, frame, bars))
 }
 
-fn draw_bars(canvas: &Canvas<'_>, frame: Frame<'_>, bars: &[(String, f64)]) -> Drawn {
+fn draw_bars(canvas: &Canvas<'_>, frame: Frame, bars: &[(String, f64)]) -> Drawn {
     let x = 0.0..beyond(bars.iter().map(|(_, figure)| *figure)) * 1.1;
     // Rows are numbered from the bottom, and read from the top.
     let name = |row: &SegmentValue<usize>| match row {
@@ -194,7 +194,7 @@ pub(crate) fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const FRAME: Frame<'_> = Frame { title: "Delivered & <counted>", x: "seconds", y: "events/s" };
+    const FRAME: Frame = Frame { title: "Delivered & <counted>", x: "seconds", y: "events/s" };
 
     fn line(name: &str, points: &[(f64, f64)]) -> Line {
         Line { name: name.to_owned(), points: points.to_vec() }

@@ -32,42 +32,37 @@ pub(crate) const LATENCIES: [(&str, &str); 3] =
 
 /// All pictures that have something to show: no database counts everything.
 pub(crate) fn all(runs: &[Run], counted: Counted) -> Result<Vec<Picture>, Failure> {
-    let mut pictures = Vec::new();
-    let mut show = |file, title, is_empty: bool, draw: &dyn Fn(&'static str) -> Result<String, Failure>| {
-        if !is_empty {
-            pictures.push(Picture { file, title, svg: draw(title)? });
-        }
-        Ok::<_, Failure>(())
+    let lines = |file, frame, names: &[&str], points| {
+        let lines = over_time(runs, names, points);
+        (!lines.is_empty()).then(|| picture(file, frame, plot::lines(frame, &lines)))
     };
-    let lines = over_time(runs, &BACKLOGS, throughput);
-    show("throughput.svg", "Backlogs delivered, over time", lines.is_empty(), &|title| {
-        plot::lines(Frame { title, x: "% of the run's time", y: "events/s" }, &lines)
-    })?;
-    let lines = over_time(runs, &BESIDE_WRITERS, backlog);
-    show("backlog.svg", "Backlog over time", lines.is_empty(), &|title| {
-        plot::lines(Frame { title, x: "seconds", y: "events" }, &lines)
-    })?;
-    let steps = latencies(runs);
-    show("latency.svg", "From commit to handler", steps.is_empty(), &|title| {
-        plot::steps(Frame { title, x: "", y: "milliseconds" }, &PERCENTILES, &steps)
-    })?;
-    let bars = per_event(runs, "/wal_bytes_per_event");
-    show("wal.svg", "Log written per event", bars.is_empty(), &|title| {
-        plot::bars(Frame { title, x: "bytes", y: "" }, &bars)
-    })?;
-    let lines = over_time(runs, &BACKLOGS, dead_rows);
-    show("dead_tuples.svg", "Dead rows over time", lines.is_empty(), &|title| {
-        plot::lines(Frame { title, x: "seconds", y: "rows" }, &lines)
-    })?;
-    let bars = per_event(runs, "/statements_per_event");
-    let title = match counted {
+    let bars = |file, frame, path| {
+        let bars = per_event(runs, path);
+        (!bars.is_empty()).then(|| picture(file, frame, plot::bars(frame, &bars)))
+    };
+    let steps = |file, frame| {
+        let steps = latencies(runs);
+        (!steps.is_empty()).then(|| picture(file, frame, plot::steps(frame, &PERCENTILES, &steps)))
+    };
+    let frame = |title, x, y| Frame { title, x, y };
+    let statements = match counted {
         Counted::Statements => "Statements per event",
         Counted::Transactions => "Transactions per event",
     };
-    show("statements.svg", title, bars.is_empty(), &|title| {
-        plot::bars(Frame { title, x: counted.name(), y: "" }, &bars)
-    })?;
-    Ok(pictures)
+    let delivered = frame("Backlogs delivered, over time", "% of the run's time", "events/s");
+    let pictures = [
+        lines("throughput.svg", delivered, &BACKLOGS, throughput),
+        lines("backlog.svg", frame("Backlog over time", "seconds", "events"), &BESIDE_WRITERS, backlog),
+        steps("latency.svg", frame("From commit to handler", "", "milliseconds")),
+        bars("wal.svg", frame("Log written per event", "bytes", ""), "/wal_bytes_per_event"),
+        lines("dead_tuples.svg", frame("Dead rows over time", "seconds", "rows"), &BACKLOGS, dead_rows),
+        bars("statements.svg", frame(statements, counted.name(), ""), "/statements_per_event"),
+    ];
+    pictures.into_iter().flatten().collect()
+}
+
+fn picture(file: &'static str, frame: Frame, svg: Result<String, Failure>) -> Result<Picture, Failure> {
+    Ok(Picture { file, title: frame.title, svg: svg? })
 }
 
 type Points = Vec<(f64, f64)>;

@@ -2,6 +2,7 @@
 
 use super::plan::PLAIN;
 use super::run::Run;
+use crate::figures::Bound::{self, AtLeast, AtMost};
 
 /// A figure that a bench has to reach.
 #[derive(Debug, Clone, Copy)]
@@ -19,14 +20,6 @@ pub(crate) struct Target {
     /// The unit of the figure.
     pub(crate) unit: &'static str,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-use Bound::{AtLeast, AtMost};
 
 /// Events per second to the yardstick of the same run.
 const RATIO: &str = "/ratio";
@@ -113,15 +106,6 @@ impl Target {
     }
 }
 
-impl Bound {
-    pub(crate) fn is_reached_by(self, figure: f64) -> bool {
-        match self {
-            AtLeast(bound) => figure >= bound,
-            AtMost(bound) => figure <= bound,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -151,15 +135,5 @@ mod tests {
         assert_eq!(plain.to("c", "/rate").measured(&runs), None);
         assert_eq!(plain.given("/woken").measured(&runs), None);
         assert_eq!(target("", "c", "/rate", AtLeast(1.0), "").measured(&runs), None);
-    }
-
-    #[test]
-    fn a_bound_is_reached_from_its_side_and_by_no_number_that_is_none() {
-        for (figure, at_least, at_most) in
-            [(0.9, false, true), (1.0, true, true), (1.1, true, false), (f64::NAN, false, false)]
-        {
-            assert_eq!(AtLeast(1.0).is_reached_by(figure), at_least, "{figure}");
-            assert_eq!(AtMost(1.0).is_reached_by(figure), at_most, "{figure}");
-        }
     }
 }

@@ -8,12 +8,15 @@ use crate::failure::Failure;
 use crate::figures::LossCount;
 use crate::lab::{BenchDb, Rows, seconds_between};
 use crate::load::Load;
-use crate::meter::{Goal, Measured, Meter, Progress};
+use crate::meter::{Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
 use crate::writers::Writers;
+use pillarbox_console::progress::bar;
+
+/// The time that the seconds of a run measure.
+pub(super) const SECONDS: &str = "from the first write to the last done_at, by the database's clock";
 
 /// Writers at work, each transaction one event, while nodes deliver the events.
-#[derive(Debug)]
 pub(super) struct Beside<'a> {
     pub(super) lab: &'a Arc<dyn BenchDb>,
     pub(super) load: &'a Load,
@@ -57,18 +60,16 @@ impl Beside<'_> {
         lab.clear().await?;
         lab.rest().await?;
         let calls = Calls::new(load);
-        let mut nodes = match self.path {
-            Path::Memory | Path::Table => Nodes::open(&***lab, self.nodes).await?,
-            Path::Elsewhere { .. } => Nodes::open_elsewhere(&***lab, self.nodes).await?,
-        };
-        let mut meter = Meter::start(&***lab, Goal::Deliver(load.events)).await?;
+        let elsewhere = matches!(self.path, Path::Elsewhere { .. });
+        let mut nodes = Nodes::open(&***lab, self.nodes, elsewhere).await?;
+        let mut meter = Meter::start(&***lab, load.events, bar(load.events.into(), "delivered")).await?;
         let ran = self.write_and_deliver(&calls, &mut nodes, &mut meter).await;
         nodes.stop().await;
         let (started, writing, done_by_then) = ran?;
         let measured = meter.finish().await?;
         let rows = lab.count().await?;
-        let (fate, seconds) =
-            (LossCount::delivered(load, &calls, &rows, false), seconds_between(started, rows.last_done_at));
+        let fate = LossCount::delivered(load, &calls, &rows, false);
+        let seconds = seconds_between(started, rows.last_done_at);
         Ok(Outcome { calls, rows, fate, measured, seconds, writing, done_by_then })
     }
 
@@ -84,8 +85,10 @@ impl Beside<'_> {
         let nodes = &*nodes;
         let writer = self.writing_outbox(nodes).await?;
         let started = self.lab.now().await?;
-        let writers =
-            Writers::new(self.lab, self.load, self.writers).through(writer.as_ref()).noting(calls).at(self.rate);
+        let mut writers = Writers::new(self.lab, self.load, self.writers);
+        writers.guard.clone_from(&writer);
+        writers.calls = Some(Arc::clone(calls));
+        writers.rate = self.rate;
         let progress = || Progress { written: writers.written(), done: nodes.done() };
         let work = async {
             let writing = writers.run().await?;

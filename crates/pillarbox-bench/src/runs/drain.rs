@@ -1,17 +1,18 @@
 use std::sync::Arc;
-use std::time::Duration;
 
+use pillarbox::run::Config;
 use tokio::time::Instant;
 
+use super::backlog::{Backlog, Delivered};
 use crate::args::DrainArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{BackgroundLoad, BenchSpecific, DrainFigures, Figures, LossCount, Naive};
-use crate::lab::{BenchDb, Kind, Yardstick, seconds_between};
+use crate::figures::{Figures, LossCount, OwnFigures};
+use crate::lab::{BenchDb, Kind, Yardstick};
 use crate::load::Load;
-use crate::meter::{Goal, Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
 use crate::writers::Writers;
+use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::progress::bar;
 use pillarbox_console::report::{per_second, rounded};
 
@@ -21,20 +22,75 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &DrainArgs) -
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     fill(&**lab, load, args).await?;
     let settings = settings(args);
-    let drained = drain(lab, load, args, &settings).await?;
-    let Drained { seconds, fate, measured, calls, company } = drained;
+    let calls = Calls::new(load);
+    let snapshot = if args.idle_transaction { Some(lab.hold_snapshot().await?) } else { None };
+    let writers = Writers::new(lab, &load.company(), args.writers);
+    let events = u64::from(load.events);
+    let work = async |nodes: &Nodes| {
+        let called = async {
+            let called = nodes.wait_until_called(&calls, events).await;
+            writers.stop();
+            called
+        };
+        let (called, writing) = tokio::join!(called, writers.run());
+        called?;
+        nodes.wait_until_done(events + writers.written()).await?;
+        writing
+    };
+    let backlog = Backlog { lab: &**lab, load, nodes: args.nodes, settings: &settings };
+    let (Delivered { rows, measured, seconds }, writing) =
+        backlog.deliver(&calls, || events + writers.written(), work).await?;
+    drop(snapshot);
     let naive_per_s = match args.compare {
         Some(_) => Some(by_hand(&**lab, load, args).await?),
         None => None,
     };
     let yardstick = yardstick.after(&**lab).await?;
 
-    let ours = per_second(load.events.into(), seconds);
-    let naive =
-        naive_per_s.map(|per_s| Naive { naive_per_s: rounded(per_s, 0), naive_ratio: rounded(ours / per_s, 1) });
-    let figures = DrainFigures::new(args, &settings.config, load, &calls).with_company(company).with_naive(naive);
-    let figures = Figures::new("drain", &**lab, seconds, measured, BenchSpecific::Drain(figures));
+    let mut own = own_figures(args, &settings.config)?;
+    if args.writers > 0 {
+        let per_s = per_second(writers.written(), writing.as_secs_f64());
+        own.count("writers", args.writers, "writers", "beside the nodes")?;
+        own.rate("written_beside_per_s", per_s, "written beside", "other events, one per transaction, meanwhile")?;
+    }
+    if let Some(per_s) = naive_per_s {
+        let by_hand = "100 rows locked by one connection, one UPDATE for each, one commit";
+        own.rate("naive_per_s", per_s, "loop by hand", by_hand)?;
+        let ratio = rounded(per_second(events, seconds) / per_s, 1);
+        own.add("naive_ratio", &ratio, [("times as fast", format!("{ratio:.1}"), "the outbox to the loop by hand")])?;
+    }
+    if let Some((keys, out_of_order)) = load.keys.zip(calls.out_of_order()) {
+        let blocked = "behind one that fails, at the low end of the table";
+        let order = "first calls after one of a later event of the same key";
+        own.count("keys", keys, "keys", "the events belong to them in turn")?;
+        own.count("rows_blocked", args.blocked, "rows blocked", blocked)?;
+        own.count("out_of_order", out_of_order, "out of order", order)?;
+    }
+    let fate = LossCount::delivered(load, &calls, &rows, args.delete_done);
+    let figures = Figures::new("drain", &**lab, seconds, measured, own);
     Ok(figures.with_events(load, fate).with_yardstick(yardstick))
+}
+
+/// The figures of the nodes, and of the other rows of the table.
+fn own_figures(args: &DrainArgs, config: &Config) -> Result<OwnFigures, Failure> {
+    let mut own = OwnFigures::new(if args.delete_done {
+        "from start() until the last row was deleted, by the database's clock"
+    } else {
+        "from start() to the last done_at, by the database's clock"
+    });
+    // Mode `ordered` has one worker, whatever the setting.
+    let workers = if args.mode == ModeArg::Ordered { 1 } else { config.dispatch.workers };
+    own.mode(args.mode)?;
+    own.count("nodes", args.nodes, "nodes", "outboxes in this process, each over connections of its own")?;
+    own.add("workers", &workers, [("workers", workers.to_string(), "handlers that run at once on each node")])?;
+    own.count("batch", config.claim.batch as u64, "batch", "rows read at once, and verdicts recorded at once")?;
+    own.count("rows_done", args.done, "rows done", "in the table besides, not measured")?;
+    own.count("rows_dead", args.dead, "rows dead", "given up, in the table besides")?;
+    own.count("rows_delayed", args.delayed, "rows delayed", "until tomorrow, in the table besides")?;
+    own.flag("delete_done", args.delete_done, "delete done", "rows are deleted once their events are delivered")?;
+    let held = "by an idle transaction, during the whole run";
+    own.flag("idle_transaction", args.idle_transaction, "snapshot held", held)?;
+    Ok(own)
 }
 
 fn settings(args: &DrainArgs) -> NodeSettings {
@@ -60,58 +116,6 @@ async fn fill(lab: &dyn BenchDb, load: &Load, args: &DrainArgs) -> Result<(), Fa
     }
     load.fill(lab, &bar(load.events.into(), "written")).await?;
     lab.rest().await
-}
-
-struct Drained {
-    seconds: f64,
-    fate: LossCount,
-    measured: Measured,
-    calls: Arc<Calls>,
-    company: Option<BackgroundLoad>,
-}
-
-async fn drain(
-    lab: &Arc<dyn BenchDb>,
-    load: &Load,
-    args: &DrainArgs,
-    settings: &NodeSettings,
-) -> Result<Drained, Failure> {
-    let calls = Calls::new(load);
-    let snapshot = if args.idle_transaction { Some(lab.hold_snapshot().await?) } else { None };
-    let writers = Writers::new(lab, &load.company(), args.writers);
-    let mut nodes = Nodes::open(&**lab, args.nodes).await?;
-    let mut meter = Meter::start(&**lab, Goal::Deliver(load.events)).await?;
-    let drained = async {
-        let started = lab.now().await?;
-        nodes.start(&calls, settings).await?;
-        let events = u64::from(load.events);
-        let progress = || Progress { written: events + writers.written(), done: nodes.done() };
-        let work = async {
-            let called = async {
-                let called = nodes.wait_until_called(&calls, events).await;
-                writers.stop();
-                called
-            };
-            let (called, writing) = tokio::join!(called, writers.run());
-            called?;
-            nodes.wait_until_done(events + writers.written()).await?;
-            writing
-        };
-        let writing: Duration = meter.watch(progress, work).await?;
-        Ok::<_, Failure>((started, lab.now().await?, writing))
-    }
-    .await;
-    nodes.stop().await;
-    let (started, ended, writing) = drained?;
-    let measured = meter.finish().await?;
-    drop(snapshot);
-    let rows = lab.count().await?;
-    // A deleted row has no `done_at`.
-    let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
-    let fate = LossCount::delivered(load, &calls, &rows, args.delete_done);
-    let per_s = rounded(per_second(writers.written(), writing.as_secs_f64()), 0);
-    let company = (args.writers > 0).then_some(BackgroundLoad { writers: args.writers, written_beside_per_s: per_s });
-    Ok(Drained { seconds, fate, measured, calls, company })
 }
 
 /// The same backlog in the same table, by a hand-written loop. Returns events per second.

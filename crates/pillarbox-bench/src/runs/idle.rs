@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use clap::ValueEnum as _;
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::args::IdleArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{BenchSpecific, Figures, IdleFigures, IdleMode};
+use crate::figures::{Figures, OwnFigures};
 use crate::lab::BenchDb;
 use crate::meter::Measured;
 use crate::nodes::Nodes;
@@ -23,7 +24,7 @@ pub(crate) async fn run(lab: &dyn BenchDb, args: &IdleArgs) -> Result<Figures, F
     for mode in chosen {
         lab.clear().await?;
         lab.rest().await?;
-        let mut nodes = Nodes::open(lab, 1).await?;
+        let mut nodes = Nodes::open(lab, 1, false).await?;
         let started = nodes.start(&Calls::sum_only(), &(*mode).into()).await;
         let counted = match started {
             Ok(()) => count(lab, *mode, after, time).await,
@@ -34,8 +35,27 @@ pub(crate) async fn run(lab: &dyn BenchDb, args: &IdleArgs) -> Result<Figures, F
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let (seconds, idle) = (time.as_secs_f64(), BenchSpecific::Idle(IdleFigures { modes }));
-    Ok(Figures::new("idle", lab, seconds, Measured::default(), idle))
+    let mut own = OwnFigures::new("for which each mode was counted, after it was left alone for a while");
+    own.add("modes", &modes, modes.iter().flat_map(|mode| mode.lines(lab.about().statements)))?;
+    Ok(Figures::new("idle", lab, time.as_secs_f64(), Measured::default(), own))
+}
+
+/// The load of an idle outbox in one mode.
+#[derive(Debug, Serialize)]
+struct IdleMode {
+    mode: &'static str,
+    statements_per_s: Option<f64>,
+    cpu_percent: Option<f64>,
+}
+
+impl IdleMode {
+    fn lines(&self, statements: &'static str) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+        let asked = self.statements_per_s.map(|per_s| (self.mode, format!("{per_s:.2}/s"), statements));
+        let name = if asked.is_some() { "" } else { self.mode };
+        let cpu =
+            self.cpu_percent.map(|percent| (name, format!("{percent:.2} %"), "of one processor, by this process"));
+        asked.into_iter().chain(cpu)
+    }
 }
 
 async fn count(lab: &dyn BenchDb, mode: ModeArg, after: Duration, time: Duration) -> Result<IdleMode, Failure> {

@@ -1,13 +1,14 @@
-//! The benches: one file each. The part that several of them share is in [`beside`].
+//! The benches: one file each, but for `hot` and `mixed`, which share [`flat_out`]. The parts that several of them share
+//! are in [`backlog`] and [`beside`].
 
+mod backlog;
 mod beside;
 
 pub(crate) mod drain;
-pub(crate) mod hot;
+pub(crate) mod flat_out;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod memory;
-pub(crate) mod mixed;
 pub(crate) mod overhead;
 pub(crate) mod relay;
 pub(crate) mod steady;

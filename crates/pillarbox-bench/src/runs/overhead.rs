@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use pillarbox::write::insert;
+use pillarbox::{MemoryStore, Upkeep as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -7,8 +9,8 @@ use tokio::time::Instant;
 use crate::args::OverheadArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{BenchSpecific, Costs, Figures, LossCount, OverheadFigures};
-use crate::lab::MemoryLab;
+use crate::figures::{Costs, Figures, LossCount, MEMORY, OwnFigures};
+use crate::lab::{About, Counted};
 use crate::load::Load;
 use crate::meter::Measured;
 use crate::nodes::{NodeSettings, Nodes};
@@ -20,13 +22,17 @@ use pillarbox_console::report::per_second;
 /// as many messages to as many tasks.
 pub(crate) async fn run(args: &OverheadArgs) -> Result<Figures, Failure> {
     let load = Load::new(args.events, args.payload);
-    let lab = MemoryLab::default();
-    lab.fill(&load).await?;
+    let store = MemoryStore::default();
+    for batch in load.batches() {
+        let mut tx = store.begin();
+        insert(&store, &mut tx, batch?).await.map_err(Failure::during("write"))?;
+        tx.commit();
+    }
     let before = channel(args.events, args.workers).await?;
     let calls = Calls::sum_only();
     let mut settings = NodeSettings::from(ModeArg::SingleNode);
     settings.config.dispatch.workers = args.workers.into();
-    let mut nodes = Nodes::on(lab.store());
+    let mut nodes = Nodes::on(Arc::new(store.clone()));
     let (started, cpu) = (Instant::now(), process::cpu_time());
     let delivered = async {
         nodes.start(&calls, &settings).await?;
@@ -34,15 +40,18 @@ pub(crate) async fn run(args: &OverheadArgs) -> Result<Figures, Failure> {
     }
     .await;
     let (seconds, cpu_after) = (started.elapsed().as_secs_f64(), process::cpu_time());
-    let done = lab.done().await?;
+    let done = store.counts().await?.done;
     nodes.stop().await;
     delivered?;
     let yardstick = f64::midpoint(before, channel(args.events, args.workers).await?);
 
     let costs = Costs::of_cpu(cpu, cpu_after, load.events.into());
     let measured = Measured { costs, ..Measured::default() };
-    let own = BenchSpecific::Overhead(OverheadFigures { workers: args.workers });
-    let figures = Figures::in_memory("overhead", seconds, measured, own);
+    let mut own = OwnFigures::new("from start() until all were recorded as DONE");
+    own.count("workers", args.workers, "workers", "handlers that run at once, and tasks of the yardstick")?;
+    let channels = "messages to as many tasks, each with a channel of tokio";
+    let about = About { yardstick: channels, counted: Counted::Statements, statements: "", wal: "" };
+    let figures = Figures::of("overhead", MEMORY.to_owned(), about, seconds, measured, own);
     Ok(figures.with_events(&load, LossCount::summed(&load, &calls, done)).with_yardstick(yardstick))
 }
 

@@ -3,17 +3,18 @@ use std::time::Duration;
 
 use pillarbox_relay::RelayError;
 
+use super::backlog::{Backlog, Delivered};
 use super::beside::{Beside, Path};
 use crate::args::RelayBenchArgs;
 use crate::calls::Calls;
 use crate::failure::Failure;
-use crate::figures::{BenchSpecific, Figures, LossCount, RelayFigures, share};
-use crate::lab::{BenchDb, seconds_between};
+use crate::figures::{Figures, LossCount, OwnFigures, share};
+use crate::lab::BenchDb;
 use crate::load::Load;
-use crate::meter::{Goal, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
 use crate::passing::BrokerTarget;
 use pillarbox_console::progress::bar;
+use pillarbox_console::report;
 
 /// The time for which messages are published alone, before the backlog and after it.
 const ALONE: Duration = Duration::from_secs(2);
@@ -47,25 +48,11 @@ async fn measure(
     lab.clear().await?;
     load.fill(&**lab, &bar(load.events.into(), "written")).await?;
     lab.rest().await?;
-    let calls = Calls::new(load);
-    let mut nodes = Nodes::open(&**lab, 1).await?;
-    let mut meter = Meter::start(&**lab, Goal::Deliver(load.events)).await?;
-    let events = u64::from(load.events);
     settings.config.settle.delete_done = args.delete_done;
-    let drained = async {
-        let started = lab.now().await?;
-        nodes.start(&calls, &settings).await?;
-        let progress = || Progress { written: events, done: nodes.done() };
-        meter.watch(progress, nodes.wait_until_done(events)).await?;
-        Ok::<_, Failure>((started, lab.now().await?))
-    }
-    .await;
-    nodes.stop().await;
-    let (started, ended) = drained?;
-    let measured = meter.finish().await?;
-    let rows = lab.count().await?;
-    // A deleted row has no `done_at`.
-    let seconds = seconds_between(started, if args.delete_done { ended } else { rows.last_done_at });
+    let (calls, events) = (Calls::new(load), u64::from(load.events));
+    let backlog = Backlog { lab: &**lab, load, nodes: 1, settings: &settings };
+    let work = async |nodes: &Nodes| nodes.wait_until_done(events).await;
+    let (Delivered { rows, measured, seconds }, ()) = backlog.deliver(&calls, || events, work).await?;
     let fate = LossCount::delivered(load, &calls, &rows, args.delete_done);
 
     let after = passing.publish_alone(load, workers, ALONE).await?;
@@ -78,18 +65,24 @@ async fn measure(
     let latency = Beside { lab, load: &steady, writers, rate: Some(rate), nodes: 1, settings, path }.run().await?;
 
     let info = passing.publisher.info();
-    let relay = RelayFigures {
-        to: info.kind,
-        broker: info.address.clone(),
-        mode: args.mode.name(),
-        workers: args.workers,
-        batch: args.batch,
-        delete_done: args.delete_done,
-        rate,
-        commit_to_confirmed_us: latency.calls.stopwatch.latency(),
-        done_within_1s: share(latency.rows.done_within_1s, steady.events.into()),
-    };
-    let figures = Figures::new("relay", &**lab, seconds, measured, BenchSpecific::Relay(relay));
+    let mut own = OwnFigures::new(if args.delete_done {
+        "from start() until the last event was confirmed and its row deleted, by the database's clock"
+    } else {
+        "from start() until the last event was confirmed and DONE, by the database's clock"
+    });
+    let broker = format!("{} at {}", info.kind, info.address);
+    own.add("to", &info.kind, [])?;
+    own.add("broker", &info.address, [("broker", broker, "which confirms each message")])?;
+    own.mode(args.mode)?;
+    own.add("workers", &workers, [("workers", workers.to_string(), "calls of the publisher at once")])?;
+    own.add("batch", &args.batch, [("batch", args.batch.to_string(), "messages in a call at most")])?;
+    let deleted = "rows of the backlog are deleted once their events are confirmed";
+    own.flag("delete_done", args.delete_done, "delete done", deleted)?;
+    let written = "of events written, each in a transaction, for the figures below; their rows are kept";
+    own.add("rate", &rate, [("rate", report::rate(rate.into()), written)])?;
+    own.latency("commit_to_confirmed_us", latency.calls.stopwatch.latency(), "commit to confirmed")?;
+    own.within_a_second(share(latency.rows.done_within_1s, steady.events.into()))?;
+    let figures = Figures::new("relay", &**lab, seconds, measured, own);
     let alone = "messages published and confirmed alone: the same client, without a database, before and after";
     Ok(figures.with_events(load, fate.and(latency.fate)).with_yardstick_of(f64::midpoint(before, after), alone))
 }

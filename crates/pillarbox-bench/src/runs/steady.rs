@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::beside::{Beside, Path};
+use super::beside::{Beside, Path, SECONDS};
 use crate::args::SteadyArgs;
 use crate::failure::Failure;
-use crate::figures::{BenchSpecific, Figures, Sample, SteadyFigures, Verdict, share};
+use crate::figures::{Bound, Figures, OwnFigures, Sample, Verdict, share};
 use crate::lab::BenchDb;
 use crate::load::Load;
-use pillarbox_console::report::{per_second, rounded};
+use pillarbox_console::report::{self, per_second, rounded};
 
 /// Writers at a steady rate, each transaction one event, while the events are delivered: does the outbox keep up with them?
 pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &SteadyArgs) -> Result<Figures, Failure> {
@@ -22,23 +22,25 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &SteadyArgs) 
         backlog_did_not_grow(&ran.measured.samples, ran.writing, rate),
         all_were_handled(ran.rows.done, load.events),
     ];
-    let steady = SteadyFigures {
-        mode: args.mode.name(),
-        nodes: args.nodes,
-        writers,
-        rate,
-        cold: args.cold,
-        written_per_s: rounded(written_per_s, 0),
-        done_within_1s: share(ran.rows.done_within_1s, load.events.into()),
-        commit_to_handler_us: ran.calls.stopwatch.latency(),
-    };
-    let figures = Figures::new("steady", &**lab, ran.seconds, ran.measured, BenchSpecific::Steady(steady));
-    Ok(figures.with_events(load, ran.fate).with_verdicts(verdicts))
+    let told =
+        if args.cold { "from the table, which nobody tells them of" } else { "told of each commit by the guard" };
+    let mut own = OwnFigures::new(SECONDS);
+    own.mode(args.mode)?;
+    own.count("nodes", args.nodes, "nodes", told)?;
+    own.writers(writers)?;
+    own.add("rate", &rate, [("rate", report::rate(rate.into()), "to be written by all of them")])?;
+    own.add("cold", &args.cold, [])?;
+    own.written(written_per_s)?;
+    own.within_a_second(share(ran.rows.done_within_1s, load.events.into()))?;
+    own.latency("commit_to_handler_us", ran.calls.stopwatch.latency(), "commit to handler")?;
+    let mut figures = Figures::new("steady", &**lab, ran.seconds, ran.measured, own).with_events(load, ran.fate);
+    figures.verdicts = verdicts;
+    Ok(figures)
 }
 
 fn rate_was_met(written_per_s: f64, rate: u32) -> Verdict {
     let kept = rounded(written_per_s / f64::from(rate), 3);
-    Verdict::at_least(0.99, "rate", kept, "what was written in a second, by what was to be")
+    Verdict::new(Bound::AtLeast(0.99), "rate", kept, "what was written in a second, by what was to be")
 }
 
 /// Compares the backlog in the last third of the writing with that in the first, in seconds of load.
@@ -50,16 +52,13 @@ fn backlog_did_not_grow(samples: &[Sample], writing: Duration, rate: u32) -> Ver
         per_second(sum, f64::from(u32::try_from(within.len()).unwrap_or(u32::MAX)))
     };
     let grown = (mean(2.0 * third..3.0 * third) - mean(0.0..third)) / f64::from(rate);
-    Verdict::at_most(
-        1.0,
-        "backlog",
-        rounded(grown, 3),
-        "seconds of load that it has grown by, from the first third to the last",
-    )
+    let meaning = "seconds of load that it has grown by, from the first third to the last";
+    Verdict::new(Bound::AtMost(1.0), "backlog", rounded(grown, 3), meaning)
 }
 
 fn all_were_handled(done: u64, events: u32) -> Verdict {
-    Verdict::at_least(1.0, "handled", share(done, events.into()), "the share of events that are DONE, by their rows")
+    let share = share(done, events.into());
+    Verdict::new(Bound::AtLeast(1.0), "handled", share, "the share of events that are DONE, by their rows")
 }
 
 #[cfg(test)]

@@ -54,23 +54,13 @@ pub(crate) enum Dead {
     /// An event whose handlers have names has a row for each of them, and each handler gives it up by itself. If
     /// several have, the event's id alone is refused before anything is changed: name a handler with `--handler`, or
     /// pass `--every-handler`. The result counts rows.
-    Replay {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        chosen: Chosen,
-    },
+    Replay(Chosen),
     /// Delete events for good.
     ///
     /// An event whose handlers have names has a row for each of them, and each handler gives it up by itself. If
     /// several have, the event's id alone is refused before anything is changed: name a handler with `--handler`, or
     /// pass `--every-handler`. The result counts rows.
-    Discard {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        chosen: Chosen,
-    },
+    Discard(Chosen),
 }
 
 /// A filter for events that were given up. They have to match all options.
@@ -101,9 +91,11 @@ impl From<Matching> for DeadFilter {
 }
 
 /// Events by their ids, rows by their numbers, or all that match.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub(crate) struct Chosen {
+    #[command(flatten)]
+    pub(crate) target: Target,
     /// The ids of the events.
     #[arg(value_name = "EVENT_ID", group = "which")]
     #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key"])]

@@ -6,7 +6,7 @@ use pillarbox::maintain::{DeadEvents, DeadFilter, Record, Status};
 use serde::Serialize;
 
 use super::show::status_name;
-use crate::args::{Chosen, Target};
+use crate::args::Chosen;
 use crate::confirm::confirm;
 use crate::failure::{Failure, no_event, no_row};
 use crate::store;
@@ -21,25 +21,21 @@ pub(super) enum DeadAction {
 }
 
 /// Replays or discards the chosen events. It fails if one of them was not given up, after it has changed the others.
-pub(super) async fn run(target: &Target, chosen: Chosen, action: DeadAction) -> Result<ExitCode, Failure> {
-    let store = store::existing(target).await?;
-    let changed = if chosen.all {
-        all(&*store, &chosen.matching.into(), chosen.yes, action).await
-    } else {
-        each(&*store, &chosen, action).await
-    };
-    store.close().await;
-    let changed = changed?;
+pub(super) async fn run(chosen: &Chosen, action: DeadAction) -> Result<ExitCode, Failure> {
+    let changed = store::on(&chosen.target, async |store| {
+        if chosen.all { all(store, chosen, action).await } else { each(store, chosen, action).await }
+    });
+    let changed = changed.await?;
     for refused in &changed.refused {
         report::note(&format!("error: {}", refused.sentence()));
     }
-    report::print_either(target.json, &changed.json(), || changed.text())?;
+    report::print_either(chosen.target.json, &changed.json(), || changed.text())?;
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, action: DeadAction) -> Result<Changed, Failure> {
-    let dead = DeadEvents::of(store);
-    let matching = dead.count(filter).await?;
+async fn all(store: &dyn Store, chosen: &Chosen, action: DeadAction) -> Result<Changed, Failure> {
+    let (dead, filter) = (DeadEvents::of(store), DeadFilter::from(chosen.matching.clone()));
+    let matching = dead.count(&filter).await?;
     if matching == 0 {
         return Ok(Changed { action, rows: 0, refused: Vec::new() });
     }
@@ -47,12 +43,12 @@ async fn all(store: &dyn Store, filter: &DeadFilter, yes: bool, action: DeadActi
         DeadAction::Replay => format!("deliver {} again", counted(matching, "row")),
         DeadAction::Discard => format!("delete {} for good", counted(matching, "row")),
     };
-    confirm(yes, &about_to)?;
+    confirm(chosen.yes, &about_to)?;
     let bar = progress::bar(matching, action.participle());
     let progress = |so_far| advance(&bar, so_far);
     let changed = match action {
-        DeadAction::Replay => dead.replay_all(filter, progress).await,
-        DeadAction::Discard => dead.discard_all(filter, progress).await,
+        DeadAction::Replay => dead.replay_all(&filter, progress).await,
+        DeadAction::Discard => dead.discard_all(&filter, progress).await,
     };
     bar.finish_and_clear();
     Ok(Changed { action, rows: changed?, refused: Vec::new() })

@@ -17,13 +17,12 @@ pub(crate) async fn run(
     wide: bool,
 ) -> Result<ExitCode, Failure> {
     let filter = DeadFilter::from(matching);
-    let store = store::existing(target).await?;
-    let dead = DeadEvents::of(&*store);
-    // One more than is shown tells whether there is another page.
-    let read =
-        async { Ok::<_, Failure>((dead.list(&filter, after, limit + 1).await?, dead.count(&filter).await?)) }.await;
-    store.close().await;
-    let (mut events, matching) = read?;
+    let read = store::on(target, async |store| {
+        let dead = DeadEvents::of(store);
+        // One more than is shown tells whether there is another page.
+        Ok((dead.list(&filter, after, limit + 1).await?, dead.count(&filter).await?))
+    });
+    let (mut events, matching) = read.await?;
     let more = events.len() > limit;
     events.truncate(limit);
     let page = Page { next: events.last().filter(|_| more).map(|last| last.seq), events, matching, wide };

@@ -19,7 +19,7 @@ pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
         Dead::Show { target, event_id, seq, handler } => {
             show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await
         }
-        Dead::Replay { target, chosen } => change::run(&target, chosen, DeadAction::Replay).await,
-        Dead::Discard { target, chosen } => change::run(&target, chosen, DeadAction::Discard).await,
+        Dead::Replay(chosen) => change::run(&chosen, DeadAction::Replay).await,
+        Dead::Discard(chosen) => change::run(&chosen, DeadAction::Discard).await,
     }
 }

@@ -18,13 +18,13 @@ pub(crate) async fn run(
     handler: Option<&str>,
 ) -> Result<ExitCode, Failure> {
     let event_id = event_id.unwrap_or_default();
-    let store = store::existing(target).await?;
-    let records = match seq {
-        Some(seq) => store.record(seq).await.map(|record| record.into_iter().collect()),
-        None => DeadEvents::of(&*store).show(event_id).await,
-    };
-    store.close().await;
-    let mut records = records?;
+    let read = store::on(target, async |store| {
+        Ok(match seq {
+            Some(seq) => store.record(seq).await?.into_iter().collect(),
+            None => DeadEvents::of(store).show(event_id).await?,
+        })
+    });
+    let mut records: Vec<Record> = read.await?;
     if records.is_empty() {
         return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
     }

@@ -5,16 +5,15 @@ use futures_util::stream;
 use pillarbox::error::ConfigError;
 use pillarbox_relay::{Preview, Relay, RelayError, RelayFile};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 use pillarbox_console::report;
-use pillarbox_console::signals::{Reloads, Signals};
+use pillarbox_console::signals::{INTERRUPTED, Reloads, Signals};
 
 /// Pending events that a dry run looks at in each database.
 const PREVIEWED: usize = 1_000_000;
-/// The exit code after a second signal.
-const INTERRUPTED: u8 = 130;
 
 /// The line of JSON of `--check`. Its keys are a contract.
 #[derive(Debug, Serialize)]
@@ -47,19 +46,15 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         reloads.next().await;
         Some((RelayFile::read(file), reloads))
     });
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let stopping = async {
-        // It is time to stop, whether the sender was used or dropped.
-        let _asked = stopped.await;
-    };
-    let running = relay.run_reloading(stopping, files);
+    let stop = CancellationToken::new();
+    let running = relay.run_reloading(stop.cancelled(), files);
     tokio::pin!(running);
     tokio::select! {
         ended = &mut running => {
             ended?;
             return Ok(ExitCode::SUCCESS);
         }
-        () = signals.next() => drop(stop),
+        () = signals.next() => stop.cancel(),
     }
     tokio::select! {
         ended = &mut running => ended?,

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::line::line;
-use super::sink::{Closed, Sink};
+use super::sink::Sink;
 
 /// Hands each event to the sink, and answers when its line is written.
 #[derive(Debug)]
@@ -20,19 +20,6 @@ pub(super) struct JsonLineHandler {
     writing: TaskTracker,
 }
 
-/// The fate of the line is unknown, or there is no line.
-#[derive(Debug)]
-enum Undelivered {
-    Closed,
-    Malformed(serde_json::Error),
-}
-
-impl From<Closed> for Undelivered {
-    fn from(Closed: Closed) -> Self {
-        Self::Closed
-    }
-}
-
 impl JsonLineHandler {
     pub(super) fn new(sink: Sink, delay: Option<Duration>) -> Self {
         Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
@@ -41,24 +28,27 @@ impl JsonLineHandler {
     /// Delivers one event. A call without a verdict never returns: any answer would change the row.
     pub(super) async fn deliver(&self, delivery: Delivery) -> Result<(), HandlerError> {
         match self.write(&delivery).await {
-            Ok(()) => Ok(()),
-            Err(Undelivered::Malformed(error)) => Err(HandlerError::unrecoverable(error)),
-            Err(Undelivered::Closed) => pending().await,
+            Some(verdict) => verdict,
+            None => pending().await,
         }
     }
 
-    async fn write(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+    /// Writes the line of an event; `None` if there is no line, or its fate is unknown.
+    async fn write(&self, delivery: &Delivery) -> Option<Result<(), HandlerError>> {
         let _writing = self.writing.token();
         // An event that another node may deliver by now is left to it.
         if self.closing.is_cancelled() || delivery.is_cancelled() {
-            return Err(Undelivered::Closed);
+            return None;
         }
-        let line = line(delivery).map_err(Undelivered::Malformed)?;
-        self.sink.write(line).await?;
+        let line = match line(delivery) {
+            Ok(line) => line,
+            Err(error) => return Some(Err(HandlerError::unrecoverable(error))),
+        };
+        self.sink.write(line).await.ok()?;
         if let Some(delay) = self.delay {
             sleep(delay).await;
         }
-        Ok(())
+        Some(Ok(()))
     }
 
     /// Lines written so far.

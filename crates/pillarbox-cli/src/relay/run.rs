@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::store;
 use pillarbox_console::failure::about_option;
 use pillarbox_console::report::{self, counted};
-use pillarbox_console::signals::Signals;
+use pillarbox_console::signals::{INTERRUPTED, Signals};
 
 /// The default number of events under way at once: enough to make a flush worthwhile.
 const WORKERS: usize = 32;
@@ -29,8 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_millis(100);
 /// The interval at which a standby tries to take over: short enough to go on within a second of a clean stop.
 const STANDBY: Duration = Duration::from_millis(500);
-/// The exit code after a second signal.
-const INTERRUPTED: u8 = 130;
 
 /// Delivers until a signal stops it, the limit of lines is reached, or a write fails.
 pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {

@@ -116,22 +116,25 @@ mod tests {
         (path, output)
     }
 
+    /// Writes each line from a task of its own. Returns the number of those that were written.
+    async fn write_all(sink: &Sink, lines: impl Iterator<Item = String>) -> usize {
+        let write = |line: String| {
+            let sink = sink.clone();
+            async move { sink.write(line.into_bytes()).await.is_ok() }
+        };
+        let tasks: JoinSet<bool> = lines.map(write).collect();
+        tasks.join_all().await.into_iter().filter(|written| *written).count()
+    }
+
     #[tokio::test]
     async fn lines_of_many_tasks_stay_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (path, output) = file(&folder);
         let (sink, _end) = Sink::start(output, None).unwrap();
-        let mut tasks = JoinSet::new();
-        for number in 0..500 {
-            let sink = sink.clone();
-            tasks.spawn(async move { sink.write(format!("{}\n", number.to_string().repeat(500)).into_bytes()).await });
-        }
-        for written in tasks.join_all().await {
-            written.unwrap();
-        }
+        let lines = || (0..500).map(|number: u32| number.to_string().repeat(500));
+        assert_eq!(write_all(&sink, lines().map(|line| line + "\n")).await, 500);
         let text = std::fs::read_to_string(path).unwrap();
-        let lines: HashSet<String> = text.lines().map(str::to_owned).collect();
-        assert_eq!(lines, (0..500).map(|number: u32| number.to_string().repeat(500)).collect());
+        assert_eq!(text.lines().map(str::to_owned).collect::<HashSet<_>>(), lines().collect());
     }
 
     #[tokio::test]
@@ -139,12 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, output) = file(&folder);
         let (sink, end) = Sink::start(output, Some(3)).unwrap();
-        let mut tasks = JoinSet::new();
-        for _ in 0..20 {
-            let sink = sink.clone();
-            tasks.spawn(async move { sink.write(b"x\n".to_vec()).await.is_ok() });
-        }
-        let written = tasks.join_all().await.into_iter().filter(|written| *written).count();
+        let written = write_all(&sink, std::iter::repeat_n("x\n".to_owned(), 20)).await;
         assert!(matches!(end.await, Ok(End::Limit)));
         assert_eq!((written, sink.written()), (3, 3));
         assert_eq!(std::fs::read_to_string(path).unwrap(), "x\nx\nx\n");

@@ -1,9 +1,11 @@
+//! The keys that are blocked by a failing event.
+
 use std::process::ExitCode;
 
 use pillarbox::maintain::Blocked;
 use serde::Serialize;
 
-use crate::args::Target;
+use crate::args::{Keys, Target};
 use crate::failure::Failure;
 use crate::{duration, store};
 use pillarbox_console::report::{self, counted, grouped, or_dash, plain, rounded};
@@ -12,16 +14,16 @@ use pillarbox_console::report::{self, counted, grouped, or_dash, plain, rounded}
 const COUNTED_UP_TO: u64 = 1_000;
 
 /// Lists a page of blocked keys.
-pub(super) async fn run(target: &Target, limit: usize, after: Option<i64>, wide: bool) -> Result<ExitCode, Failure> {
-    let store = store::existing(target).await?;
+pub(crate) async fn run(keys: Keys) -> Result<ExitCode, Failure> {
+    let Keys::Blocked { target, limit, after, wide } = keys;
+    let limit = usize::from(limit);
     // One more than is shown tells whether there is another page.
-    let read = store.blocked(after.unwrap_or(0), limit + 1).await;
-    store.close().await;
-    let mut keys = read?;
+    let read = store::on(&target, async |store| Ok(store.blocked(after.unwrap_or(0), limit + 1).await?));
+    let mut keys = read.await?;
     let more = keys.len() > limit;
     keys.truncate(limit);
     let page = Page { next: keys.last().filter(|_| more).map(|last| last.seq), keys, after, wide };
-    report::print_either(target.json, &page.json(), || page.text(target))?;
+    report::print_either(target.json, &page.json(), || page.text(&target))?;
     Ok(ExitCode::SUCCESS)
 }
 
