@@ -54,7 +54,7 @@ async fn run_all(args: &AllArgs) -> Result<ExitCode, Failure> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let lab = lab::open(&args.store, 1).await?;
     let (machine, counted) = (Machine::look(&*lab).await, lab.about().counted);
-    lab.store().close().await;
+    lab.close().await;
     fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
     let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
     let mut report = Report {

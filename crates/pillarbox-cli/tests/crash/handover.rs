@@ -11,16 +11,16 @@ use crate::fleet::Files;
 const EVENTS: u32 = 500;
 
 #[tokio::test]
-async fn on_postgres_another_node_goes_on_within_a_second() {
-    database::postgres(another_node_goes_on_within_a_second).await;
+async fn on_postgres_another_node_goes_on_without_waiting_for_the_lease() {
+    database::postgres(another_node_goes_on_without_waiting_for_the_lease).await;
 }
 
 #[tokio::test]
-async fn on_mariadb_another_node_goes_on_within_a_second() {
-    database::mariadb(another_node_goes_on_within_a_second).await;
+async fn on_mariadb_another_node_goes_on_without_waiting_for_the_lease() {
+    database::mariadb(another_node_goes_on_without_waiting_for_the_lease).await;
 }
 
-async fn another_node_goes_on_within_a_second(database: Arc<dyn Database>) {
+async fn another_node_goes_on_without_waiting_for_the_lease(database: Arc<dyn Database>) {
     for mode in ["multi_node", "single_node", "ordered"] {
         let files = Files::new();
         let args = ["--mode", mode];
@@ -43,7 +43,8 @@ async fn another_node_goes_on_within_a_second(database: Arc<dyn Database>) {
         }
         let pause = told.elapsed();
         println!("{mode}: the next node went on after {pause:?}");
-        assert!(pause < Duration::from_secs(1), "{mode}: {pause:?}");
+        // Some milliseconds on a quiet machine. Had it waited for the lease, it would be at least ten seconds.
+        assert!(pause < Duration::from_secs(5), "{mode}: {pause:?}");
         first.ended().await;
         let done = "SELECT count(*) FROM outbox_event WHERE status = 1 AND attempts = 0";
         database.wait_for(done, EVENTS.into()).await;
