@@ -8,7 +8,9 @@ WITH known AS MATERIALIZED (
 UPDATE {partition}
 SET "read_point_proof" = $2::text,
     "read_point" = coalesce($1::bigint, "read_point"),
-    "read_point_numbers" = CASE WHEN $1::bigint IS NULL THEN "read_point_numbers" ELSE {numbers} END,
+    "read_point_sequence" = CASE WHEN $1::bigint IS NULL THEN "read_point_sequence" ELSE {sequence} END,
+    "read_point_numbers" =
+        CASE WHEN $1::bigint IS NULL THEN "read_point_numbers" ELSE pg_relation_filenode({sequence})::bigint END,
     "read_point_interventions" = CASE WHEN $1::bigint IS NULL THEN "read_point_interventions" ELSE $4::bigint END,
     "read_point_moved_at" = CASE WHEN $1::bigint IS NULL THEN "read_point_moved_at" ELSE now() END,
     "read_point_checked_at" = CASE WHEN $5::bool THEN now() ELSE "read_point_checked_at" END

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::{Fetch, Fetched};
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Error, Row};
 
 use crate::error::Failure;
 use crate::row::{self, Micros};
@@ -18,20 +18,20 @@ use crate::types::{names, without};
 /// with as many of that kind as fit. So a limit of bytes costs nothing where it is not reached.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
     let limit = fetch.limit;
-    let mut most = Most { ready: limit, due: limit };
+    let mut most = Kinds { plain: limit, set_aside: limit, due: limit };
     let found = loop {
         match read(store, fetch, most).await? {
             Ok(found) => break found,
             Err(fits) => most = fits,
         }
     };
-    let rows = Vec::with_capacity(found.len().min(limit));
-    let mut fetched = Fetched { rows, cut: most.ready < limit || most.due < limit, ..Fetched::default() };
+    let mut fetched =
+        Fetched { cut: [most.plain, most.set_aside, most.due].iter().any(|most| *most < limit), ..Fetched::default() };
+    let (mut ready, mut due) = (Vec::with_capacity(found.len().min(limit)), Vec::new());
     for row in &found {
-        match row.try_get(row::SEQ)? {
-            // Ready rows come first, so what exceeds the limit are the last of the due ones.
-            Some(_) if fetched.rows.len() == limit => {}
-            Some(seq) => fetched.rows.push(row::decode(seq, row)?),
+        match row.try_get::<_, Option<i64>>(row::SEQ)? {
+            Some(seq) if row::due_at(row)?.is_some() => due.push((seq, row)),
+            Some(seq) => ready.push((seq, row)),
             None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
                 Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
                 None => {
@@ -42,30 +42,67 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
             },
         }
     }
+    fetched.cut |= in_order(&mut ready, limit - due.len().min(share_of_due(limit)), fetch.max_bytes)?;
+    due.truncate(limit - ready.len());
+    let rows = ready.into_iter().chain(due).map(|(seq, row)| row::decode(seq, row));
+    fetched.rows = rows.collect::<Result<_, _>>()?;
     if fetched.rows.len() >= limit || fetched.cut {
         fetched.next_due = None;
     }
     Ok(fetched)
 }
 
-/// The rows of each kind that a fetch may bring.
-#[derive(Debug, Clone, Copy)]
-struct Most {
-    ready: usize,
+/// Puts rows that came ascending by `seq` twice, those that are set aside and the others, into one order, and leaves as many as there is
+/// room for; true if bytes are what there is no room for.
+fn in_order(ready: &mut Vec<(i64, &Row)>, room: usize, max_bytes: usize) -> Result<bool, Error> {
+    let is_one_kind = ready.is_sorted_by_key(|(seq, _)| *seq);
+    ready.sort_unstable_by_key(|(seq, _)| *seq);
+    ready.truncate(room);
+    if is_one_kind && ready.len() < room {
+        return Ok(false);
+    }
+    let mut bytes = 0;
+    for (place, (_, row)) in ready.iter().enumerate() {
+        if bytes >= max_bytes {
+            ready.truncate(place);
+            return Ok(true);
+        }
+        bytes += row::payload_bytes(row)?;
+    }
+    Ok(false)
+}
+
+/// A number for each kind of rows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kinds {
+    plain: usize,
+    set_aside: usize,
     due: usize,
 }
 
+impl Kinds {
+    /// The number for rows of the kind of this one.
+    fn of(&mut self, row: &Row) -> Result<&mut usize, Error> {
+        Ok(match row.try_get::<_, Option<i16>>(row::ASIDE)? {
+            None => &mut self.plain,
+            Some(_) if row::due_at(row)?.is_some() => &mut self.due,
+            Some(_) => &mut self.set_aside,
+        })
+    }
+}
+
 /// Reads rows; or says how many fit, if those of one kind exceed the bytes that the fetch asks for.
-async fn read(store: &Inner, fetch: &Fetch, most: Most) -> Result<Result<Vec<Row>, Most>, Failure> {
+async fn read(store: &Inner, fetch: &Fetch, most: Kinds) -> Result<Result<Vec<Row>, Kinds>, Failure> {
     let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
-    let (most_due, most_ready) = (size(most.due), size(most.ready));
+    let (most_due, most_plain, most_aside) = (size(most.due), size(most.plain), size(most.set_aside));
     let mut params: Vec<Param<'_>> = vec![
         (&above, Type::INT8),
         (&fetch.exclude, Type::INT8_ARRAY),
         (&limit, Type::INT8),
         (&share, Type::INT8),
         (&most_due, Type::INT8),
-        (&most_ready, Type::INT8),
+        (&most_plain, Type::INT8),
+        (&most_aside, Type::INT8),
     ];
     let bounds = fetch.scope.as_ref().map(Bounds::of);
     if let Some(bounds) = &bounds {
@@ -76,19 +113,17 @@ async fn read(store: &Inner, fetch: &Fetch, most: Most) -> Result<Result<Vec<Row
     if !types.is_empty() {
         params.push((&types, Type::TEXT_ARRAY));
     }
-    let (mut ready, mut due, mut fits) = (Kept::default(), Kept::default(), most);
+    let (mut rows, mut bytes, mut fits) = (Kinds::default(), Kinds::default(), most);
     let is_full = |row: &Row| {
         if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {
             return Ok(false);
         }
-        let is_due = row::due_at(row)?.is_some();
-        let (kept, fits) = if is_due { (&mut due, &mut fits.due) } else { (&mut ready, &mut fits.ready) };
-        if kept.bytes >= fetch.max_bytes {
-            *fits = kept.rows;
+        if *bytes.of(row)? >= fetch.max_bytes {
+            *fits.of(row)? = *rows.of(row)?;
             return Ok(true);
         }
-        kept.rows += 1;
-        kept.bytes += row::payload_bytes(row)?;
+        *rows.of(row)? += 1;
+        *bytes.of(row)? += row::payload_bytes(row)?;
         Ok(false)
     };
     let mut session = store.sessions.session().await?;
@@ -98,13 +133,6 @@ async fn read(store: &Inner, fetch: &Fetch, most: Most) -> Result<Result<Vec<Row
     };
     session.finish();
     Ok(Ok(rows))
-}
-
-/// The rows of one kind that were read.
-#[derive(Debug, Default)]
-struct Kept {
-    rows: usize,
-    bytes: usize,
 }
 
 /// The rows with a due time among `limit` where both kinds abound: a third, so that a storm of retries leaves most of the room

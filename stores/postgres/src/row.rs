@@ -16,6 +16,8 @@ pub(crate) const AVAILABLE_AT: usize = 12;
 pub(crate) const CREATED_AT: usize = 14;
 const STATUS: usize = 15;
 pub(crate) const LOCKED_BY: usize = 19;
+/// In `fetch.sql` alone.
+pub(crate) const ASIDE: usize = 20;
 
 /// Reads a row.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {

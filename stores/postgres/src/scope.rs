@@ -8,23 +8,23 @@ use tokio_postgres::types::Type;
 
 use crate::session::Param;
 
-/// $7 the first and $8 the last partition. A partition that does not exist is as good as none.
+/// $8 the first and $9 the last partition. A partition that does not exist is as good as none.
 const OF_THESE_PARTITIONS: &str = r#"
-      AND ("partition" BETWEEN $7::smallint AND $8::smallint OR "partition" IS NULL
+      AND ("partition" BETWEEN $8::smallint AND $9::smallint OR "partition" IS NULL
           OR "partition" NOT BETWEEN 0 AND 255)"#;
 
-/// $10 keys and $11 handlers to leave out. Rows without a key stay in, and a missing handler is a handler like any other.
+/// $11 keys and $12 handlers to leave out. Rows without a key stay in, and a missing handler is a handler like any other.
 const WITHOUT_KEYS: &str = r#"
       AND (coalesce(e."ordering_key", e."aggregate_id") IS NULL
           OR (coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) NOT IN (
               SELECT w."key", coalesce('+' || w."handler", '-')
-              FROM unnest($10::text[], $11::text[]) AS w ("key", "handler")))"#;
+              FROM unnest($11::text[], $12::text[]) AS w ("key", "handler")))"#;
 
-/// $12 keys and $13 their handlers. IS TRUE says to the planner that they are looked up for each row: a join would be in no order.
+/// $13 keys and $14 their handlers. IS TRUE says to the planner that they are looked up for each row: a join would be in no order.
 const ONLY_KEYS: &str = r#"
       AND ((coalesce(e."ordering_key", e."aggregate_id"), coalesce('+' || e."handler", '-')) IN (
           SELECT o."key", coalesce('+' || o."handler", '-')
-          FROM unnest($12::text[], $13::text[]) AS o ("key", "handler"))) IS TRUE"#;
+          FROM unnest($13::text[], $14::text[]) AS o ("key", "handler"))) IS TRUE"#;
 
 /// One look into the index of heads for each row. OFFSET 0 says so to the planner: a join would be at the mercy of its
 /// statistics, and a comparison of `seq` within the look-up would lead to the primary key where they know of no rows.
@@ -39,12 +39,12 @@ const BEHIND_NO_HEAD: &str = r#"
           WHERE head."seq" < e."seq")"#;
 
 /// One more row, marked by its missing time: how often operators have intervened, in place of the holder; in place of the
-/// attempts whether there are heads, if it was asked; and in place of its creation the end of the lease of the node $9. All at
+/// attempts whether there are heads, if it was asked; and in place of its creation the end of the lease of the node $10. All at
 /// the moment at which the rows were read.
 const AND_INTERVENTIONS: &str = r#"
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL,
-    (SELECT "expires_at" FROM {node} WHERE "node_id" = $9::text), NULL, NULL, NULL, NULL, "interventions"::text
+    (SELECT "expires_at" FROM {node} WHERE "node_id" = $10::text), NULL, NULL, NULL, NULL, "interventions"::text, NULL
 FROM {partition} WHERE "partition" = 0"#;
 
 /// Any row in the index of heads.
@@ -123,7 +123,7 @@ fn asked(scope: &Scope) -> Asked {
     }
 }
 
-/// The values that a scope binds, after the six that every fetch does.
+/// The values that a scope binds, after the seven that every fetch does.
 #[derive(Debug)]
 pub(crate) struct Bounds<'a> {
     asked: Asked,

@@ -118,17 +118,15 @@ const IS_ASIDE: &str =
 /// The pending rows with a due time, which are in the index of due times.
 const IS_TIMED: &str =
     r#""aside" IN (0, 2) AND "available_at" IS NOT NULL AND ("aside" = 2 OR "available_at" > "created_at")"#;
-/// All pending rows without a due time. Each part says its order, or the planner would sort all of them to merge the two.
-const READY: &str = r#"(
-    (SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} ORDER BY "seq")
-    UNION ALL
-    (SELECT * FROM {event} WHERE {is_aside} ORDER BY "seq"))"#;
+/// All pending rows without a due time, in no order.
+const READY: &str = r#"(SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} UNION ALL SELECT * FROM {event} WHERE {is_aside})"#;
 /// No plain row is pending at or below it, in the moment of the statement.
 const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0 AND "read_point_numbers" = {numbers}), -9223372036854775808)"#;
-/// The file that numbers come from: another one once they begin anew.
-const NUMBERS: &str = "pg_relation_filenode({sequence}::regclass)::bigint";
+/// The file that the numbers come from which the point knows: another one once they begin anew. The sequence is named in the row, since
+/// looking it up would cost each statement more than finding its rows.
+const NUMBERS: &str = r#"pg_relation_filenode("read_point_sequence")::bigint"#;
 /// The sequence of the numbers.
-const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')";
+const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')::regclass::oid";
 
 /// Fills in the names; they are the only thing in the SQL that is not constant, and `TableName` has checked them.
 pub(crate) fn render(text: &str, table: &TableName) -> String {

@@ -23,8 +23,8 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let exclude: Vec<i64> = (ENDED + 1..ENDED + 501).collect();
     for above in [i64::MIN, ENDED + 2000] {
         let params = claim(&node, &above, &exclude, &limit, &share);
-        // After the node a fetch begins with the same; it has two limits more.
-        let fetch = [&params[1..5], &[params[3].clone(), params[3].clone()]].concat();
+        // After the node a fetch begins with the same; it has three limits more.
+        let fetch = [&params[1..5], &[params[3].clone(), params[3].clone(), params[3].clone()]].concat();
         for (statement, params) in [(sql.fetch.of(None), &fetch[..]), (&sql.claim, &params[..])] {
             let plan = Plan::of(store, "", statement, params).await;
             plan.enters_by(&["pkey", "aside_idx", "due_idx"], 1500).sorts(sorts_allowed);

@@ -83,6 +83,7 @@ async fn fetches(store: &PostgresStore, heads: i64) {
                 (&share, Type::INT8),
                 (&limit, Type::INT8),
                 (&limit, Type::INT8),
+                (&limit, Type::INT8),
             ];
             bounds.bind(&mut params);
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
