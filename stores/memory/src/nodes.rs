@@ -19,8 +19,8 @@ use super::owners::Owners;
 /// a row of them, so its verdicts still stand, and it may renew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
-    members: BTreeMap<NodeId, Member>,
-    owners: Owners,
+    pub(super) members: BTreeMap<NodeId, Member>,
+    pub(super) owners: Owners,
 }
 
 /// A row of the node table. The mode is text, as a later release may have written it.
@@ -39,26 +39,6 @@ impl Member {
 }
 
 impl Nodes {
-    pub(super) fn owners(&self) -> &Owners {
-        &self.owners
-    }
-
-    pub(super) fn members(&self) -> &BTreeMap<NodeId, Member> {
-        &self.members
-    }
-
-    pub(super) fn member_mut(&mut self, node: &NodeId) -> Option<&mut Member> {
-        self.members.get_mut(node)
-    }
-
-    pub(super) fn end_all(&mut self, expires_at: Timestamp) {
-        self.members.values_mut().for_each(|member| member.expires_at = expires_at);
-    }
-
-    pub(super) fn put(&mut self, node: NodeId, member: Member) {
-        self.members.insert(node, member);
-    }
-
     pub(super) fn join(
         &mut self,
         node: &NodeId,
@@ -73,7 +53,7 @@ impl Nodes {
             .map_err(|problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem))?;
         self.clear(&ended);
         let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
-        self.put(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
+        self.members.insert(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
         Ok(())
     }
 
