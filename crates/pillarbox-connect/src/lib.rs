@@ -5,6 +5,8 @@
 //! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps its own
 //! part: the names of its schemes, the meaning of a path, the making of its client.
 //!
+//! What is too much to be sent at once is cut into [`batches`].
+//!
 //! ```
 //! use pillarbox_connect::{Form, Scheme};
 //!
@@ -21,6 +23,7 @@
 //! ```
 
 mod address;
+mod batch;
 mod host;
 mod login;
 mod options;
@@ -34,6 +37,7 @@ pub mod timeout;
 pub mod tls;
 
 pub use address::{Address, Form, Scheme};
+pub use batch::batches;
 pub use host::Host;
 pub use login::Login;
 pub use parameter::unknown_parameter;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_connect::batches;
 use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
 use tokio::time::{Instant, timeout_at};
 
@@ -28,10 +29,8 @@ impl RabbitMqPublisher {
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
         let deadline = Instant::now() + self.options.timeout;
         let mut receipts = Vec::with_capacity(messages.len());
-        let mut rest = messages;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(first_batch(rest.iter().map(|message| message.body.len())));
-            let mut batch = Batch::new(now, self.options.max_body);
+        for batch in batches(messages, MAX_MESSAGES, MAX_BYTES, |message| message.body.len()) {
+            let mut batch = Batch::new(batch, self.options.max_body);
             let outcome = self.publish_batch(&mut batch, deadline).await;
             let failed = outcome.is_err();
             let reason = outcome.err().unwrap_or_else(|| PublishError::unavailable("the broker did not confirm it"));
@@ -40,7 +39,6 @@ impl RabbitMqPublisher {
                 receipts.resize(messages.len(), Err(reason));
                 break;
             }
-            rest = later;
         }
         receipts
     }
@@ -194,28 +192,4 @@ impl<'a> Batch<'a> {
 
 fn nacked(target: &str) -> PublishError {
     PublishError::temporary(format!("{target}: the broker did not take it, as when a queue is full and refuses more"))
-}
-
-/// The number of the first messages that are sent at once: at least one, if there is any.
-fn first_batch(sizes: impl Iterator<Item = usize>) -> usize {
-    let mut bytes = 0_usize;
-    let fits = sizes.take(MAX_MESSAGES).take_while(|size| {
-        let first = bytes == 0;
-        bytes = bytes.saturating_add((*size).max(1));
-        first || bytes <= MAX_BYTES
-    });
-    fits.count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_are_bounded() {
-        let first = |sizes: &[usize]| first_batch(sizes.iter().copied());
-        assert_eq!((first(&[]), first(&[0; 5000])), (0, MAX_MESSAGES));
-        assert_eq!(first(&[MAX_BYTES * 2, 1]), 1, "a large one goes alone");
-        assert_eq!(first(&[MAX_BYTES / 2, MAX_BYTES / 2, 1]), 2);
-    }
 }

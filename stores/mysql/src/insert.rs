@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_connect::batches;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
@@ -20,7 +21,7 @@ pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Ve
             let text = if mariadb { &sql.insert_one_returning } else { &sql.insert_one };
             vec![Statement { sql: Arc::clone(text), binds: Bind::of(row, micros).into(), reusable: true }]
         }
-        rows => chunks(rows).into_iter().flat_map(|rows| many(sql, mariadb, rows)).collect(),
+        rows => batches(rows, MAX_ROWS, MAX_BYTES, size).flat_map(|rows| many(sql, mariadb, rows)).collect(),
     }
 }
 
@@ -41,22 +42,6 @@ fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> 
         statements.push(Statement { sql: inserted.into(), binds, reusable: false });
     }
     statements
-}
-
-/// Cuts the rows into parts that fit a statement each.
-fn chunks(mut rows: &[NewRow]) -> Vec<&[NewRow]> {
-    let mut chunks = Vec::new();
-    while !rows.is_empty() {
-        let mut bytes = 0;
-        let fits = rows.iter().take(MAX_ROWS).take_while(|row| {
-            bytes += size(row);
-            bytes <= MAX_BYTES
-        });
-        let (chunk, rest) = rows.split_at(fits.count().max(1));
-        chunks.push(chunk);
-        rows = rest;
-    }
-    chunks
 }
 
 fn size(row: &NewRow) -> usize {
