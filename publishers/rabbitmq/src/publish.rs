@@ -1,10 +1,11 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pillarbox_connect::batches;
 use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::blame::{Suspect, blame};
+use crate::blame::blame;
 use crate::judge::{Verdict, judge};
 use crate::route::Route;
 use crate::send::send;
@@ -22,6 +23,15 @@ const ROUNDS: usize = 5;
 struct Batch<'a> {
     messages: &'a [Message],
     receipts: Vec<Option<Receipt>>,
+}
+
+/// A message without a receipt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open<'a> {
+    /// Its place in the batch.
+    pub(crate) index: usize,
+    pub(crate) message: &'a Message,
+    pub(crate) route: Route<'a>,
 }
 
 impl RabbitMqPublisher {
@@ -70,20 +80,15 @@ impl RabbitMqPublisher {
         batch: &mut Batch<'_>,
         deadline: Instant,
     ) -> Result<(), PublishError> {
-        let mut looked_for = Vec::new();
-        for (index, message, route) in batch.open() {
+        let mut looked_for = HashMap::new();
+        for Open { index, message, route } in batch.open() {
             let name = route.exchange;
-            if let Some((_, found)) = looked_for.iter().find(|(other, _)| *other == name) {
-                if !found {
-                    batch.settle(index, Err(error::missing(&message.target, route)));
-                }
-                continue;
+            if !looked_for.contains_key(name) {
+                let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
+                let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
+                looked_for.insert(name, found.map_err(|error| self.lost(linked, &error))?);
             }
-            let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
-            let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
-            let found = found.map_err(|error| self.lost(linked, &error))?;
-            looked_for.push((name, found));
-            if !found {
+            if looked_for.get(name) == Some(&false) {
                 batch.settle(index, Err(error::missing(&message.target, route)));
             }
         }
@@ -105,15 +110,13 @@ impl RabbitMqPublisher {
         let channel = channel.map_err(|_| self.give_up(linked, "opening a channel"))?;
         let channel = channel.map_err(|error| self.lost(linked, &error))?;
 
-        let sent: Vec<_> = open.iter().map(|(_, message, route)| (*message, *route)).collect();
-        let heard = send(&channel, &sent, deadline).await;
-        let named: Vec<_> = open.iter().map(|(_, message, route)| (message.id.as_str(), *route)).collect();
-        let verdicts = judge(&named, &heard.outcomes, &heard.returned);
-        for ((index, message, route), verdict) in open.iter().zip(&verdicts) {
+        let heard = send(&channel, &open, deadline).await;
+        let verdicts = judge(&open, &heard.outcomes, &heard.returned);
+        for (Open { index, message, route }, verdict) in open.into_iter().zip(&verdicts) {
             match verdict {
-                Verdict::Confirmed => batch.settle(*index, Ok(())),
-                Verdict::Unroutable => batch.settle(*index, Err(error::unroutable(&message.target, *route))),
-                Verdict::Nacked => batch.settle(*index, Err(nacked(&message.target))),
+                Verdict::Confirmed => batch.settle(index, Ok(())),
+                Verdict::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
+                Verdict::Nacked => batch.settle(index, Err(nacked(&message.target))),
                 Verdict::Unknown => {}
             }
         }
@@ -130,18 +133,11 @@ impl RabbitMqPublisher {
     /// Settles the messages because of which the broker has closed the channel, and says whether there are any.
     fn blame(&self, linked: &Linked<Arc<Session>>, failure: &lapin::Error, batch: &mut Batch<'_>) -> bool {
         let Some(complaint) = soft(failure) else { return false };
-        let open = batch.open();
-        let suspects: Vec<_> = open
-            .iter()
-            .map(|(_, message, route)| Suspect { target: &message.target, route: *route, bytes: message.body.len() })
-            .collect();
         let said = error::explain(failure, &self.info.address).to_string();
-        let blamed = blame(&complaint, &said, &suspects);
-        for (which, error) in &blamed {
-            if let Some((index, _, route)) = open.get(*which) {
-                linked.connection.forget_exchange(route.exchange);
-                batch.settle(*index, Err(error.clone()));
-            }
+        let blamed = blame(&complaint, &said, &batch.open());
+        for (guilty, error) in &blamed {
+            linked.connection.forget_exchange(guilty.route.exchange);
+            batch.settle(guilty.index, Err(error.clone()));
         }
         !blamed.is_empty()
     }
@@ -156,7 +152,7 @@ impl RabbitMqPublisher {
         self.late(doing)
     }
 
-    fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
+    pub(crate) fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
         self.link.lost(linked);
         error::explain(error, &self.info.address)
     }
@@ -177,10 +173,11 @@ impl<'a> Batch<'a> {
     }
 
     /// The messages without a receipt, and where they go.
-    fn open(&self) -> Vec<(usize, &'a Message, Route<'a>)> {
+    fn open(&self) -> Vec<Open<'a>> {
         let unsettled =
             self.messages.iter().zip(&self.receipts).enumerate().filter(|(_, (_, receipt))| receipt.is_none());
-        unsettled.filter_map(|(index, (message, _))| Some((index, message, Route::of(message).ok()?))).collect()
+        let open = |(index, (message, _))| Some(Open { index, message, route: Route::of(message).ok()? });
+        unsettled.filter_map(open).collect()
     }
 
     fn settle(&mut self, index: usize, receipt: Receipt) {
