@@ -40,18 +40,13 @@ impl SigningKeys {
 
     /// The value of `webhook-signature`: a signature for each secret, in their order. `seconds` since 1970.
     pub(crate) fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
-        let mut signatures = String::new();
-        for key in &self.0 {
+        let signature = |key: &Hmac<Sha256>| {
             let mut mac = key.clone();
             mac.update(format!("{id}.{seconds}.").as_bytes());
             mac.update(body);
-            if !signatures.is_empty() {
-                signatures.push(' ');
-            }
-            signatures.push_str("v1,");
-            STANDARD.encode_string(mac.finalize().into_bytes(), &mut signatures);
-        }
-        signatures
+            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        };
+        self.0.iter().map(signature).collect::<Vec<_>>().join(" ")
     }
 }
 
