@@ -21,7 +21,10 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
         let mut seqs = Vec::with_capacity(insert.rows.len());
         for statement in &insert.statements {
-            collect(&mut seqs, &query_typed(self, statement).await?)?;
+            let values = values(statement);
+            let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                values.iter().map(|value| (value as _, value.sql_type())).collect();
+            collect(&mut seqs, &self.query_typed(&statement.sql, &typed).await?)?;
         }
         Ok(seqs)
     }
@@ -67,15 +70,6 @@ pub(crate) async fn insert_prepared<C: GenericClient>(client: &C, insert: &Inser
         collect(&mut seqs, &client.query(&prepared, &values).await?)?;
     }
     Ok(seqs)
-}
-
-async fn query_typed(
-    transaction: &tokio_postgres::Transaction<'_>,
-    statement: &Statement<'_>,
-) -> Result<Vec<Row>, Error> {
-    let values = values(statement);
-    let params: Vec<(&(dyn ToSql + Sync), Type)> = values.iter().map(|value| (value as _, value.sql_type())).collect();
-    transaction.query_typed(&statement.sql, &params).await
 }
 
 fn values<'a>(statement: &'a Statement<'a>) -> Vec<Value<'a>> {

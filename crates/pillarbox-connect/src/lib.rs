@@ -3,24 +3,12 @@
 //!
 //! The options that publishers and stores have in common stand here once: the rule, and the words in which it is refused.
 //! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps its own
-//! part: the names of its schemes, the meaning of a path, the making of its client.
+//! part: the names of its schemes, the meaning of a path, the making of its client. [`server_options!`] shows how they go together.
 //!
-//! ```
-//! use pillarbox_connect::{Form, Scheme};
-//!
-//! const URL: Form = Form {
-//!     schemes: &[Scheme::plain("mqtt", 1883), Scheme::tls("mqtts", 8883)],
-//!     several: false,
-//!     path: false,
-//!     remedy: "write it as `mqtts://HOST:PORT`",
-//! };
-//! let address = URL.read("mqtts://relay:p%40ss@broker.example.com")?;
-//! assert_eq!(address.to_string(), "mqtts://broker.example.com:8883");
-//! assert_eq!(address.login.username.as_deref(), Some("relay"));
-//! # Ok::<(), pillarbox_core::error::ConfigError>(())
-//! ```
+//! What is too much to be sent at once is cut into [`batches`].
 
 mod address;
+mod batch;
 mod host;
 mod login;
 mod options;
@@ -34,6 +22,7 @@ pub mod timeout;
 pub mod tls;
 
 pub use address::{Address, Form, Scheme};
+pub use batch::batches;
 pub use host::Host;
 pub use login::Login;
 pub use parameter::unknown_parameter;

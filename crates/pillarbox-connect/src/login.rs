@@ -98,26 +98,6 @@ mod tests {
     }
 
     #[test]
-    fn each_half_comes_from_one_place() {
-        let with = |url: &str, username, password: Option<&str>| {
-            let password = password.map(Secret::from);
-            let login = Login::read(url).expect(url).with(username, password.as_ref());
-            login.map_err(|error| (error.field(), error.problem().to_owned()))
-        };
-        let whole = Login::read("u:p").expect("a login");
-        assert_eq!(with("u:p", None, None), Ok(whole.clone()));
-        assert_eq!(with("u", None, Some("p")), Ok(whole.clone()));
-        assert_eq!(with(":p", Some("u"), None), Ok(whole.clone()));
-        assert_eq!(with("", Some("u"), Some("p")), Ok(whole));
-        assert!(with("", None, Some("p")).is_ok_and(|login| login.username.is_none() && login.password.is_some()));
-        let refused = |field, problem: &str| Err((field, problem.to_owned()));
-        assert_eq!(with("u:p", Some("v"), None), refused("username", "is set, and the URL has a user too"));
-        assert_eq!(with("u:p", None, Some("q")), refused("password", "is set, and the URL has a password too"));
-        assert_eq!(with("u", None, None), refused("password", "is missing, and there is a user"));
-        assert_eq!(with("", Some("u"), None), refused("password", "is missing, and there is a user"));
-    }
-
-    #[test]
     fn a_pair_is_both_or_neither() {
         let pair = |url: &str| Login::read(url).expect(url).pair().map_err(|error| error.field());
         assert_eq!(pair("u:p"), Ok(Some(("u".to_owned(), "p".into()))));

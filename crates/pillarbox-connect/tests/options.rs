@@ -41,11 +41,11 @@ fn checked(change: Change) -> Result<String, (&'static str, String)> {
 
 #[test]
 fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
-    let refused: [(&str, &str, Change); 8] = [
+    let refused: [(&str, &str, Change); 9] = [
         ("url", "plaintext = true", |o| o.url = "one://user:hunter2@far.example".into()),
         ("url", "write it as `ones://HOST:PORT`", |o| o.url = "http://:hunter2@localhost".into()),
         ("url", "several hosts", |o| o.url = "one://localhost,127.0.0.1".into()),
-        ("ca_file", "without TLS", |o| o.ca_file = Some("/ca.pem".into())),
+        ("ca_file", "without TLS; write `ones://`", |o| o.ca_file = Some("/ca.pem".into())),
         ("username", "a user too", |o| {
             (o.url, o.username) = ("one://a:hunter2@localhost".into(), Some("b".into()));
         }),
@@ -53,6 +53,7 @@ fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
             (o.url, o.password) = ("one://a:hunter2@localhost".into(), Some("hunter2".into()));
         }),
         ("password", "is missing", |o| o.username = Some("b".into())),
+        ("password", "is missing", |o| o.url = "one://a@localhost".into()),
         ("timeout", "is 0s", |o| o.timeout = Duration::ZERO),
     ];
     for (field, problem, change) in refused {
@@ -68,6 +69,7 @@ fn another_machine_is_reached_with_tls_or_on_purpose() {
         ((|_| {}) as Change, "one://localhost:1"),
         (|o| o.url = "ones://u:p@far.example".into(), "ones://far.example:2"),
         (|o| (o.url, o.plaintext) = ("one://far.example".into(), true), "one://far.example:1"),
+        (|o| (o.url, o.ca_file) = ("ones://far.example".into(), Some("/ca.pem".into())), "ones://far.example:2"),
     ] {
         assert_eq!(checked(change), Ok(address.to_owned()));
     }
@@ -83,6 +85,10 @@ fn user_and_password_come_from_the_url_or_the_options() {
         let login = options.address(URL, &timeout::RANGE).expect(url).login;
         assert_eq!(login.pair(), Ok(Some(("u".to_owned(), "p".into()))), "{url}");
     }
+    let mut options = Options::new("one://localhost");
+    options.password = Some("p".into());
+    let alone = options.address(URL, &timeout::RANGE).expect("a password without a user").login;
+    assert_eq!((alone.username, alone.password), (None, Some("p".into())));
 }
 
 #[test]

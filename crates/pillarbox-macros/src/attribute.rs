@@ -1,12 +1,12 @@
 use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Error, Ident, Lit, LitStr, Path, Result, Token, parenthesized, token};
+use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path, Result, Token, parenthesized, token};
 
 use crate::codec::Codec;
 use crate::field::FieldPath;
 use crate::name;
-use crate::suggest;
+use crate::settings::{read_each, unknown, value};
 
 /// Everything that can stand in `#[event(…)]`.
 const SETTINGS: [&str; 9] =
@@ -26,8 +26,6 @@ pub(crate) struct Settings {
     pub(crate) codec: Codec,
     pub(crate) content_type: Option<LitStr>,
     pub(crate) krate: Option<Path>,
-    /// The settings as they were written, to notice a second one and to point at one that does not fit the type.
-    given: Vec<Ident>,
 }
 
 /// A header and the field its value comes from.
@@ -39,11 +37,13 @@ pub(crate) struct Header {
 impl Settings {
     /// Reads the attributes of a type and checks them against its fields.
     pub(crate) fn of(input: &DeriveInput) -> Result<Self> {
-        let mut settings = Self::default();
+        let (mut settings, mut given) = (Self::default(), Vec::new());
         for attribute in attributes(&input.attrs) {
-            attribute.parse_args_with(|list: ParseStream<'_>| settings.read(list))?;
+            attribute.parse_args_with(|list: ParseStream<'_>| {
+                read_each(list, &mut given, "name = \"order.placed\"", |setting| settings.read(setting, list))
+            })?;
         }
-        settings.check(input)?;
+        settings.check(input, &given)?;
         Ok(settings)
     }
 
@@ -58,48 +58,24 @@ impl Settings {
         })
     }
 
-    fn read(&mut self, list: ParseStream<'_>) -> Result<()> {
-        while !list.is_empty() {
-            if list.peek(Lit) {
-                return Err(list.error("say which setting this is, such as name = \"order.placed\""));
-            }
-            let setting = list.call(Ident::parse_any)?;
-            if self.given.contains(&setting) {
-                return Err(Error::new(setting.span(), format!("`{setting}` is given twice; keep one of them")));
-            }
-            self.read_value(&setting, list)?;
-            self.given.push(setting);
-            if list.is_empty() {
-                break;
-            }
-            list.parse::<Token![,]>()?;
-        }
-        Ok(())
-    }
-
-    fn read_value(&mut self, setting: &Ident, list: ParseStream<'_>) -> Result<()> {
+    fn read(&mut self, setting: &Ident, list: ParseStream<'_>) -> Result<()> {
         match setting.to_string().as_str() {
-            "name" => self.name = Some(name::event(value(setting, list)?)?),
-            "aggregate" => self.aggregate = Some(name::aggregate(value(setting, list)?)?),
+            "name" => self.name = Some(name::EVENT.read(value(setting, list)?)?),
+            "aggregate" => self.aggregate = Some(name::AGGREGATE.read(value(setting, list)?)?),
             "aggregate_id" => self.aggregate_id = Some(value(setting, list)?.parse()?),
             "key" => self.key = Some(value(setting, list)?.parse()?),
             "tenant" => self.tenant = Some(value(setting, list)?.parse()?),
             "headers" => self.headers = headers(setting, list)?,
             "codec" => self.codec = value(setting, list)?.parse()?,
-            "content_type" => self.content_type = Some(name::content_type(value(setting, list)?)?),
+            "content_type" => self.content_type = Some(name::CONTENT_TYPE.read(value(setting, list)?)?),
             "crate" => self.krate = Some(value(setting, list)?.call(Path::parse_mod_style)?),
-            unknown => {
-                let meant = suggest::did_you_mean(unknown, SETTINGS);
-                let known = suggest::list(SETTINGS);
-                let problem = format!("there is no setting `{unknown}`; {meant}the settings are {known}");
-                return Err(Error::new(setting.span(), problem));
-            }
+            _ => return Err(unknown(setting, SETTINGS)),
         }
         Ok(())
     }
 
-    /// Refuses what the type cannot provide.
-    fn check(&self, input: &DeriveInput) -> Result<()> {
+    /// Refuses those of the `given` settings that the type cannot provide.
+    fn check(&self, input: &DeriveInput, given: &[Ident]) -> Result<()> {
         match &input.data {
             Data::Struct(data) => {
                 refuse_on_parts(data.fields.iter().map(|field| &field.attrs))?;
@@ -109,7 +85,7 @@ impl Settings {
                 refuse_on_parts(data.variants.iter().map(|variant| &variant.attrs))?;
                 let fields = data.variants.iter().flat_map(|variant| &variant.fields);
                 refuse_on_parts(fields.map(|field| &field.attrs))?;
-                self.refuse_fields_of_an_enum()
+                refuse_fields_of_an_enum(given)
             }
             Data::Union(data) => Err(Error::new(
                 data.union_token.span,
@@ -118,21 +94,21 @@ impl Settings {
         }
     }
 
-    fn refuse_fields_of_an_enum(&self) -> Result<()> {
-        let Some(setting) = self.given.iter().find(|setting| !WITHOUT_FIELDS.iter().any(|name| setting == name)) else {
-            return Ok(());
-        };
-        let problem = format!(
-            "`{setting}` names a field, and an enum has none that all variants share; put the enum into a struct that has \
-             the field, or implement `Event` by hand"
-        );
-        Err(Error::new(setting.span(), problem))
-    }
-
     fn fields(&self) -> impl Iterator<Item = &FieldPath> {
         let settings = [&self.aggregate_id, &self.key, &self.tenant].into_iter().flatten();
         settings.chain(self.headers.iter().map(|header| &header.field))
     }
+}
+
+fn refuse_fields_of_an_enum(given: &[Ident]) -> Result<()> {
+    let Some(setting) = given.iter().find(|setting| !WITHOUT_FIELDS.iter().any(|name| setting == name)) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "`{setting}` names a field, and an enum has none that all variants share; put the enum into a struct that has the \
+         field, or implement `Event` by hand"
+    );
+    Err(Error::new(setting.span(), problem))
 }
 
 fn attributes(all: &[Attribute]) -> impl Iterator<Item = &Attribute> {
@@ -148,15 +124,6 @@ fn refuse_on_parts<'a>(parts: impl Iterator<Item = &'a Vec<Attribute>>) -> Resul
         )),
         None => Ok(()),
     }
-}
-
-/// Goes past the `=` of `setting = value`.
-fn value<'a>(setting: &Ident, list: ParseStream<'a>) -> Result<ParseStream<'a>> {
-    if !list.peek(Token![=]) {
-        return Err(Error::new(setting.span(), format!("`{setting}` needs a value: {setting} = …")));
-    }
-    list.parse::<Token![=]>()?;
-    Ok(list)
 }
 
 /// Reads `("name" = field, …)`.
@@ -186,7 +153,7 @@ impl syn::parse::Parse for Header {
         if input.peek(Ident::peek_any) {
             return Err(input.error("the name of a header is a string: headers(\"source\" = source)"));
         }
-        let name = name::header(input)?;
+        let name = name::HEADER.read(input)?;
         input.parse::<Token![=]>()?;
         Ok(Self { name, field: input.parse()? })
     }

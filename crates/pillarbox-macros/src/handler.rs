@@ -2,13 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
-use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Error, Expr, FnArg, Ident, ItemFn, LitStr, Path, Result, ReturnType, Token, Type, parse_quote};
+use syn::{Attribute, Error, Expr, FnArg, Ident, ItemFn, LitStr, Path, Result, ReturnType, Type, parse_quote};
 
 use crate::name;
-use crate::suggest;
+use crate::settings::{read_each, unknown, value};
 
 /// Everything that can stand in `#[handler(…)]`.
 const SETTINGS: [&str; 9] = ["event", "aggregate", "name", "batch", "retry", "timeout", "fallback", "on_dead", "crate"];
@@ -30,22 +29,7 @@ pub(crate) struct Settings {
 impl Parse for Settings {
     fn parse(list: ParseStream<'_>) -> Result<Self> {
         let mut settings = Self::default();
-        let mut given: Vec<Ident> = Vec::new();
-        while !list.is_empty() {
-            if !list.peek(Ident::peek_any) {
-                return Err(list.error("say which setting this is, such as name = \"mailer\""));
-            }
-            let setting = list.call(Ident::parse_any)?;
-            if given.contains(&setting) {
-                return Err(Error::new(setting.span(), format!("`{setting}` is given twice; keep one of them")));
-            }
-            settings.read(&setting, list)?;
-            given.push(setting);
-            if list.is_empty() {
-                break;
-            }
-            list.parse::<Token![,]>()?;
-        }
+        read_each(list, &mut Vec::new(), "name = \"mailer\"", |setting| settings.read(setting, list))?;
         settings.check()?;
         Ok(settings)
     }
@@ -53,26 +37,17 @@ impl Parse for Settings {
 
 impl Settings {
     fn read(&mut self, setting: &Ident, list: ParseStream<'_>) -> Result<()> {
-        let known = setting.to_string();
-        if !SETTINGS.contains(&known.as_str()) {
-            let meant = suggest::did_you_mean(&known, SETTINGS);
-            let problem = format!("there is no setting `{known}`; {meant}the settings are {}", suggest::list(SETTINGS));
-            return Err(Error::new(setting.span(), problem));
-        }
-        if !list.peek(Token![=]) {
-            return Err(Error::new(setting.span(), format!("`{setting}` needs a value: {setting} = …")));
-        }
-        list.parse::<Token![=]>()?;
-        match known.as_str() {
-            "event" => self.event = Some(name::event(list)?),
-            "aggregate" => self.aggregate = Some(name::aggregate(list)?),
-            "name" => self.name = Some(name::handler(list)?),
-            "batch" => self.batch = Some(list.parse()?),
-            "retry" => self.retry = Some(list.parse()?),
-            "timeout" => self.timeout = Some(list.parse()?),
-            "fallback" => self.fallback = Some(list.parse()?),
-            "on_dead" => self.on_dead = Some(list.parse()?),
-            _ => self.krate = Some(list.call(Path::parse_mod_style)?),
+        match setting.to_string().as_str() {
+            "event" => self.event = Some(name::EVENT.read(value(setting, list)?)?),
+            "aggregate" => self.aggregate = Some(name::AGGREGATE.read(value(setting, list)?)?),
+            "name" => self.name = Some(name::HANDLER.read(value(setting, list)?)?),
+            "batch" => self.batch = Some(value(setting, list)?.parse()?),
+            "retry" => self.retry = Some(value(setting, list)?.parse()?),
+            "timeout" => self.timeout = Some(value(setting, list)?.parse()?),
+            "fallback" => self.fallback = Some(value(setting, list)?.parse()?),
+            "on_dead" => self.on_dead = Some(value(setting, list)?.parse()?),
+            "crate" => self.krate = Some(value(setting, list)?.call(Path::parse_mod_style)?),
+            _ => return Err(unknown(setting, SETTINGS)),
         }
         Ok(())
     }

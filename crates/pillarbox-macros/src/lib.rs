@@ -8,6 +8,7 @@ mod expand;
 mod field;
 mod handler;
 mod name;
+mod settings;
 mod suggest;
 
 use proc_macro::TokenStream;

@@ -26,6 +26,7 @@ impl Problem {
     where
         E: Error + ProvideErrorMetadata + 'static,
     {
+        let text = || DisplayErrorContext(error).to_string();
         match error {
             SdkError::ServiceError(service) => {
                 let status = service.raw().status().as_u16();
@@ -37,23 +38,25 @@ impl Problem {
                 }
             }
             // What the client's own error says in its text only, here and below.
-            SdkError::DispatchFailure(_)
-                if DisplayErrorContext(error).to_string().contains("invalid peer certificate") =>
+            SdkError::DispatchFailure(_) if text().contains("invalid peer certificate") => Self::Stranger(text()),
+            SdkError::DispatchFailure(failure)
+                if !(failure.is_io() || failure.is_timeout()) && text().contains("redential") =>
             {
-                Self::Stranger(DisplayErrorContext(error).to_string())
+                Self::NoCredentials(text())
             }
-            SdkError::DispatchFailure(failure) if !(failure.is_io() || failure.is_timeout()) => {
-                let text = DisplayErrorContext(error).to_string();
-                if text.contains("redential") { Self::NoCredentials(text) } else { Self::Silence(text) }
-            }
-            SdkError::ConstructionFailure(_) => Self::NoCredentials(DisplayErrorContext(error).to_string()),
-            _ => Self::Silence(DisplayErrorContext(error).to_string()),
+            SdkError::ConstructionFailure(_) => Self::NoCredentials(text()),
+            _ => Self::Silence(text()),
         }
+    }
+
+    /// The refusal of a single message, in the words of the batch's answer.
+    pub(crate) fn of_message(code: String, message: Option<String>, sender_fault: bool) -> Self {
+        Self::Refusal { status: 0, code, message: message.unwrap_or_default(), sender_fault }
     }
 
     /// A message that no request can be made of.
     pub(crate) fn impossible(error: impl Error) -> Self {
-        Self::Refusal { status: 0, code: "NoRequest".to_owned(), message: error.to_string(), sender_fault: true }
+        Self::of_message("NoRequest".to_owned(), Some(error.to_string()), true)
     }
 
     /// True if one message may have spoilt its whole batch.

@@ -45,40 +45,26 @@ use publish::Courier;
 use sns::Sns;
 use sqs::Sqs;
 
-/// Sends messages to topics of SNS.
-#[derive(Debug)]
-pub struct SnsPublisher(Courier<Sns>);
-
-/// Sends messages to queues of SQS.
-#[derive(Debug)]
-pub struct SqsPublisher(Courier<Sqs>);
-
-impl SnsPublisher {
-    /// A publisher that connects, and looks for credentials, when it is first needed.
-    ///
-    /// # Errors
-    /// When an option cannot be used; it says which, and what to write instead.
-    pub fn new(options: AwsOptions) -> Result<Self, ConfigError> {
-        Courier::new(options).map(Self)
-    }
-}
-
-impl SqsPublisher {
-    /// A publisher that connects, and looks for credentials, when it is first needed.
-    ///
-    /// # Errors
-    /// When an option cannot be used; it says which, and what to write instead.
-    pub fn new(options: AwsOptions) -> Result<Self, ConfigError> {
-        Courier::new(options).map(Self)
-    }
-}
-
 macro_rules! publisher {
-    ($publisher:ty) => {
+    ($(#[$about:meta])* $publisher:ident of $service:ty) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub struct $publisher(Courier<$service>);
+
+        impl $publisher {
+            /// A publisher that connects, and looks for credentials, when it is first needed.
+            ///
+            /// # Errors
+            /// When an option cannot be used; it says which, and what to write instead.
+            pub fn new(options: AwsOptions) -> Result<Self, ConfigError> {
+                Courier::new(options).map(Self)
+            }
+        }
+
         #[async_trait]
         impl Publisher for $publisher {
             fn info(&self) -> &PublisherInfo {
-                self.0.info()
+                &self.0.info
             }
 
             async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
@@ -96,5 +82,12 @@ macro_rules! publisher {
     };
 }
 
-publisher!(SnsPublisher);
-publisher!(SqsPublisher);
+publisher!(
+    /// Sends messages to topics of SNS.
+    SnsPublisher of Sns
+);
+
+publisher!(
+    /// Sends messages to queues of SQS.
+    SqsPublisher of Sqs
+);

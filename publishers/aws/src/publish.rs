@@ -30,34 +30,18 @@ pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     fn accept(target: &str) -> Result<(), PublishError>;
 
     /// Sends one batch; what is not in the outcomes was not answered.
-    fn send(&self, target: &str, entries: &[Entry]) -> impl Future<Output = Result<Vec<Outcome>, Problem>> + Send;
+    fn send(&self, target: &str, entries: &[Entry]) -> impl Future<Output = Result<Outcomes, Problem>> + Send;
 
     fn check(&self, target: &str) -> impl Future<Output = Result<(), Problem>> + Send;
 }
 
-/// The outcome for one message of a batch.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) id: String,
-    pub(crate) problem: Option<Problem>,
-}
-
-impl Outcome {
-    pub(crate) fn taken(id: String) -> Self {
-        Self { id, problem: None }
-    }
-
-    /// The refusal of a message, in the words of the batch's answer.
-    pub(crate) fn refused(id: String, code: String, message: Option<String>, sender_fault: bool) -> Self {
-        let message = message.unwrap_or_default();
-        Self { id, problem: Some(Problem::Refusal { status: 0, code, message, sender_fault }) }
-    }
-}
+/// The problems of the messages of a batch, by their ids; of those that were taken, none.
+pub(crate) type Outcomes = HashMap<String, Option<Problem>>;
 
 /// Carries messages to a service.
 #[derive(Debug)]
 pub(crate) struct Courier<S> {
-    info: PublisherInfo,
+    pub(crate) info: PublisherInfo,
     options: AwsOptions,
     http: SharedHttpClient,
     /// Made when it is first needed, since finding credentials asks others.
@@ -82,10 +66,6 @@ impl<S: Service> Courier<S> {
             service: OnceCell::new(),
             closed: AtomicBool::new(false),
         })
-    }
-
-    pub(crate) fn info(&self) -> &PublisherInfo {
-        &self.info
     }
 
     pub(crate) fn close(&self) {
@@ -193,11 +173,8 @@ impl<S: Service> Call<'_, S> {
             Err(problem) if batch.len() > 1 && problem.may_be_of_one() => {
                 let mut receipts = Receipts::with_capacity(batch.len());
                 for entry in batch {
-                    let alone = std::slice::from_ref(&entry);
-                    receipts.extend(match self.attempt(target, alone).await {
-                        Ok(receipt) => receipt,
-                        Err(problem) => vec![(entry.index, Err(problem.error(target)))],
-                    });
+                    let alone = self.attempt(target, std::slice::from_ref(&entry)).await;
+                    receipts.extend(alone.unwrap_or_else(|problem| vec![(entry.index, Err(problem.error(target)))]));
                 }
                 receipts
             }
@@ -216,22 +193,14 @@ impl<S: Service> Call<'_, S> {
             }
             self.service.send(target, batch).await
         };
-        let outcomes = match timeout_at(self.deadline, sending).await {
-            Ok(answer) => answer?,
-            Err(_) => return Err(Problem::Silence("no answer in time".to_owned())),
+        let late = |_| Err(Problem::Silence("no answer in time".to_owned()));
+        let mut outcomes = timeout_at(self.deadline, sending).await.unwrap_or_else(late)?;
+        let mut receipt = |entry: &Entry| match outcomes.remove(&entry.index.to_string()) {
+            Some(None) => Ok(()),
+            Some(Some(problem)) => Err(problem.error(target)),
+            None => Err(PublishError::temporary(format!("{target}: the service says nothing of it"))),
         };
-        let mut of_id: HashMap<String, Option<Problem>> =
-            outcomes.into_iter().map(|outcome| (outcome.id, outcome.problem)).collect();
-        Ok(batch
-            .iter()
-            .map(|entry| match of_id.remove(&entry.index.to_string()) {
-                Some(None) => (entry.index, Ok(())),
-                Some(Some(problem)) => (entry.index, Err(problem.error(target))),
-                None => {
-                    (entry.index, Err(PublishError::temporary(format!("{target}: the service says nothing of it"))))
-                }
-            })
-            .collect())
+        Ok(batch.iter().map(|entry| (entry.index, receipt(entry))).collect())
     }
 }
 

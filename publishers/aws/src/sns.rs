@@ -5,7 +5,7 @@ use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
-use crate::publish::{Outcome, Service};
+use crate::publish::{Outcomes, Service};
 
 /// Topics of SNS.
 #[derive(Debug)]
@@ -35,14 +35,14 @@ impl Service for Sns {
         )))
     }
 
-    async fn send(&self, target: &str, entries: &[Entry]) -> Result<Vec<Outcome>, Problem> {
+    async fn send(&self, target: &str, entries: &[Entry]) -> Result<Outcomes, Problem> {
         let batch = entries.iter().map(request).collect::<Result<Vec<_>, _>>()?;
         let answer = self.client.publish_batch().topic_arn(target).set_publish_batch_request_entries(Some(batch));
         let answer = answer.send().await.map_err(|error| Problem::of(&error))?;
         let taken = answer.successful.unwrap_or_default().into_iter();
-        let taken = taken.map(|one| Outcome::taken(one.id.unwrap_or_default()));
+        let taken = taken.map(|one| (one.id.unwrap_or_default(), None));
         let refused = answer.failed.unwrap_or_default().into_iter();
-        let refused = refused.map(|one| Outcome::refused(one.id, one.code, one.message, one.sender_fault));
+        let refused = refused.map(|one| (one.id, Some(Problem::of_message(one.code, one.message, one.sender_fault))));
         Ok(taken.chain(refused).collect())
     }
 

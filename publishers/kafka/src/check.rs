@@ -42,8 +42,8 @@ fn ask(client: &Arc<Client>, targets: &[String], limit: Duration) -> Result<(), 
         return Err(PublishError::unavailable("no broker answers"));
     }
     for target in targets {
-        let found = code(client.client().fetch_metadata(Some(target), limit));
-        let metadata = found.map_err(|code| error::of(code, target))?;
+        let found = client.client().fetch_metadata(Some(target), limit);
+        let metadata = found.map_err(|failure| error::of(code(&failure), target))?;
         let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == target) else {
             return Err(error::of(RDKafkaErrorCode::UnknownTopic, target));
         };

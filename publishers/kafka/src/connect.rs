@@ -60,7 +60,7 @@ impl Connection {
         };
         let client: Client = self
             .config
-            .create_with_context(Context::new())
+            .create_with_context(Context::default())
             .map_err(|error| PublishError::misconfigured(format!("no client can be made: {error}")))?;
         let client = Arc::new(client);
         *state = State::Open(Arc::clone(&client));

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::connect::{self, Client};
 use crate::error::{self, Cause};
-use crate::trouble::{Report, Trouble};
+use crate::trouble::{Report, Trouble, code};
 use crate::{KIND, KafkaPublisher, topic};
 
 /// The time to wait for room in the client's queue before looking again.
@@ -100,17 +100,14 @@ impl Call {
         loop {
             match self.client.send(record) {
                 Ok(()) => return Ok(waiting),
-                Err((error, same)) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull) => {
+                Err((failure, same)) if code(&failure) == RDKafkaErrorCode::QueueFull => {
                     if Instant::now() + ROOM >= self.deadline {
                         return Err(error::of(RDKafkaErrorCode::QueueFull, &message.target).into());
                     }
                     record = same;
                     sleep(ROOM).await;
                 }
-                Err((error, _)) => {
-                    let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
-                    return Err(error::of(code, &message.target).into());
-                }
+                Err((failure, _)) => return Err(error::of(code(&failure), &message.target).into()),
             }
         }
     }

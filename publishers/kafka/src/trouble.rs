@@ -3,7 +3,7 @@
 use pillarbox_core::publisher::PublishError;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode;
@@ -15,7 +15,7 @@ use crate::error::{self, Cause};
 pub(crate) type Report = Result<(), RDKafkaErrorCode>;
 
 /// The callbacks that the client calls from its own thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Context {
     trouble: watch::Sender<Option<Trouble>>,
 }
@@ -28,10 +28,6 @@ pub(crate) struct Trouble {
 }
 
 impl Context {
-    pub(crate) fn new() -> Self {
-        Self { trouble: watch::Sender::new(None) }
-    }
-
     pub(crate) fn troubles(&self) -> watch::Receiver<Option<Trouble>> {
         self.trouble.subscribe()
     }
@@ -84,14 +80,14 @@ impl ProducerContext<NoCustomPartitioner> for Context {
                 self.clear();
                 Ok(())
             }
-            Err((error, _)) => Err(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown)),
+            Err((error, _)) => Err(code(error)),
         };
         // Whoever asked may have stopped waiting.
         let _ = waiting.send(report);
     }
 }
 
-/// The code of what a call to the client returned.
-pub(crate) fn code<T>(result: KafkaResult<T>) -> Result<T, RDKafkaErrorCode> {
-    result.map_err(|error| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown))
+/// The code of an error that the client returned.
+pub(crate) fn code(error: &KafkaError) -> RDKafkaErrorCode {
+    error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown)
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pillarbox_core::publisher::{Linked, PublishError};
 use rumqttc::{AsyncClient, Event, NetworkOptions, Packet, TlsConfiguration, Transport};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::session::Session;
 use crate::{MqttPublisher, error};
@@ -15,9 +15,10 @@ const IN_FLIGHT: u16 = 1_000;
 const WAITING: usize = 100;
 
 impl MqttPublisher {
-    /// The connection that all calls share; one that has ended is replaced.
-    pub(crate) async fn connected(&self) -> Result<Linked<Arc<Session>>, PublishError> {
-        self.link.get_if(|session| session.is_open(), self.connect()).await
+    /// The connection that all calls share, by the deadline; one that has ended is replaced.
+    pub(crate) async fn connected(&self, deadline: Instant) -> Result<Linked<Arc<Session>>, PublishError> {
+        let linked = timeout_at(deadline, self.link.get_if(|session| session.is_open(), self.connect())).await;
+        linked.unwrap_or_else(|_| Err(self.late("connecting")))
     }
 
     async fn connect(&self) -> Result<Arc<Session>, PublishError> {

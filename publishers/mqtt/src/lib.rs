@@ -47,6 +47,7 @@ use pillarbox_connect::{Host, tls};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
 use rustls::ClientConfig;
+use tokio::time::Instant;
 
 use session::Session;
 
@@ -83,7 +84,11 @@ impl Publisher for MqttPublisher {
     }
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
-        self.check_topics(targets).await
+        // Of topics, MQTT says nothing before something is published.
+        if let Some(problem) = targets.iter().find_map(|topic| packet::topic(topic)) {
+            return Err(PublishError::misconfigured(problem));
+        }
+        self.connected(Instant::now() + self.options.timeout).await.map(drop)
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

@@ -14,27 +14,15 @@ enum Sent {
 }
 
 impl MqttPublisher {
-    /// Connects, and looks whether the topics are some. MQTT says nothing else about topics before something is published.
-    pub(crate) async fn check_topics(&self, topics: &[String]) -> Result<(), PublishError> {
-        for topic in topics {
-            if let Some(problem) = packet::topic(topic) {
-                return Err(PublishError::misconfigured(problem));
-            }
-        }
-        let deadline = Instant::now() + self.options.timeout;
-        timeout_at(deadline, self.connected()).await.map_err(|_| self.late("connecting"))?.map(drop)
-    }
-
     /// Hands all messages to the client, one after the other and without waiting for acknowledgements, and then collects these.
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
         if messages.is_empty() {
             return Vec::new();
         }
         let deadline = Instant::now() + self.options.timeout;
-        let linked = match timeout_at(deadline, self.connected()).await {
-            Ok(Ok(linked)) => linked,
-            Ok(Err(error)) => return vec![Err(error); messages.len()],
-            Err(_) => return vec![Err(self.late("connecting")); messages.len()],
+        let linked = match self.connected(deadline).await {
+            Ok(linked) => linked,
+            Err(error) => return vec![Err(error); messages.len()],
         };
         let session = &*linked.connection;
         let mut late = false;

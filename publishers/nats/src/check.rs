@@ -2,45 +2,60 @@ use async_nats::jetstream::context::GetStreamByNameErrorKind;
 use pillarbox_core::publisher::PublishError;
 use tokio::time::{Instant, timeout_at};
 
-use crate::connect::Connector;
 use crate::connection::Connection;
 use crate::error::{Failure, sort};
-use crate::message;
 use crate::refusals::Refusal;
+use crate::{NatsPublisher, message};
 
-/// Connects, and verifies that JetStream is on and that a stream takes each subject.
-pub(crate) async fn check(connector: &Connector, targets: &[String], deadline: Instant) -> Result<(), PublishError> {
-    for target in targets {
-        if let Some(problem) = message::complaint(target) {
-            let shown = target.escape_debug();
-            return Err(PublishError::misconfigured(format!("`{shown}` is no subject to publish to: it {problem}")));
+impl NatsPublisher {
+    /// Connects, and verifies that JetStream is on and that a stream takes each subject.
+    pub(crate) async fn check_subjects(&self, targets: &[String], deadline: Instant) -> Result<(), PublishError> {
+        for target in targets {
+            if let Some(problem) = message::complaint(target) {
+                let shown = target.escape_debug();
+                return Err(PublishError::misconfigured(format!(
+                    "`{shown}` is no subject to publish to: it {problem}"
+                )));
+            }
+        }
+        let connection = self.connection(deadline).await?.connection;
+        let checking = async {
+            if targets.is_empty() {
+                return enabled(&connection).await;
+            }
+            for target in targets {
+                self.check_stream(&connection, target).await?;
+            }
+            Ok(())
+        };
+        timeout_at(deadline, checking).await.unwrap_or_else(|_| Err(self.late()))
+    }
+
+    /// Connects, and verifies that a stream takes some subject that begins with `prefix`; false if this user may not ask, or if it
+    /// cannot be told which stream that would be.
+    pub(crate) async fn check_subjects_below(&self, prefix: &str, deadline: Instant) -> Result<bool, PublishError> {
+        let pattern = pattern(prefix);
+        let connection = self.connection(deadline).await?.connection;
+        let asking = permitted(&connection, stream_of(&connection, &pattern));
+        match timeout_at(deadline, asking).await.unwrap_or_else(|_| Err(self.late()))? {
+            None => Ok(false),
+            Some(None) => Err(sort(&Failure::NoStream(&pattern))),
+            // Of several streams, the first one is named.
+            Some(Some(name)) => Ok(self.options.expected_stream.as_ref().is_none_or(|expected| *expected == name)),
         }
     }
-    let connection = connector.connection(deadline).await?.connection;
-    let checking = async {
-        if targets.is_empty() {
-            return enabled(&connection).await;
-        }
-        for target in targets {
-            stream(connector, &connection, target).await?;
-        }
-        Ok(())
-    };
-    let outcome = timeout_at(deadline, checking).await;
-    outcome.unwrap_or_else(|_| Err(connector.late()))
-}
 
-/// Connects, and verifies that a stream takes some subject that begins with `prefix`; false if this user may not ask, or if it
-/// cannot be told which stream that would be.
-pub(crate) async fn check_prefix(connector: &Connector, prefix: &str, deadline: Instant) -> Result<bool, PublishError> {
-    let pattern = pattern(prefix);
-    let connection = connector.connection(deadline).await?.connection;
-    let asking = permitted(&connection, stream_of(&connection, &pattern));
-    match timeout_at(deadline, asking).await.unwrap_or_else(|_| Err(connector.late()))? {
-        None => Ok(false),
-        Some(None) => Err(sort(&Failure::NoStream(&pattern))),
-        // Of several streams, the first one is named.
-        Some(Some(name)) => Ok(connector.options.expected_stream.as_ref().is_none_or(|expected| *expected == name)),
+    /// Checks that a stream takes the subject, and that it is the right one.
+    async fn check_stream(&self, connection: &Connection, target: &str) -> Result<(), PublishError> {
+        let Some(name) = permitted(connection, stream_of(connection, target)).await? else { return Ok(()) };
+        match (name, &self.options.expected_stream) {
+            (None, _) => Err(sort(&Failure::NoStream(target))),
+            (Some(name), Some(expected)) if *expected != name => Err(PublishError::misconfigured(format!(
+                "the subject `{target}` is taken by the stream `{name}`, and the option `expected_stream` says `{expected}`; \
+                 change one of them"
+            ))),
+            (Some(_), _) => Ok(()),
+        }
     }
 }
 
@@ -74,19 +89,6 @@ async fn permitted<T>(
 /// question.
 async fn enabled(connection: &Connection) -> Result<(), PublishError> {
     permitted(connection, stream_of(connection, "pillarbox.check")).await.map(drop)
-}
-
-/// Checks that a stream takes the subject, and that it is the right one.
-async fn stream(connector: &Connector, connection: &Connection, target: &str) -> Result<(), PublishError> {
-    let Some(name) = permitted(connection, stream_of(connection, target)).await? else { return Ok(()) };
-    match (name, &connector.options.expected_stream) {
-        (None, _) => Err(sort(&Failure::NoStream(target))),
-        (Some(name), Some(expected)) if *expected != name => Err(PublishError::misconfigured(format!(
-            "the subject `{target}` is taken by the stream `{name}`, and the option `expected_stream` says `{expected}`; \
-             change one of them"
-        ))),
-        (Some(_), _) => Ok(()),
-    }
 }
 
 async fn stream_of(connection: &Connection, subject: &str) -> Result<Option<String>, PublishError> {

@@ -8,7 +8,7 @@ use async_nats::{Client, ConnectOptions, ServerAddr};
 use pillarbox_core::publisher::PublishError;
 use tokio::time::Instant;
 
-use crate::connect::Connector;
+use crate::NatsPublisher;
 use crate::error::{Failure, sort};
 use crate::refusals::Refusals;
 use crate::servers::Login;
@@ -28,10 +28,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(connector: &Connector) -> Result<Self, PublishError> {
-        let Connector { options, servers, .. } = connector;
+    pub(crate) async fn open(publisher: &NatsPublisher) -> Result<Self, PublishError> {
+        let NatsPublisher { options, servers, .. } = publisher;
         let refusals = Arc::new(Refusals::default());
-        let connect = connect_options(connector, &refusals).await?;
+        let connect = connect_options(publisher, &refusals).await?;
         let client =
             connect.connect(&*servers.addresses).await.map_err(|failure| sort(&Failure::Connect(&failure, servers)))?;
         forget_the_servers(&client).await?;
@@ -60,8 +60,8 @@ async fn forget_the_servers(client: &Client) -> Result<(), PublishError> {
     client.set_server_pool(nobody).await.map_err(unusable)
 }
 
-async fn connect_options(connector: &Connector, refusals: &Arc<Refusals>) -> Result<ConnectOptions, PublishError> {
-    let Connector { options, servers, tls, .. } = connector;
+async fn connect_options(publisher: &NatsPublisher, refusals: &Arc<Refusals>) -> Result<ConnectOptions, PublishError> {
+    let NatsPublisher { options, servers, tls, .. } = publisher;
     let refusals = Arc::clone(refusals);
     let mut connect = ConnectOptions::new()
         .name("pillarbox")

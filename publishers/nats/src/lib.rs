@@ -43,7 +43,6 @@
 mod options;
 mod servers;
 
-mod connect;
 mod connection;
 mod refusals;
 

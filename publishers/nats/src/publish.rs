@@ -6,7 +6,7 @@ use pillarbox_core::publisher::{Message, PublishError, Receipt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::connect::Connector;
+use crate::NatsPublisher;
 use crate::connection::Connection;
 use crate::error::{Failure, sort};
 use crate::message::{self, LastSubject};
@@ -15,34 +15,31 @@ use crate::message::{self, LastSubject};
 /// before it asks for more, so that calls never wait for each other in a circle.
 const PORTION: usize = 1024;
 
-/// Sends the messages and collects the confirmations.
-pub(crate) async fn publish(
-    connector: &Connector,
-    room: &Semaphore,
-    messages: Vec<Message>,
-    deadline: Instant,
-) -> Vec<Receipt> {
-    if messages.is_empty() {
-        return Vec::new();
-    }
-    let linked = match connector.connection(deadline).await {
-        Ok(linked) => linked,
-        Err(failure) => return vec![Err(failure); messages.len()],
-    };
-    let expected_stream = connector.options.expected_stream.as_deref();
-    let mut receipts = Vec::with_capacity(messages.len());
-    let mut messages = messages.into_iter();
-    while messages.len() > 0 {
-        let messages = messages.by_ref().take(PORTION).collect();
-        let portion = Portion { connection: &linked.connection, expected_stream, deadline, since: Instant::now() };
-        let (answers, answering) = portion.publish(messages, room).await;
-        receipts.extend(answers);
-        if !answering {
-            // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
-            connector.link.lost(&linked);
+impl NatsPublisher {
+    /// Sends the messages and collects the confirmations.
+    pub(crate) async fn publish_all(&self, messages: Vec<Message>, deadline: Instant) -> Vec<Receipt> {
+        if messages.is_empty() {
+            return Vec::new();
         }
+        let linked = match self.connection(deadline).await {
+            Ok(linked) => linked,
+            Err(failure) => return vec![Err(failure); messages.len()],
+        };
+        let expected_stream = self.options.expected_stream.as_deref();
+        let mut receipts = Vec::with_capacity(messages.len());
+        let mut messages = messages.into_iter();
+        while messages.len() > 0 {
+            let messages = messages.by_ref().take(PORTION).collect();
+            let portion = Portion { connection: &linked.connection, expected_stream, deadline, since: Instant::now() };
+            let (answers, answering) = portion.publish(messages, &self.room).await;
+            receipts.extend(answers);
+            if !answering {
+                // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
+                self.link.lost(&linked);
+            }
+        }
+        receipts
     }
-    receipts
 }
 
 /// Messages that are sent together.

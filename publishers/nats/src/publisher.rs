@@ -1,12 +1,16 @@
-use async_trait::async_trait;
-use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use std::sync::Arc;
 
-use crate::connect::Connector;
-use crate::connection::IN_FLIGHT;
-use crate::{NatsOptions, check, message, publish};
+use async_trait::async_trait;
+use pillarbox_connect::tls;
+use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::{Link, Linked, Message, PublishError, Publisher, PublisherInfo, Receipt};
+use rustls::ClientConfig;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use crate::connection::{Connection, IN_FLIGHT};
+use crate::servers::Servers;
+use crate::{NatsOptions, message};
 
 /// The `kind` of this publisher in a configuration.
 pub(crate) const KIND: &str = "nats";
@@ -15,9 +19,13 @@ pub(crate) const KIND: &str = "nats";
 #[derive(Debug)]
 pub struct NatsPublisher {
     info: PublisherInfo,
-    connector: Connector,
+    pub(crate) options: NatsOptions,
+    pub(crate) servers: Servers,
+    pub(crate) tls: Option<ClientConfig>,
+    /// The connection that all calls share.
+    pub(crate) link: Link<Arc<Connection>>,
     /// One permit for each message under way.
-    room: Semaphore,
+    pub(crate) room: Semaphore,
 }
 
 impl NatsPublisher {
@@ -27,13 +35,32 @@ impl NatsPublisher {
     /// When an option is malformed, two of them contradict each other, or a server of another machine would be talked to
     /// without TLS.
     pub fn new(options: NatsOptions) -> Result<Self, ConfigError> {
-        let connector = Connector::new(options)?;
-        let info = PublisherInfo::new(KIND, connector.servers.shown.clone()).with_targets(message::TARGETS);
-        Ok(Self { info, connector, room: Semaphore::new(IN_FLIGHT) })
+        options.check()?;
+        let servers = Servers::of(&options)?;
+        // Beside `tls://`, since a server may ask for TLS whatever the address says.
+        let wanted = servers.tls || options.ca_file.is_some();
+        let tls = wanted.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?;
+        let info = PublisherInfo::new(KIND, servers.shown.clone()).with_targets(message::TARGETS);
+        Ok(Self { info, options, servers, tls, link: Link::new(), room: Semaphore::new(IN_FLIGHT) })
+    }
+
+    /// The connection, or the reason why there is none by the deadline.
+    pub(crate) async fn connection(&self, deadline: Instant) -> Result<Linked<Arc<Connection>>, PublishError> {
+        let connect = async {
+            let opened = timeout_at(deadline, Connection::open(self)).await;
+            opened.unwrap_or_else(|_| Err(self.late())).map(Arc::new)
+        };
+        let linked = timeout_at(deadline, self.link.get_if(|connection| connection.is_alive(), connect)).await;
+        linked.unwrap_or_else(|_| Err(self.late()))
+    }
+
+    /// The error when the time is up.
+    pub(crate) fn late(&self) -> PublishError {
+        PublishError::unavailable(format!("{} did not answer in time", self.servers.shown))
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.connector.options.timeout
+        Instant::now() + self.options.timeout
     }
 }
 
@@ -44,18 +71,18 @@ impl Publisher for NatsPublisher {
     }
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
-        check::check(&self.connector, targets, self.deadline()).await
+        self.check_subjects(targets, self.deadline()).await
     }
 
     async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
-        check::check_prefix(&self.connector, prefix, self.deadline()).await
+        self.check_subjects_below(prefix, self.deadline()).await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
-        publish::publish(&self.connector, &self.room, messages, self.deadline()).await
+        self.publish_all(messages, self.deadline()).await
     }
 
     async fn close(&self) {
-        self.connector.link.close();
+        self.link.close();
     }
 }

@@ -1,32 +1,24 @@
 use lapin::protocol::AMQPSoftError;
 use pillarbox_core::publisher::{PublishError, Scope};
 
+use crate::publish::Open;
 use crate::route::Route;
-
-/// A message that was on a channel when the broker closed it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Suspect<'a> {
-    pub(crate) target: &'a str,
-    pub(crate) route: Route<'a>,
-    pub(crate) bytes: usize,
-}
 
 /// Finds the messages because of which a broker has closed a channel, by what it said; the others may be sent again at once.
 /// Empty if none is to blame.
-pub(crate) fn blame(complaint: &AMQPSoftError, said: &str, suspects: &[Suspect<'_>]) -> Vec<(usize, PublishError)> {
-    let refused = |suspect: &Suspect<'_>| {
-        PublishError::misconfigured(format!("{}: {said}", suspect.target)).limited_to(Scope::Target)
-    };
-    let guilty = |suspect: &Suspect<'_>| match complaint {
+pub(crate) fn blame<'a>(complaint: &AMQPSoftError, said: &str, suspects: &[Open<'a>]) -> Vec<(Open<'a>, PublishError)> {
+    let text = |suspect: &Open<'_>| format!("{}: {said}", suspect.message.target);
+    let refused = |suspect: &Open<'_>| PublishError::misconfigured(text(suspect)).limited_to(Scope::Target);
+    let guilty = |suspect: &Open<'_>| match complaint {
         AMQPSoftError::NOTFOUND | AMQPSoftError::ACCESSREFUSED => names(said, suspect.route).then(|| refused(suspect)),
         AMQPSoftError::PRECONDITIONFAILED | AMQPSoftError::CONTENTTOOLARGE if said.contains("size") => {
             // Whatever the broker's limit is, the largest is beyond it.
-            let largest = suspects.iter().map(|other| other.bytes).max();
-            (largest == Some(suspect.bytes)).then(|| PublishError::permanent(format!("{}: {said}", suspect.target)))
+            let largest = suspects.iter().map(|other| other.message.body.len()).max();
+            (largest == Some(suspect.message.body.len())).then(|| PublishError::permanent(text(suspect)))
         }
         _ => None,
     };
-    suspects.iter().map(guilty).enumerate().filter_map(|(index, error)| Some((index, error?))).collect()
+    suspects.iter().filter_map(|suspect| Some((*suspect, guilty(suspect)?))).collect()
 }
 
 /// True if the complaint names this exchange and, where it is about one routing key alone, that key.
@@ -39,18 +31,18 @@ fn names(said: &str, route: Route<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::event::EventId;
+    use pillarbox_core::publisher::Message;
+
     use super::*;
 
     #[test]
     fn only_those_are_blamed_that_the_broker_names() {
         use AMQPSoftError::{ACCESSREFUSED, NOTFOUND, PRECONDITIONFAILED, RESOURCELOCKED};
-        let suspect = |target, exchange, key, bytes| Suspect { target, route: Route { exchange, key }, bytes };
-        let suspects = [
-            suspect("shop/a", "shop", "a", 5),
-            suspect("gone/a", "gone", "a", 9),
-            suspect("/queue", "", "queue", 1),
-            suspect("gone/b", "gone", "b", 9),
-        ];
+        let message = |(target, bytes)| Message::new(target, EventId::new("e-1").expect("an id"), vec![0; bytes]);
+        let messages = [("shop/a", 5), ("gone/a", 9), ("/queue", 1), ("gone/b", 9)].map(message);
+        let suspect = |(index, message)| Open { index, message, route: Route::of(message).expect("a route") };
+        let suspects: Vec<_> = messages.iter().enumerate().map(suspect).collect();
         let table = [
             (NOTFOUND, "NOT_FOUND - no exchange 'gone' in vhost '/'", vec![1, 3]),
             (ACCESSREFUSED, "ACCESS_REFUSED - access to exchange 'shop' in vhost '/' refused for user 'u'", vec![0]),
@@ -62,9 +54,9 @@ mod tests {
         ];
         for (complaint, said, expected) in table {
             let blamed = blame(&complaint, said, &suspects);
-            assert_eq!(blamed.iter().map(|(index, _)| *index).collect::<Vec<_>>(), expected, "{said}");
-            for (index, error) in blamed {
-                assert!(error.to_string().starts_with(suspects[index].target), "{error}");
+            assert_eq!(blamed.iter().map(|(guilty, _)| guilty.index).collect::<Vec<_>>(), expected, "{said}");
+            for (guilty, error) in blamed {
+                assert!(error.to_string().starts_with(&*guilty.message.target), "{error}");
             }
         }
     }

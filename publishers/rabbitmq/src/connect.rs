@@ -37,12 +37,8 @@ impl RabbitMqPublisher {
     }
 
     async fn connect(&self) -> Result<Arc<Session>, PublishError> {
-        let address = &self.info.address;
-        let attempt = timeout(self.options.timeout, self.log_in()).await;
-        attempt
-            .map_err(|_| PublishError::unavailable(format!("{address} did not answer in time (connecting)")))?
-            .map(Arc::new)
-            .map_err(|error| error::explain(&error, address))
+        let attempt = timeout(self.options.timeout, self.log_in()).await.map_err(|_| self.late("connecting"))?;
+        attempt.map(Arc::new).map_err(|error| error::explain(&error, &self.info.address))
     }
 
     async fn log_in(&self) -> Result<Session, lapin::Error> {

@@ -1,4 +1,4 @@
-use crate::route::Route;
+use crate::publish::Open;
 
 /// The outcome of one message on its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,18 +35,17 @@ pub(crate) enum Verdict {
 /// acknowledgement while it has any. So once all are acknowledged, all that came back are known. Before that, an
 /// acknowledged message is confirmed only if none has come back: its own return would have been handed out with its
 /// acknowledgement at the latest.
-pub(crate) fn judge(sent: &[(&str, Route<'_>)], outcomes: &[Outcome], returned: &[Returned]) -> Vec<Verdict> {
-    let came_back = |(id, route): &(&str, Route<'_>)| {
-        returned.iter().any(|it| it.id == *id && it.exchange == route.exchange && it.key == route.key)
+pub(crate) fn judge(sent: &[Open<'_>], outcomes: &[Outcome], returned: &[Returned]) -> Vec<Verdict> {
+    let is = |it: &Returned, Open { message, route, .. }: &Open<'_>| {
+        it.id == message.id.as_str() && it.exchange == route.exchange && it.key == route.key
     };
-    let known = returned
-        .iter()
-        .all(|it| sent.iter().any(|(id, route)| it.id == *id && it.exchange == route.exchange && it.key == route.key));
+    let came_back = |sent: &Open<'_>| returned.iter().any(|it| is(it, sent));
+    let known = returned.iter().all(|it| sent.iter().any(|sent| is(it, sent)));
     let complete = outcomes.len() == sent.len() && !outcomes.contains(&Outcome::Unheard) && known;
-    let verdict = |(message, outcome): (&(&str, Route<'_>), &Outcome)| match outcome {
+    let verdict = |(sent, outcome): (&Open<'_>, &Outcome)| match outcome {
         Outcome::Unheard => Verdict::Unknown,
         Outcome::Nacked => Verdict::Nacked,
-        Outcome::Acked if !returned.is_empty() && came_back(message) => Verdict::Unroutable,
+        Outcome::Acked if !returned.is_empty() && came_back(sent) => Verdict::Unroutable,
         Outcome::Acked if returned.is_empty() || complete => Verdict::Confirmed,
         Outcome::Acked => Verdict::Unknown,
     };
@@ -56,14 +55,20 @@ pub(crate) fn judge(sent: &[(&str, Route<'_>)], outcomes: &[Outcome], returned: 
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::event::EventId;
+    use pillarbox_core::publisher::Message;
+
     use super::*;
+    use crate::route::Route;
     use Outcome::{Acked, Nacked, Unheard};
 
     #[test]
     fn nothing_is_confirmed_that_may_have_come_back() {
         use Verdict::{Confirmed, Unknown, Unroutable};
-        let route = |key| Route { exchange: "shop", key };
-        let sent = [("a", route("x")), ("b", route("y")), ("a", route("z"))];
+        let message = |(id, target)| Message::new(target, EventId::new(id).expect("an id"), "");
+        let messages = [("a", "shop/x"), ("b", "shop/y"), ("a", "shop/z")].map(message);
+        let open = |(index, message)| Open { index, message, route: Route::of(message).expect("a route") };
+        let sent: Vec<_> = messages.iter().enumerate().map(open).collect();
         let back = |id: &str, key: &str| Returned { id: id.into(), exchange: "shop".into(), key: key.into() };
         let table = [
             (vec![Acked; 3], vec![], [Confirmed; 3]),

@@ -1,9 +1,11 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use pillarbox_connect::batches;
 use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::blame::{Suspect, blame};
+use crate::blame::blame;
 use crate::judge::{Verdict, judge};
 use crate::route::Route;
 use crate::send::send;
@@ -23,15 +25,22 @@ struct Batch<'a> {
     receipts: Vec<Option<Receipt>>,
 }
 
+/// A message without a receipt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open<'a> {
+    /// Its place in the batch.
+    pub(crate) index: usize,
+    pub(crate) message: &'a Message,
+    pub(crate) route: Route<'a>,
+}
+
 impl RabbitMqPublisher {
     /// Publishes all messages, a batch after the other, so that a key's order survives a failure in between.
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
         let deadline = Instant::now() + self.options.timeout;
         let mut receipts = Vec::with_capacity(messages.len());
-        let mut rest = messages;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(first_batch(rest.iter().map(|message| message.body.len())));
-            let mut batch = Batch::new(now, self.options.max_body);
+        for batch in batches(messages, MAX_MESSAGES, MAX_BYTES, |message| message.body.len()) {
+            let mut batch = Batch::new(batch, self.options.max_body);
             let outcome = self.publish_batch(&mut batch, deadline).await;
             let failed = outcome.is_err();
             let reason = outcome.err().unwrap_or_else(|| PublishError::unavailable("the broker did not confirm it"));
@@ -40,7 +49,6 @@ impl RabbitMqPublisher {
                 receipts.resize(messages.len(), Err(reason));
                 break;
             }
-            rest = later;
         }
         receipts
     }
@@ -72,20 +80,15 @@ impl RabbitMqPublisher {
         batch: &mut Batch<'_>,
         deadline: Instant,
     ) -> Result<(), PublishError> {
-        let mut looked_for = Vec::new();
-        for (index, message, route) in batch.open() {
+        let mut looked_for = HashMap::new();
+        for Open { index, message, route } in batch.open() {
             let name = route.exchange;
-            if let Some((_, found)) = looked_for.iter().find(|(other, _)| *other == name) {
-                if !found {
-                    batch.settle(index, Err(error::missing(&message.target, route)));
-                }
-                continue;
+            if !looked_for.contains_key(name) {
+                let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
+                let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
+                looked_for.insert(name, found.map_err(|error| self.lost(linked, &error))?);
             }
-            let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
-            let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
-            let found = found.map_err(|error| self.lost(linked, &error))?;
-            looked_for.push((name, found));
-            if !found {
+            if looked_for.get(name) == Some(&false) {
                 batch.settle(index, Err(error::missing(&message.target, route)));
             }
         }
@@ -107,15 +110,13 @@ impl RabbitMqPublisher {
         let channel = channel.map_err(|_| self.give_up(linked, "opening a channel"))?;
         let channel = channel.map_err(|error| self.lost(linked, &error))?;
 
-        let sent: Vec<_> = open.iter().map(|(_, message, route)| (*message, *route)).collect();
-        let heard = send(&channel, &sent, deadline).await;
-        let named: Vec<_> = open.iter().map(|(_, message, route)| (message.id.as_str(), *route)).collect();
-        let verdicts = judge(&named, &heard.outcomes, &heard.returned);
-        for ((index, message, route), verdict) in open.iter().zip(&verdicts) {
+        let heard = send(&channel, &open, deadline).await;
+        let verdicts = judge(&open, &heard.outcomes, &heard.returned);
+        for (Open { index, message, route }, verdict) in open.into_iter().zip(&verdicts) {
             match verdict {
-                Verdict::Confirmed => batch.settle(*index, Ok(())),
-                Verdict::Unroutable => batch.settle(*index, Err(error::unroutable(&message.target, *route))),
-                Verdict::Nacked => batch.settle(*index, Err(nacked(&message.target))),
+                Verdict::Confirmed => batch.settle(index, Ok(())),
+                Verdict::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
+                Verdict::Nacked => batch.settle(index, Err(nacked(&message.target))),
                 Verdict::Unknown => {}
             }
         }
@@ -132,18 +133,11 @@ impl RabbitMqPublisher {
     /// Settles the messages because of which the broker has closed the channel, and says whether there are any.
     fn blame(&self, linked: &Linked<Arc<Session>>, failure: &lapin::Error, batch: &mut Batch<'_>) -> bool {
         let Some(complaint) = soft(failure) else { return false };
-        let open = batch.open();
-        let suspects: Vec<_> = open
-            .iter()
-            .map(|(_, message, route)| Suspect { target: &message.target, route: *route, bytes: message.body.len() })
-            .collect();
         let said = error::explain(failure, &self.info.address).to_string();
-        let blamed = blame(&complaint, &said, &suspects);
-        for (which, error) in &blamed {
-            if let Some((index, _, route)) = open.get(*which) {
-                linked.connection.forget_exchange(route.exchange);
-                batch.settle(*index, Err(error.clone()));
-            }
+        let blamed = blame(&complaint, &said, &batch.open());
+        for (guilty, error) in &blamed {
+            linked.connection.forget_exchange(guilty.route.exchange);
+            batch.settle(guilty.index, Err(error.clone()));
         }
         !blamed.is_empty()
     }
@@ -158,7 +152,7 @@ impl RabbitMqPublisher {
         self.late(doing)
     }
 
-    fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
+    pub(crate) fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
         self.link.lost(linked);
         error::explain(error, &self.info.address)
     }
@@ -179,10 +173,11 @@ impl<'a> Batch<'a> {
     }
 
     /// The messages without a receipt, and where they go.
-    fn open(&self) -> Vec<(usize, &'a Message, Route<'a>)> {
+    fn open(&self) -> Vec<Open<'a>> {
         let unsettled =
             self.messages.iter().zip(&self.receipts).enumerate().filter(|(_, (_, receipt))| receipt.is_none());
-        unsettled.filter_map(|(index, (message, _))| Some((index, message, Route::of(message).ok()?))).collect()
+        let open = |(index, (message, _))| Some(Open { index, message, route: Route::of(message).ok()? });
+        unsettled.filter_map(open).collect()
     }
 
     fn settle(&mut self, index: usize, receipt: Receipt) {
@@ -194,28 +189,4 @@ impl<'a> Batch<'a> {
 
 fn nacked(target: &str) -> PublishError {
     PublishError::temporary(format!("{target}: the broker did not take it, as when a queue is full and refuses more"))
-}
-
-/// The number of the first messages that are sent at once: at least one, if there is any.
-fn first_batch(sizes: impl Iterator<Item = usize>) -> usize {
-    let mut bytes = 0_usize;
-    let fits = sizes.take(MAX_MESSAGES).take_while(|size| {
-        let first = bytes == 0;
-        bytes = bytes.saturating_add((*size).max(1));
-        first || bytes <= MAX_BYTES
-    });
-    fits.count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_are_bounded() {
-        let first = |sizes: &[usize]| first_batch(sizes.iter().copied());
-        assert_eq!((first(&[]), first(&[0; 5000])), (0, MAX_MESSAGES));
-        assert_eq!(first(&[MAX_BYTES * 2, 1]), 1, "a large one goes alone");
-        assert_eq!(first(&[MAX_BYTES / 2, MAX_BYTES / 2, 1]), 2);
-    }
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::envelope;
 use crate::judge::{Outcome, Returned};
+use crate::publish::Open;
 use crate::route::Route;
 
 /// The broker's answers to messages that were sent on one channel, in their order.
@@ -28,10 +29,10 @@ enum Stage<'a> {
 }
 
 /// Sends messages, all at once, and waits for their confirmations until the deadline.
-pub(crate) async fn send(channel: &Channel, batch: &[(&Message, Route<'_>)], deadline: Instant) -> Heard {
+pub(crate) async fn send(channel: &Channel, batch: &[Open<'_>], deadline: Instant) -> Heard {
     let mut heard = Heard { outcomes: Vec::new(), returned: Vec::new(), failure: None };
     let mut stages = Vec::with_capacity(batch.len());
-    for (message, route) in batch {
+    for Open { message, route, .. } in batch {
         let mut writing = publish(channel, message, *route).boxed();
         // The client queues a message when its future is first polled; so they are, in their order, before any is awaited.
         stages.push(match poll!(&mut writing) {

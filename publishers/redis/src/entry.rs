@@ -1,4 +1,4 @@
-use pillarbox_connect::max_body;
+use pillarbox_connect::{batches, max_body};
 use pillarbox_core::publisher::{Message, PublishError, header};
 use redis::{Cmd, Pipeline};
 
@@ -9,24 +9,9 @@ const MAX_ENTRIES: usize = 1_000;
 /// The number of bytes that one pipeline has at most, but for a single larger message.
 pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The number of the first messages that go into one pipeline: at least one, if there is any.
-fn first_pipeline(sizes: impl Iterator<Item = usize>) -> usize {
-    let mut bytes = 0_usize;
-    let fits = sizes.take(MAX_ENTRIES).take_while(|size| {
-        let first = bytes == 0;
-        bytes = bytes.saturating_add((*size).max(1));
-        first || bytes <= MAX_BYTES
-    });
-    fits.count()
-}
-
 /// The messages that go into one pipeline each.
-pub(crate) fn pipelines(mut messages: &[Message]) -> impl Iterator<Item = &[Message]> {
-    std::iter::from_fn(move || {
-        let (now, later) = messages.split_at(first_pipeline(messages.iter().map(size)));
-        messages = later;
-        (!now.is_empty()).then_some(now)
-    })
+pub(crate) fn pipelines(messages: &[Message]) -> impl Iterator<Item = &[Message]> {
+    batches(messages, MAX_ENTRIES, MAX_BYTES, size)
 }
 
 fn size(message: &Message) -> usize {
@@ -127,16 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_bounded_and_hold_each_message_once() {
-        let first = |sizes: &[usize]| first_pipeline(sizes.iter().copied());
-        assert_eq!(first(&[]), 0);
-        assert_eq!(first(&[1; 5000]), MAX_ENTRIES);
-        assert_eq!(first(&[MAX_BYTES * 2, 1]), 1, "a large one goes alone");
-        assert_eq!(first(&[1, MAX_BYTES, 1]), 1);
-        assert_eq!(first(&[MAX_BYTES / 2, MAX_BYTES / 2, 1]), 2);
+    fn pipelines_are_of_a_thousand_entries_and_of_four_mebibytes() {
         let messages = vec![message(); 2_500];
         assert_eq!(pipelines(&messages).map(<[_]>::len).collect::<Vec<_>>(), [1_000, 1_000, 500]);
-        assert_eq!(pipelines(&[]).count(), 0);
+        let mut large = message();
+        large.body = vec![0; MAX_BYTES].into();
+        assert_eq!(pipelines(&[message(), large, message()]).map(<[_]>::len).collect::<Vec<_>>(), [1, 1, 1]);
     }
 
     #[test]

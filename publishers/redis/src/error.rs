@@ -56,9 +56,9 @@ fn remedy(error: &RedisError) -> &'static str {
     }
 }
 
-/// True if the error comes from a server, or a login, that another connection may improve.
-pub(crate) fn wants_another_connection(error: &RedisError) -> bool {
-    matches!(error.code(), Some("READONLY" | "NOAUTH" | "MASTERDOWN"))
+/// True if the reply is the error of a server, or of a login, that another connection may improve.
+pub(crate) fn wants_another_connection(reply: &Value) -> bool {
+    matches!(reply, Value::ServerError(error) if matches!(error.code(), "READONLY" | "NOAUTH" | "MASTERDOWN"))
 }
 
 /// Reads the receipt of a message from the reply to its entry.

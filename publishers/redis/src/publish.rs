@@ -1,6 +1,6 @@
 use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
-use redis::{Pipeline, RedisError, Value};
+use redis::{Pipeline, Value};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{RedisPublisher, entry, error};
@@ -78,11 +78,7 @@ impl RedisPublisher {
     /// Gives up a connection to a server that has become a replica, or that no longer knows the login: a new connection may
     /// lead elsewhere, and logs in again.
     fn leave_if_useless(&self, linked: &Linked<MultiplexedConnection>, replies: &[Value]) {
-        let useless = |reply: &Value| match reply {
-            Value::ServerError(error) => error::wants_another_connection(&RedisError::from(error.clone())),
-            _ => false,
-        };
-        if replies.iter().any(useless) {
+        if replies.iter().any(error::wants_another_connection) {
             self.link.lost(linked);
         }
     }

@@ -135,12 +135,7 @@ fn one_line(bytes: &[u8], secrets: &[Secret], url: &Url) -> String {
         text = text.replace(&part, "(hidden)");
     }
     let clean = text.replace(char::is_control, " ");
-    let mut words = clean.split_whitespace();
-    let mut line = words.next().unwrap_or_default().to_owned();
-    for word in words.by_ref() {
-        line.push(' ');
-        line.push_str(word);
-    }
+    let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

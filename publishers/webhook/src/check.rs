@@ -3,16 +3,14 @@ use pillarbox_core::publisher::PublishError;
 use reqwest::{Method, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
+use crate::WebhookPublisher;
 use crate::error::Failure;
 use crate::target::shown;
-use crate::{WebhookPublisher, closed};
 
 impl WebhookPublisher {
     /// Asks each target by HEAD, which changes nothing there.
     pub(crate) async fn check_each(&self, targets: &[String]) -> Result<(), PublishError> {
-        if self.is_closed() {
-            return Err(closed());
-        }
+        self.open()?;
         let deadline = Instant::now() + self.timeout;
         stream::iter(targets.to_vec())
             .map(|target| self.check_one(target, deadline))
@@ -26,7 +24,7 @@ impl WebhookPublisher {
     async fn check_one(&self, target: String, deadline: Instant) -> Result<(), PublishError> {
         let url = self.targets.url(&target)?;
         let place = shown(&url);
-        let request = self.request(Method::HEAD, url)?;
+        let request = self.request(Method::HEAD, url);
         match timeout_at(deadline, self.client.execute(request)).await {
             Ok(Ok(answer)) => {
                 let authorized = self.authorization.is_some() && !self.signing.is_on();

@@ -1,8 +1,6 @@
 //! The client: TLS, and looking up names.
 
-use std::error::Error;
-use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -93,30 +91,18 @@ fn admitted(name: &str, found: Vec<SocketAddr>, allow_private: bool) -> Result<V
     let refused = found.first().copied();
     let admitted: Vec<_> = found.into_iter().filter(|address| allow_private || is_public(address.ip())).collect();
     match refused {
-        Some(address) if admitted.is_empty() => Err(PrivateName { name: name.to_owned(), address }),
+        Some(address) if admitted.is_empty() => Err(PrivateName { name: name.to_owned(), address: address.ip() }),
         _ => Ok(admitted),
     }
 }
 
 /// A name leads to no address that may be connected to.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{name} leads to {address}, which is no public address; set `allow_private = true` if it is meant")]
 pub(crate) struct PrivateName {
     name: String,
-    address: SocketAddr,
+    address: IpAddr,
 }
-
-impl fmt::Display for PrivateName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} leads to {}, which is no public address; set `allow_private = true` if it is meant",
-            self.name,
-            self.address.ip()
-        )
-    }
-}
-
-impl Error for PrivateName {}
 
 #[cfg(test)]
 mod tests {

@@ -110,8 +110,10 @@ impl WebhookPublisher {
         })
     }
 
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+    /// Fails if it is closed.
+    fn open(&self) -> Result<(), PublishError> {
+        let closed = self.closed.load(Ordering::Acquire);
+        if closed { Err(PublishError::unavailable("the publisher is closed")) } else { Ok(()) }
     }
 }
 
@@ -147,8 +149,4 @@ impl Publisher for WebhookPublisher {
     async fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
-}
-
-fn closed() -> PublishError {
-    PublishError::unavailable("the publisher is closed")
 }

@@ -93,9 +93,7 @@ impl WebhookOptions {
             _ => Ok(()),
         }
     }
-}
 
-impl WebhookOptions {
     fn check_tenants(&self) -> Result<(), ConfigError> {
         let Some(by_tenant) = &self.secrets_by_tenant else { return Ok(()) };
         let refuse = |problem: String, remedy| Err(ConfigError::new("secrets_by_tenant", problem, remedy));

@@ -14,20 +14,19 @@ use url::{Position, Url};
 use crate::answer::Answer;
 use crate::error::Failure;
 use crate::target::shown;
-use crate::{WebhookPublisher, closed, headers};
+use crate::{WebhookPublisher, headers};
 
 impl WebhookPublisher {
     pub(crate) async fn publish_all(&self, messages: Vec<Message>) -> Vec<Receipt> {
-        if self.is_closed() {
-            return vec![Err(closed()); messages.len()];
+        if let Err(closed) = self.open() {
+            return vec![Err(closed); messages.len()];
         }
         let call = Call { deadline: Instant::now() + self.timeout, silent: Mutex::default() };
-        let count = messages.len();
         let servers = by_server(messages, |message| self.targets.server(&message.target));
         // Of several servers, one that does not answer leaves room for the others.
         let each = if servers.len() > 1 { self.concurrency.div_ceil(2) } else { self.concurrency };
         let (all, room) = (servers.len(), Semaphore::new(self.concurrency));
-        let sent = stream::iter(servers)
+        let mut sent = stream::iter(servers)
             .map(|lanes| {
                 let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, &call, &room));
                 lanes.buffer_unordered(each).concat()
@@ -35,7 +34,8 @@ impl WebhookPublisher {
             .buffer_unordered(all.max(1))
             .concat()
             .await;
-        in_order(count, sent)
+        sent.sort_unstable_by_key(|(index, _)| *index);
+        sent.into_iter().map(|(_, receipt)| receipt).collect()
     }
 
     /// Sends the messages of a key until one is not taken.
@@ -95,7 +95,7 @@ impl WebhookPublisher {
 
     /// A message, signed for its tenant.
     fn message_request(&self, url: Url, message: Message) -> Result<Request, PublishError> {
-        let mut request = self.request(Method::POST, url)?;
+        let mut request = self.request(Method::POST, url);
         let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
         let mut headers = headers::of(&message, self.signing.keys(message.tenant.as_deref())?, seconds)?;
         if message.body.is_empty() {
@@ -109,12 +109,12 @@ impl WebhookPublisher {
     }
 
     /// A request with credentials.
-    pub(crate) fn request(&self, method: Method, url: Url) -> Result<Request, PublishError> {
+    pub(crate) fn request(&self, method: Method, url: Url) -> Request {
         let mut request = Request::new(method, url);
         if let Some(value) = &self.authorization {
             request.headers_mut().insert(AUTHORIZATION, value.clone());
         }
-        Ok(request)
+        request
     }
 }
 
@@ -166,25 +166,14 @@ fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>
 /// target only.
 fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
     let text = format!("not sent, since an earlier message of its key was not taken: {failed}");
-    let error = match failed.blames_the_destination() {
-        false => PublishError::temporary(text),
-        true => PublishError::unavailable(text),
-    };
-    let error = match failed.delay().filter(|_| same_target && failed.blames_the_destination()) {
+    if !failed.blames_the_destination() {
+        return PublishError::temporary(text).limited_to(Scope::Message);
+    }
+    let error = PublishError::unavailable(text).limited_to(Scope::Message);
+    match failed.delay().filter(|_| same_target) {
         Some(delay) => error.retry_after(delay),
         None => error,
-    };
-    error.limited_to(Scope::Message)
-}
-
-fn in_order(count: usize, sent: Vec<(usize, Receipt)>) -> Vec<Receipt> {
-    let mut receipts: Vec<Receipt> = vec![Err(PublishError::unavailable("was not sent")); count];
-    for (index, receipt) in sent {
-        if let Some(place) = receipts.get_mut(index) {
-            *place = receipt;
-        }
     }
-    receipts
 }
 
 #[cfg(test)]

@@ -40,18 +40,13 @@ impl SigningKeys {
 
     /// The value of `webhook-signature`: a signature for each secret, in their order. `seconds` since 1970.
     pub(crate) fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
-        let mut signatures = String::new();
-        for key in &self.0 {
+        let signature = |key: &Hmac<Sha256>| {
             let mut mac = key.clone();
             mac.update(format!("{id}.{seconds}.").as_bytes());
             mac.update(body);
-            if !signatures.is_empty() {
-                signatures.push(' ');
-            }
-            signatures.push_str("v1,");
-            STANDARD.encode_string(mac.finalize().into_bytes(), &mut signatures);
-        }
-        signatures
+            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        };
+        self.0.iter().map(signature).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -87,23 +82,19 @@ impl Signing {
     /// # Errors
     /// Where tenants have secrets of their own and this one has none: nothing is sent unsigned, or signed by another's.
     pub(crate) fn keys(&self, tenant: Option<&str>) -> Result<&SigningKeys, PublishError> {
-        let by_tenant = match self {
-            Self::All(keys) => return Ok(keys),
-            Self::ByTenant(by_tenant) => by_tenant,
-        };
-        let problem = match tenant {
-            Some(tenant) => match by_tenant.get(tenant) {
-                Some(keys) => return Ok(keys),
-                None => format!(
-                    "tenant `{}` has no secret to sign with; add it to `secrets_by_tenant`",
-                    tenant.escape_debug()
-                ),
-            },
-            None => {
-                "the event has no tenant, and `secrets_by_tenant` asks for one; send it by another publisher".to_owned()
+        let refuse = |problem: String| PublishError::misconfigured(problem).limited_to(Scope::Message);
+        match (self, tenant) {
+            (Self::All(keys), _) => Ok(keys),
+            (Self::ByTenant(keys), Some(tenant)) => keys.get(tenant).ok_or_else(|| {
+                let tenant = tenant.escape_debug();
+                refuse(format!("tenant `{tenant}` has no secret to sign with; add it to `secrets_by_tenant`"))
+            }),
+            (Self::ByTenant(_), None) => {
+                let problem =
+                    "the event has no tenant, and `secrets_by_tenant` asks for one; send it by another publisher";
+                Err(refuse(problem.to_owned()))
             }
-        };
-        Err(PublishError::misconfigured(problem).limited_to(Scope::Message))
+        }
     }
 }
 

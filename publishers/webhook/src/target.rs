@@ -1,7 +1,6 @@
 //! From a target to the URL that is posted to.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use percent_encoding::percent_decode_str;
@@ -279,12 +278,8 @@ pub(crate) fn shown(url: &Url) -> String {
 /// Stands for text that may be secret.
 fn fingerprint(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
-    let mut short = String::from("<");
-    for byte in hash.iter().take(4) {
-        // Writing to text does not fail.
-        let _ = write!(short, "{byte:02x}");
-    }
-    short + ">"
+    let beginning: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("<{beginning}>")
 }
 
 /// A target that is no URL by itself, such as a template, as it may be shown: a place alone as it is, of a URL the host.

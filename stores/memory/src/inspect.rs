@@ -168,9 +168,9 @@ impl<'a> Inspector<'a> {
             id: id.clone(),
             mode: member.mode.clone(),
             expires_at: member.expires_at,
-            partitions: state.nodes.owners().of(id),
+            partitions: state.nodes.owners.of(id),
         };
-        state.nodes.members().iter().map(node).collect()
+        state.nodes.members.iter().map(node).collect()
     }
 
     /// Inserts and commits a row with only three columns set, as a writer in another language may do; returns its
@@ -224,10 +224,8 @@ impl<'a> Inspector<'a> {
 
     /// Registers a node of any mode, a later release's included, whose lease ends at `expires_at`.
     pub fn register(&self, node: &NodeId, mode: &str, expires_at: Timestamp) {
-        self.tables.lock().nodes.put(
-            node.clone(),
-            Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at, lease: None },
-        );
+        let member = Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at, lease: None };
+        self.tables.lock().nodes.members.insert(node.clone(), member);
     }
 
     /// Ends the lease of `node` now, as if it had not renewed for long; false if it is not registered.
@@ -235,7 +233,7 @@ impl<'a> Inspector<'a> {
     pub fn expire(&self, node: &NodeId) -> bool {
         let now = self.tables.now();
         let mut state = self.tables.lock();
-        state.nodes.member_mut(node).map(|member| member.expires_at = now).is_some()
+        state.nodes.members.get_mut(node).map(|member| member.expires_at = now).is_some()
     }
 }
 

@@ -19,8 +19,8 @@ use super::owners::Owners;
 /// a row of them, so its verdicts still stand, and it may renew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
-    members: BTreeMap<NodeId, Member>,
-    owners: Owners,
+    pub(super) members: BTreeMap<NodeId, Member>,
+    pub(super) owners: Owners,
 }
 
 /// A row of the node table. The mode is text, as a later release may have written it.
@@ -39,26 +39,6 @@ impl Member {
 }
 
 impl Nodes {
-    pub(super) fn owners(&self) -> &Owners {
-        &self.owners
-    }
-
-    pub(super) fn members(&self) -> &BTreeMap<NodeId, Member> {
-        &self.members
-    }
-
-    pub(super) fn member_mut(&mut self, node: &NodeId) -> Option<&mut Member> {
-        self.members.get_mut(node)
-    }
-
-    pub(super) fn end_all(&mut self, expires_at: Timestamp) {
-        self.members.values_mut().for_each(|member| member.expires_at = expires_at);
-    }
-
-    pub(super) fn put(&mut self, node: NodeId, member: Member) {
-        self.members.insert(node, member);
-    }
-
     pub(super) fn join(
         &mut self,
         node: &NodeId,
@@ -73,7 +53,7 @@ impl Nodes {
             .map_err(|problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem))?;
         self.clear(&ended);
         let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
-        self.put(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
+        self.members.insert(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
         Ok(())
     }
 
@@ -89,6 +69,7 @@ impl Nodes {
             partitions: self.owners.of(node).len().try_into().unwrap_or(PARTITIONS),
         };
         let mut nodes: Vec<NodeStatus> = self.members.iter().map(status).collect();
+        // They come sorted by name, and the sort is stable.
         nodes.sort_by_key(|node| node.started_at);
         nodes
     }
@@ -137,7 +118,8 @@ impl Nodes {
             return Share::Lost;
         }
         self.owners.give(node, give);
-        let target = spread::target(&self.in_order_of_joining(), node);
+        let sharing = self.statuses(now).into_iter().filter(|status| status.mode == Mode::Partitioned.name());
+        let target = spread::target(&sharing.map(|status| status.node).collect::<Vec<_>>(), node);
         let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
         Share::Member(Holding {
             owned: self.owners.of(node),
@@ -153,15 +135,6 @@ impl Nodes {
     pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &Judged) -> Option<Duration> {
         let others = self.members.iter().filter(|(id, member)| *id != node && member.expires_at > now);
         others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
-    }
-
-    /// The nodes that share the partitions, in the order in which they joined.
-    fn in_order_of_joining(&self) -> Vec<NodeId> {
-        let sharing = self.members.iter().filter(|(_, member)| member.mode == Mode::Partitioned.name());
-        let mut nodes: Vec<_> = sharing.collect();
-        // They come sorted by name, and the sort is stable.
-        nodes.sort_by_key(|(_, member)| member.started_at);
-        nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, last: Option<LeaseMark>, now: Timestamp) -> Renewal {

@@ -1,3 +1,4 @@
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,14 +15,22 @@ use pillarbox_core::write::{NewRow, Statement};
 use tokio::sync::watch;
 
 use super::MemoryStore;
+use super::tables::State;
 
 impl MemoryStore {
-    pub(super) fn open(&self, operation: &'static str) -> Result<(), StoreError> {
+    /// Fails if this handle is closed.
+    fn check_open(&self, operation: &'static str) -> Result<(), StoreError> {
         if !self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
         let message = "the store has been closed; take another handle with `reopen`";
         Err(StoreError::new(StoreErrorKind::Unexpected, operation, message).at(&*self.info.address))
+    }
+
+    /// The tables, for one call on a handle that is not closed.
+    pub(super) fn open(&self, operation: &'static str) -> Result<MutexGuard<'_, State>, StoreError> {
+        self.check_open(operation)?;
+        Ok(self.tables.lock())
     }
 }
 
@@ -38,7 +47,7 @@ impl Store for MemoryStore {
 
     /// The tables are there from the start.
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.open(operation::MIGRATE)
+        self.check_open(operation::MIGRATE)
     }
 
     /// Empty: there is no SQL.
@@ -47,86 +56,64 @@ impl Store for MemoryStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.open(operation::CHECK)
+        self.check_open(operation::CHECK)
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
-        self.open(operation::JOIN)?;
-        let now = self.tables.now();
-        self.tables
-            .lock()
-            .nodes
-            .join(node, mode, lease, now, &self.lease_clock)
-            .map_err(|error| error.at(&*self.info.address))
+        let mut state = self.open(operation::JOIN)?;
+        let joined = state.nodes.join(node, mode, lease, self.tables.now(), &self.lease_clock);
+        joined.map_err(|error| error.at(&*self.info.address))
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
-        self.open(operation::ACQUIRE)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().nodes.acquire(node, now, &self.lease_clock))
+        Ok(self.open(operation::ACQUIRE)?.nodes.acquire(node, self.tables.now(), &self.lease_clock))
     }
 
     async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        self.open(operation::SHARE)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().nodes.share(node, give, now, &self.lease_clock))
+        Ok(self.open(operation::SHARE)?.nodes.share(node, give, self.tables.now(), &self.lease_clock))
     }
 
     async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        self.open(operation::RENEW)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().nodes.renew(node, lease, last, now))
+        Ok(self.open(operation::RENEW)?.nodes.renew(node, lease, last, self.tables.now()))
     }
 
     fn history(&self) -> History {
-        History { changes: self.tables.changes(), losses: self.tables.losses(), server: None }
+        self.tables.history()
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        self.open(operation::LEAVE)?;
-        self.tables.lock().nodes.leave(node);
+        self.open(operation::LEAVE)?.nodes.leave(node);
         Ok(())
     }
 
     async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError> {
-        self.open(operation::EVICT)?;
-        Ok(self.tables.lock().nodes.evict(&seen.node, seen.expires_at))
+        Ok(self.open(operation::EVICT)?.nodes.evict(&seen.node, seen.expires_at))
     }
 
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.open(operation::FETCH)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().fetch(fetch, now))
+        Ok(self.open(operation::FETCH)?.fetch(fetch, self.tables.now()))
     }
 
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        self.open(operation::CLAIM)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().claim(node, fetch, now))
+        Ok(self.open(operation::CLAIM)?.claim(node, fetch, self.tables.now()))
     }
 
     async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {
-        self.open(operation::RELEASE)?;
-        self.tables.lock().release_held(node, rows);
+        self.open(operation::RELEASE)?.release_held(node, rows);
         Ok(())
     }
 
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError> {
-        self.open(operation::RECLAIM)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().reclaim(node, thorough, now, &self.lease_clock))
+        Ok(self.open(operation::RECLAIM)?.reclaim(node, thorough, self.tables.now(), &self.lease_clock))
     }
 
     async fn assign_partitions(&self, rows: &[(RowId, u8)]) -> Result<(), StoreError> {
-        self.open(operation::ASSIGN_PARTITIONS)?;
-        self.tables.lock().assign_partitions(rows);
+        self.open(operation::ASSIGN_PARTITIONS)?.assign_partitions(rows);
         Ok(())
     }
 
     async fn promote_due(&self, rows: &[RowId]) -> Result<(), StoreError> {
-        self.open(operation::PROMOTE_DUE)?;
-        let now = self.tables.now();
-        self.tables.lock().promote_due(rows, now);
+        self.open(operation::PROMOTE_DUE)?.promote_due(rows, self.tables.now());
         Ok(())
     }
 
@@ -135,13 +122,11 @@ impl Store for MemoryStore {
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        self.open(operation::IDENTIFY)?;
-        Ok(self.tables.lock().identify(seqs))
+        Ok(self.open(operation::IDENTIFY)?.identify(seqs))
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
-        self.open(operation::WRITERS)?;
-        Ok(self.tables.lock().writers())
+        Ok(self.open(operation::WRITERS)?.writers())
     }
 
     async fn raise_read_point(&self) -> Result<bool, StoreError> {
@@ -151,19 +136,16 @@ impl Store for MemoryStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.open(operation::NOW)?;
+        self.check_open(operation::NOW)?;
         Ok(self.tables.now())
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        self.open(operation::BEGIN_ATTEMPT)?;
-        Ok(self.tables.lock().begin_attempt(node, fence, attempt))
+        Ok(self.open(operation::BEGIN_ATTEMPT)?.begin_attempt(node, fence, attempt))
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
-        self.open(operation::SETTLE)?;
-        let now = self.tables.now();
-        Ok(self.tables.lock().settle(node, fence, verdicts, now))
+        Ok(self.open(operation::SETTLE)?.settle(node, fence, verdicts, self.tables.now()))
     }
 
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
@@ -178,14 +160,14 @@ impl Store for MemoryStore {
 #[async_trait]
 impl WakeUps for MemoryStore {
     async fn ring(&self) -> Result<(), StoreError> {
-        self.open(operation::WAKE)?;
-        self.tables.bell().send_modify(|rings| *rings += 1);
+        self.check_open(operation::WAKE)?;
+        self.tables.bell.send_modify(|rings| *rings += 1);
         Ok(())
     }
 
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
-        self.open(operation::LISTEN)?;
-        Ok(Box::new(Ear(self.tables.bell().subscribe())))
+        self.check_open(operation::LISTEN)?;
+        Ok(Box::new(Ear(self.tables.bell.subscribe())))
     }
 }
 

@@ -70,26 +70,22 @@ impl Stored {
 
     /// The row as a fetch hands it over.
     pub(super) fn read(&self, seq: i64) -> FetchedRow {
-        let Expected { attempts, replays } = self.expected();
         let timed = self.due_at().is_some();
         if let Some(reason) = &self.broken {
-            let (partition, key) = (self.partition, self.order_key());
-            let RowId { seq, event_id, handler } = self.id(seq);
-            let reason = reason.clone();
             return FetchedRow::Broken(BrokenRow {
                 seq,
-                event_id,
-                handler,
-                attempts,
-                replays,
+                event_id: self.event.envelope().id().clone(),
+                handler: self.handler.clone(),
+                attempts: self.attempts,
+                replays: self.replays,
                 timed,
-                partition,
-                key,
-                reason,
+                partition: self.partition,
+                key: self.order_key(),
+                reason: reason.clone(),
             });
         }
         let mut row = Row::fresh(&self.event, seq, self.created_at);
-        (row.attempts, row.replays) = (attempts, replays);
+        (row.attempts, row.replays) = (self.attempts, self.replays);
         (row.timed, row.status, row.partition) = (timed, self.status, self.partition);
         (row.handler, row.locked_by) = (self.handler.clone(), self.locked_by.clone());
         FetchedRow::Row(row)

@@ -10,7 +10,7 @@ use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclai
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Expected, Status, Verdict};
 use pillarbox_core::store::{
-    BegunAttempt, Counts, Fetch, Fetched, Heads, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
+    BegunAttempt, Counts, Fetch, Fetched, Heads, History, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
 };
 use pillarbox_core::write::NewRow;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ pub(super) struct Tables {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// The channel that wakes the nodes of other handles.
-    bell: watch::Sender<u64>,
+    pub(super) bell: watch::Sender<u64>,
     /// The number of times that the tables have gone back, and the number of times that their connections have shown it.
     returns: AtomicU64,
     changes: AtomicU64,
@@ -70,16 +70,9 @@ impl Tables {
         self.returns.load(Ordering::Acquire)
     }
 
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
-    }
-
-    pub(super) fn losses(&self) -> u64 {
-        self.losses.load(Ordering::Acquire)
-    }
-
-    pub(super) fn bell(&self) -> &watch::Sender<u64> {
-        &self.bell
+    pub(super) fn history(&self) -> History {
+        let [changes, losses] = [&self.changes, &self.losses].map(|count| count.load(Ordering::Acquire));
+        History { changes, losses, server: None }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -180,21 +173,17 @@ impl State {
     }
 
     pub(super) fn fetch(&self, fetch: &Fetch, now: Timestamp) -> Fetched {
-        let found = match &fetch.scope {
-            None => self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq)),
-            Some(scope) => {
-                let without: HashSet<&OrderKey> = scope.without.iter().collect();
-                let only: HashSet<&OrderKey> = scope.only.iter().collect();
-                let is_in = |seq| self.is_in(scope, &without, &only, seq);
-                self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq) && is_in(seq))
-            }
+        let Some(scope) = &fetch.scope else {
+            let found = self.pending.find(fetch, now, |seq| self.is_wanted(fetch, seq));
+            return self.read(&found, fetch.max_bytes);
         };
-        let interventions = if fetch.scope.is_some() { self.interventions } else { 0 };
-        let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
-        let heads = asked && self.counts.retry + self.counts.dead > 0;
-        let node = fetch.scope.as_ref().and_then(|scope| scope.node.as_ref());
-        let lease = node.and_then(|node| self.nodes.members().get(node)).map(Member::mark);
-        Fetched { interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
+        let without: HashSet<&OrderKey> = scope.without.iter().collect();
+        let only: HashSet<&OrderKey> = scope.only.iter().collect();
+        let is_wanted = |seq| self.is_wanted(fetch, seq) && self.is_in(scope, &without, &only, seq);
+        let found = self.pending.find(fetch, now, is_wanted);
+        let heads = scope.heads != Heads::None && self.counts.retry + self.counts.dead > 0;
+        let lease = scope.node.as_ref().and_then(|node| self.nodes.members.get(node)).map(Member::mark);
+        Fetched { interventions: self.interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
     }
 
     /// Raises the read point to where the table is complete, or to the first row that waits there.
@@ -238,7 +227,7 @@ impl State {
 
     /// Takes due rows that are free for `node`, or its own.
     pub(super) fn claim(&mut self, node: &NodeId, fetch: &Fetch, now: Timestamp) -> Fetched {
-        if !self.nodes.members().contains_key(node) {
+        if !self.nodes.members.contains_key(node) {
             return Fetched::default();
         }
         let free = |seq| {
@@ -281,7 +270,7 @@ impl State {
 
     /// Records the verdicts that apply and returns the others.
     pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let owned = self.nodes.owners().of(node);
+        let owned = self.nodes.owners.of(node);
         let refused = verdicts.iter().filter(|verdict| {
             let mine = self.is_mine(node, owned, fence, verdict.row.seq) || plants::is("settle_without_fence");
             !(mine && self.record(verdict, now))
@@ -299,13 +288,13 @@ impl State {
             }
             Fence::Row => {
                 let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
-                self.nodes.members().contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
+                self.nodes.members.contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
             }
         }
     }
 
     pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
-        let mine = self.is_mine(node, self.nodes.owners().of(node), fence, attempt.row.seq);
+        let mine = self.is_mine(node, self.nodes.owners.of(node), fence, attempt.row.seq);
         let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
             mine && row.is(&attempt.row) && row.status.is_pending() && row.expected() == attempt.expected
         }) else {
@@ -330,7 +319,7 @@ impl State {
 
     pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
         let judged = self.nodes.clear_ended(now, clock);
-        let members = self.nodes.members();
+        let members = &self.nodes.members;
         let mut freed = 0;
         if thorough || !judged.ended.is_empty() {
             for row in self.rows.values_mut().filter(|row| row.status.is_pending()) {
@@ -349,8 +338,8 @@ impl State {
     }
 
     fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
-        let next = verdict.change.status();
-        let Some(row) = self.rows.get_mut(&verdict.row.seq) else { return false };
+        let (seq, next) = (verdict.row.seq, verdict.change.status());
+        let Some(row) = self.rows.get(&seq) else { return false };
         let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
         let applies = same && row.status.is_pending() && row.status.can_become(next);
         let expected = if plants::is("settle_forgets_replays") {
@@ -362,47 +351,54 @@ impl State {
             return false;
         }
         if verdict.change == Change::Remove {
-            self.remove(verdict.row.seq);
+            self.remove(seq);
             return true;
         }
-        self.pending.remove(verdict.row.seq, row.due_at());
-        *count(&mut self.counts, row.status) -= 1;
-        *count(&mut self.counts, next) += 1;
-        if row.status != next {
-            self.heads.remove(verdict.row.seq, row);
+        self.change(seq, |row| {
             row.status = next;
-            self.heads.insert(verdict.row.seq, row);
-        }
-        if !matches!(verdict.change, Change::Hold { .. }) {
-            row.locked_by = None;
-        }
-        match &verdict.change {
-            Change::Done | Change::Remove => {
-                row.last_error = None;
-                row.done_at = Some(now);
+            if !matches!(verdict.change, Change::Hold { .. }) {
+                row.locked_by = None;
             }
-            Change::Retry { attempts, delay, error } => {
-                row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
-                row.available_at = Some(now.plus(*delay));
-                if error.is_some() {
-                    row.last_error.clone_from(error);
+            match &verdict.change {
+                Change::Done | Change::Remove => {
+                    row.last_error = None;
+                    row.done_at = Some(now);
                 }
-                self.pending.insert(verdict.row.seq, row.available_at);
+                Change::Retry { attempts, delay, error } => {
+                    row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
+                    row.available_at = Some(now.plus(*delay));
+                    if error.is_some() {
+                        row.last_error.clone_from(error);
+                    }
+                }
+                Change::Hold { attempts, error } => {
+                    row.attempts = *attempts;
+                    row.last_error = Some(error.clone());
+                    // It keeps its place; if its due time meant no delay while it was NEW, it means none now.
+                    row.available_at = row.available_at.filter(|due| *due > row.created_at);
+                }
+                Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
+                    row.attempts = *attempts;
+                    row.last_error = Some(error.clone());
+                    row.done_at = Some(now);
+                }
             }
-            Change::Hold { attempts, error } => {
-                row.attempts = *attempts;
-                row.last_error = Some(error.clone());
-                // It keeps its place; if its due time meant no delay while it was NEW, it means none now.
-                row.available_at = row.available_at.filter(|due| *due > row.created_at);
-                self.pending.insert(verdict.row.seq, row.available_at);
-            }
-            Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
-                row.attempts = *attempts;
-                row.last_error = Some(error.clone());
-                row.done_at = Some(now);
-            }
-        }
+        });
         true
+    }
+
+    /// Changes a row, and what the indexes and the counts know of it.
+    fn change(&mut self, seq: i64, change: impl FnOnce(&mut Stored)) {
+        let Some(row) = self.rows.get_mut(&seq) else { return };
+        self.pending.remove(seq, row.due_at());
+        self.heads.remove(seq, row);
+        *count(&mut self.counts, row.status) -= 1;
+        change(row);
+        *count(&mut self.counts, row.status) += 1;
+        self.heads.insert(seq, row);
+        if row.status.is_pending() {
+            self.pending.insert(seq, row.due_at());
+        }
     }
 
     /// Writes partitions into rows that have none.
@@ -417,16 +413,14 @@ impl State {
     /// Takes the due time from pending rows whose time has come.
     pub(super) fn promote_due(&mut self, rows: &[RowId], now: Timestamp) {
         for id in rows {
-            let seq = &id.seq;
-            let ripe = |row: &&mut Stored| {
-                row.is(id) && row.status.is_pending() && row.available_at.is_some_and(|at| at <= now)
-            };
-            if let Some(row) = self.rows.get_mut(seq).filter(ripe) {
-                self.pending.remove(*seq, row.due_at());
+            let is_ripe =
+                |row: &Stored| row.is(id) && row.status.is_pending() && row.available_at.is_some_and(|at| at <= now);
+            if self.rows.get(&id.seq).is_some_and(is_ripe) {
                 // A NEW row stays one that was delayed: the read point may have passed it.
-                let before = Timestamp::from_micros(row.created_at.as_micros().saturating_sub(1));
-                row.available_at = (row.status == Status::New).then_some(before);
-                self.pending.insert(*seq, None);
+                self.change(id.seq, |row| {
+                    let before = Timestamp::from_micros(row.created_at.as_micros().saturating_sub(1));
+                    row.available_at = (row.status == Status::New).then_some(before);
+                });
             }
         }
     }
@@ -436,23 +430,20 @@ impl State {
     }
 
     pub(super) fn set_handler(&mut self, seq: i64, handler: &str) -> bool {
-        let Some(row) = self.rows.get_mut(&seq) else { return false };
-        self.heads.remove(seq, row);
-        row.handler = Some(handler.into());
-        self.heads.insert(seq, row);
-        true
+        self.change(seq, |row| row.handler = Some(handler.into()));
+        self.rows.contains_key(&seq)
     }
 
     pub(super) fn make_due(&mut self, seq: i64, now: Timestamp) -> bool {
-        let Some(row) = self.rows.get_mut(&seq).filter(|row| row.status.is_pending() && row.available_at.is_some())
-        else {
+        let has_due_time = |row: &Stored| row.status.is_pending() && row.available_at.is_some();
+        if !self.rows.get(&seq).is_some_and(has_due_time) {
             return false;
-        };
-        self.pending.remove(seq, row.due_at());
-        row.available_at = Some(now);
-        // A delay ends after the creation.
-        row.created_at = row.created_at.min(Timestamp::from_micros(now.as_micros().saturating_sub(1)));
-        self.pending.insert(seq, row.available_at);
+        }
+        self.change(seq, |row| {
+            row.available_at = Some(now);
+            // A delay ends after the creation.
+            row.created_at = row.created_at.min(Timestamp::from_micros(now.as_micros().saturating_sub(1)));
+        });
         true
     }
 
@@ -467,15 +458,20 @@ impl State {
 
     /// Makes a DEAD row NEW.
     pub(super) fn revive(&mut self, seq: i64) {
-        let Some(row) = self.rows.get_mut(&seq) else { return };
-        self.heads.remove(seq, row);
-        *count(&mut self.counts, row.status) -= 1;
-        row.status = Status::New;
-        row.attempts = 0;
-        row.replays = row.replays.saturating_add(1);
-        (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
-        self.counts.new += 1;
-        self.pending.insert(seq, None);
+        self.change(seq, |row| {
+            (row.status, row.attempts, row.replays) = (Status::New, 0, row.replays.saturating_add(1));
+            (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
+        });
+    }
+
+    /// Changes those of the rows that are DEAD, and returns which they were.
+    pub(super) fn change_dead(&mut self, seqs: &[i64], change: fn(&mut Self, i64)) -> Vec<i64> {
+        let is_dead = |seq: &&i64| self.rows.get(seq).is_some_and(|row| row.status == Status::Dead);
+        let dead: BTreeSet<i64> = seqs.iter().filter(is_dead).copied().collect();
+        dead.iter().for_each(|seq| change(self, *seq));
+        let dead = Vec::from_iter(dead);
+        self.intervened(&dead);
+        dead
     }
 
     /// Counts that an operator has changed these rows, if any.
@@ -486,7 +482,7 @@ impl State {
     /// Forgets all rows and that they were ever there.
     pub(super) fn lose_rows(&mut self, leases_end: Timestamp) {
         let mut nodes = std::mem::take(&mut self.nodes);
-        nodes.end_all(leases_end);
+        nodes.members.values_mut().for_each(|member| member.expires_at = leases_end);
         *self = Self { nodes, interventions: self.interventions, ..Self::default() };
     }
 

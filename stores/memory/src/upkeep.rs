@@ -20,14 +20,12 @@ const MOST_COUNTED: usize = 1_000;
 #[async_trait]
 impl Upkeep for MemoryStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        self.open(operation::COUNTS)?;
-        Ok(self.tables.lock().counts())
+        Ok(self.open(operation::COUNTS)?.counts())
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.open(operation::BACKLOG)?;
+        let state = self.open(operation::BACKLOG)?;
         let now = self.tables.now();
-        let state = self.tables.lock();
         let mut backlog = Backlog { dead: state.counts().dead, ..Backlog::default() };
         for row in state.rows().values().filter(|row| row.status.is_pending()) {
             if row.due_at().is_some_and(|at| at > now) {
@@ -42,16 +40,14 @@ impl Upkeep for MemoryStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        self.open(operation::NODES)?;
         let now = self.tables.now();
-        let nodes = self.tables.lock().nodes.statuses(now);
+        let nodes = self.open(operation::NODES)?.nodes.statuses(now);
         self.lease_clock.observe(&nodes, now, Instant::now());
         Ok(nodes)
     }
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        self.open(operation::PARTITIONS)?;
-        let state = self.tables.lock();
+        let state = self.open(operation::PARTITIONS)?;
         let mut pending_in = [0_u64; PARTITIONS as usize];
         let mut pending = 0;
         for row in state.rows().values().filter(|row| row.status.is_pending()) {
@@ -60,79 +56,59 @@ impl Upkeep for MemoryStore {
                 pending_in[usize::from(partition)] += 1;
             }
         }
-        let unowned = state.nodes.owners().free().len().try_into().unwrap_or(PARTITIONS);
+        let unowned = state.nodes.owners.free().len().try_into().unwrap_or(PARTITIONS);
         Ok(PartitionBacklog { unowned, pending, most_pending: pending_in.into_iter().max().unwrap_or(0) })
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        self.open(operation::BLOCKED)?;
+        let state = self.open(operation::BLOCKED)?;
         let now = self.tables.now();
-        let state = self.tables.lock();
         let heads = state.rows().range(above.saturating_add(1)..);
         Ok(heads.filter_map(|(seq, row)| blocked(&state, *seq, row, now)).take(limit).collect())
     }
 
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
-        self.open(operation::RECORDS)?;
+        let state = self.open(operation::RECORDS)?;
         let Ok(id) = EventId::new(event_id) else { return Ok(Vec::new()) };
-        let state = self.tables.lock();
         Ok(state.rows_of(&id).map(|(seq, row)| record(seq, row)).collect())
     }
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
-        self.open(operation::RECORDS)?;
-        let state = self.tables.lock();
+        let state = self.open(operation::RECORDS)?;
         Ok(state.rows().get(&seq).map(|row| record(seq, row)))
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
-        self.open(operation::DEAD)?;
-        let state = self.tables.lock();
+        let state = self.open(operation::DEAD)?;
         let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
         Ok(dead.take(limit).map(|(seq, row)| dead_event(*seq, row)).collect())
     }
 
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
-        self.open(operation::COUNT_DEAD)?;
-        Ok(self.tables.lock().rows().values().filter(|row| matches(row, filter)).count() as u64)
+        Ok(self.open(operation::COUNT_DEAD)?.rows().values().filter(|row| matches(row, filter)).count() as u64)
     }
 
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.open(operation::REPLAY)?;
-        let mut state = self.tables.lock();
-        let dead = only_dead(&state, seqs);
-        dead.iter().for_each(|seq| state.revive(*seq));
-        state.intervened(&dead);
-        Ok(dead)
+        Ok(self.open(operation::REPLAY)?.change_dead(seqs, State::revive))
     }
 
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.open(operation::DISCARD)?;
-        let mut state = self.tables.lock();
-        let dead = only_dead(&state, seqs);
-        dead.iter().for_each(|seq| state.remove(*seq));
-        state.intervened(&dead);
-        Ok(dead)
+        Ok(self.open(operation::DISCARD)?.change_dead(seqs, State::remove))
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        self.open(operation::PURGE)?;
+        let mut state = self.open(operation::PURGE)?;
         let now = self.tables.now();
-        let mut state = self.tables.lock();
-        let alive = state.nodes.members().iter().find(|(_, member)| member.expires_at > now);
+        let alive = state.nodes.members.iter().find(|(_, member)| member.expires_at > now);
         if let (Purgeable::All, Some((node, _))) = (purge.what, alive) {
             let message = refusal::still_delivers(node.as_str());
             return Err(StoreError::new(StoreErrorKind::IncompatibleMode, operation::PURGE, message));
         }
         let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
-        let window: Vec<(i64, &Stored)> = state
-            .rows()
-            .range(purge.above.saturating_add(1)..)
-            .take(purge.limit)
-            .map(|(seq, row)| (*seq, row))
-            .collect();
+        let window: Vec<(&i64, &Stored)> =
+            state.rows().range(purge.above.saturating_add(1)..).take(purge.limit).collect();
         let over = window.len() < purge.limit || window.iter().any(|(_, row)| !old(row.created_at));
-        let next = if over { None } else { window.last().map(|(seq, _)| *seq) };
+        let next = if over { None } else { window.last().map(|(seq, _)| **seq) };
         let ended = |row: &Stored, status| row.status == status && old(row.done_at.unwrap_or(row.created_at));
         let goes = |row: &Stored| match purge.what {
             Purgeable::Done => ended(row, Status::Done),
@@ -140,7 +116,7 @@ impl Upkeep for MemoryStore {
             Purgeable::All => old(row.created_at),
         };
         let doomed: Vec<i64> =
-            window.iter().filter(|(_, row)| goes(row) && is_of(&purge.key, row)).map(|(seq, _)| *seq).collect();
+            window.iter().filter(|(_, row)| goes(row) && is_of(&purge.key, row)).map(|(seq, _)| **seq).collect();
         doomed.iter().for_each(|seq| state.remove(*seq));
         if purge.what != Purgeable::Done {
             state.intervened(&doomed);
@@ -164,14 +140,6 @@ fn matches(row: &Stored, filter: &DeadFilter) -> bool {
 fn is_of(key: &Option<String>, row: &Stored) -> bool {
     let event = row.event.envelope();
     key.as_deref().is_none_or(|key| event.key().or(event.aggregate_id()) == Some(key))
-}
-
-fn only_dead(state: &State, seqs: &[i64]) -> Vec<i64> {
-    let dead = |seq: &i64| state.rows().get(seq).is_some_and(|row| row.status == Status::Dead);
-    let mut found: Vec<i64> = seqs.iter().copied().filter(dead).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 fn dead_event(seq: i64, row: &Stored) -> DeadEvent {

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::sql::script;
 use crate::store::Inner;
-use crate::upkeep::{EPOCH, aggregate_type, owned, time};
+use crate::upkeep::{EPOCH, owned, time};
 
 pub(crate) async fn list(
     store: &Inner,
@@ -77,7 +77,7 @@ fn read(row: &Row) -> Result<DeadEvent, Failure> {
         seq: int(row, 0)?,
         event_id: owned(row, 1)?.unwrap_or_default(),
         event_type: owned(row, 2)?.unwrap_or_default(),
-        aggregate_type: aggregate_type(owned(row, 3)?),
+        aggregate_type: owned(row, 3)?.unwrap_or_else(|| GLOBAL_AGGREGATE.to_owned()),
         aggregate_id: owned(row, 4)?,
         tenant_id: owned(row, 5)?,
         key: owned(row, 6)?,

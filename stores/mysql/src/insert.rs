@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_connect::batches;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
@@ -20,7 +21,7 @@ pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Ve
             let text = if mariadb { &sql.insert_one_returning } else { &sql.insert_one };
             vec![Statement { sql: Arc::clone(text), binds: Bind::of(row, micros).into(), reusable: true }]
         }
-        rows => chunks(rows).into_iter().flat_map(|rows| many(sql, mariadb, rows)).collect(),
+        rows => batches(rows, MAX_ROWS, MAX_BYTES, size).flat_map(|rows| many(sql, mariadb, rows)).collect(),
     }
 }
 
@@ -43,22 +44,6 @@ fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> 
     statements
 }
 
-/// Cuts the rows into parts that fit a statement each.
-fn chunks(mut rows: &[NewRow]) -> Vec<&[NewRow]> {
-    let mut chunks = Vec::new();
-    while !rows.is_empty() {
-        let mut bytes = 0;
-        let fits = rows.iter().take(MAX_ROWS).take_while(|row| {
-            bytes += size(row);
-            bytes <= MAX_BYTES
-        });
-        let (chunk, rest) = rows.split_at(fits.count().max(1));
-        chunks.push(chunk);
-        rows = rest;
-    }
-    chunks
-}
-
 fn size(row: &NewRow) -> usize {
     let payload = row.payload().map_or(0, str::len) + row.payload_bytes().map_or(0, |(bytes, _)| bytes.len());
     1024 + payload + row.headers().map_or(0, str::len)
@@ -72,13 +57,13 @@ fn micros(time: Timestamp) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use pillarbox_core::event::{Envelope, Stamp};
-    use pillarbox_core::store::{FetchedRow, Store as _};
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::store::{Fetch, FetchedRow, Store as _};
     use pillarbox_core::write::{Begin as _, insert};
     use pillarbox_mysql_async as _;
 
     use super::*;
-    use crate::MysqlOptions;
+    use crate::plans::{url, with_tables};
 
     #[test]
     fn times_stay_within_the_range_of_the_database() {
@@ -92,40 +77,29 @@ mod tests {
     /// servers in a cluster give them.
     #[tokio::test]
     async fn seqs_are_known_without_returning() {
-        let url =
-            std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
-        let name = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
-        let options = MysqlOptions::parse(&url).expect("a valid URL").table(format!("{name}.outbox_event"));
-        let store = options.connect().await;
-        let store = store.unwrap_or_else(|error| panic!("{error}; this test needs MariaDB: run it by ./scripts/test"));
-        let store = store.without_returning().expect("it has no clones");
-        store.migrate().await.expect("migrates");
-
-        let setup = "SET SESSION auto_increment_increment = 3, auto_increment_offset = 2";
-        let options = mysql_async::OptsBuilder::from_opts(mysql_async::Opts::from_url(&url).expect("a URL"));
-        let pool = mysql_async::Pool::new(options.setup(vec![setup]));
-        let mut written = Vec::new();
-        for count in [1, 3, 2100] {
-            let events: Vec<Envelope> =
-                (0..count).map(|_| Envelope::json("order.placed", "{}").expect("valid")).collect();
-            let ids: Vec<String> = events.iter().map(|event| event.id().to_string()).collect();
-            let mut transaction = (&pool).begin().await.expect("begins");
-            let seqs = insert(&store, &mut transaction, events).await.expect("inserts");
-            transaction.commit().await.expect("commits");
-            assert_eq!(seqs.len(), count);
-            written.extend(seqs.into_iter().zip(ids));
-        }
-        let all = pillarbox_core::store::Fetch::new(5000);
-        let fetched = store.fetch(&all).await.expect("fetches");
-        let found: Vec<(i64, String)> = fetched
-            .rows
-            .iter()
-            .map(|row| match row {
+        with_tables(async |store, _, _| {
+            let store = store.without_returning();
+            let setup = "SET SESSION auto_increment_increment = 3, auto_increment_offset = 2";
+            let options = mysql_async::OptsBuilder::from_opts(mysql_async::Opts::from_url(&url()).expect("a URL"));
+            let pool = mysql_async::Pool::new(options.setup(vec![setup]));
+            let mut written = Vec::new();
+            for count in [1, 3, 2100] {
+                let events: Vec<Envelope> =
+                    (0..count).map(|_| Envelope::json("order.placed", "{}").expect("valid")).collect();
+                let ids: Vec<String> = events.iter().map(|event| event.id().to_string()).collect();
+                let mut transaction = (&pool).begin().await.expect("begins");
+                let seqs = insert(&store, &mut transaction, events).await.expect("inserts");
+                transaction.commit().await.expect("commits");
+                assert_eq!(seqs.len(), count);
+                written.extend(seqs.into_iter().zip(ids));
+            }
+            let fetched = store.fetch(&Fetch::new(5000)).await.expect("fetches");
+            let row = |row: FetchedRow| match row {
                 FetchedRow::Row(row) => (row.seq, row.event_id.to_string()),
                 FetchedRow::Broken(row) => panic!("{row:?}"),
-            })
-            .collect();
-        store.inner().sessions.run(format!("DROP DATABASE {name}")).await.expect("drops");
-        assert_eq!(found, written);
+            };
+            assert_eq!(fetched.rows.into_iter().map(row).collect::<Vec<_>>(), written);
+        })
+        .await;
     }
 }

@@ -47,12 +47,15 @@ fn rows(database: &str, first: i64, count: i64, status: i16, available_at: &str)
     )
 }
 
+/// The server to test against.
+pub(crate) fn url() -> String {
+    std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned())
+}
+
 /// Runs a test on empty tables of a database of its own.
 pub(crate) async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session, &str)) {
-    let url =
-        std::env::var("PILLARBOX_TEST_MYSQL_URL").unwrap_or_else(|_| "mysql://root@127.0.0.1:3306/test".to_owned());
     let database = format!("pillarbox_{}", Stamp::system().next_id()).to_lowercase();
-    let options = MysqlOptions::parse(&url).expect("a valid URL").table(format!("{database}.outbox_event"));
+    let options = MysqlOptions::parse(&url()).expect("a valid URL").table(format!("{database}.outbox_event"));
     let store = options.connect().await;
     let store = store.unwrap_or_else(|error| panic!("{error}; this test needs MariaDB: run it by ./scripts/test"));
     store.migrate().await.expect("migrates");
@@ -256,23 +259,13 @@ async fn changes_find_their_rows_by_the_primary_key() {
         }
         // The owner of each row's partition besides; the server remembers those it has seen.
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
-            check(
-                session,
-                &fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]),
-                "PRIMARY",
-                3001,
-            )
-            .await;
+            let statement = fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]);
+            check(session, &statement, "PRIMARY", 3001).await;
         }
         let stamp = |seq| (RowId { seq, event_id: EventId::from_stored("an event"), handler: None }, 7);
         let partitions: Vec<(RowId, u8)> = (DONE + 1..=DONE + 1000).map(stamp).collect();
-        check(
-            session,
-            &fill(&sql.assign_partitions, &[("partitions", &Literal::partitions(&partitions))]),
-            "PRIMARY",
-            2002,
-        )
-        .await;
+        let assign = fill(&sql.assign_partitions, &[("partitions", &Literal::partitions(&partitions))]);
+        check(session, &assign, "PRIMARY", 2002).await;
     })
     .await;
 }

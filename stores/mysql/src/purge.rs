@@ -27,7 +27,8 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
         // No node joins before this has ended.
         let answers = locked(store, &mut session, &[&sql.live_nodes, &window]).await?;
         if let Some(row) = answers.first(0) {
-            return Err(in_use(text(row, 0)?.unwrap_or_default()));
+            let problem = refusal::still_delivers(text(row, 0)?.unwrap_or_default());
+            return Err(Failure::Refused(StoreErrorKind::IncompatibleMode, problem));
         }
         answers
     } else {
@@ -63,8 +64,4 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
     let answers = session.run(script([&*delete].into_iter().chain(intervene).chain(["COMMIT"]))).await?;
     session.finish();
     Ok(Purged { removed: answers.matched(0), next: last.filter(|_| !over) })
-}
-
-fn in_use(node: &str) -> Failure {
-    Failure::Refused(StoreErrorKind::IncompatibleMode, refusal::still_delivers(node))
 }

@@ -44,7 +44,8 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 /// The query for the name that tells a server from every other, the replica that is promoted in its place among them.
 const SERVER: &str = "SELECT CONCAT_WS(' ', CONCAT(@@hostname, ':', @@port), CONCAT('server_id ', @@server_id), @@datadir /*!80001 , @@server_uuid */)";
 
-/// The store's connections.
+/// The store's connections. A clone shares them.
+#[derive(Clone)]
 pub(crate) struct Sessions {
     pool: Pool<Connector>,
     /// One connection for renewals alone: none of them ever waits behind another statement.

@@ -1,4 +1,4 @@
-use pillarbox_core::ownership::{Epochs, Mode, NodeId, Partitions, Share, Sharing, spread};
+use pillarbox_core::ownership::{Epochs, Mode, NodeId, Share, Sharing, spread};
 
 use crate::answer::{Answers, int, text};
 use crate::error::Failure;
@@ -32,15 +32,12 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
     found.next_expiry = judged.next_expiry(found.next_expiry);
     // What is taken has the epoch after the one that was read under the lock.
     let taken = if found.registered { found.next_epochs() } else { Epochs::none() };
-    let gain = fill(&sql.gain_partitions, &[("id", &id), ("partitions", &list(taken.partitions()))]);
+    let gained = Literal::ints(&taken.partitions().iter().map(i64::from).collect::<Vec<_>>());
+    let gain = fill(&sql.gain_partitions, &[("id", &id), ("partitions", &gained)]);
     let change = (!taken.is_empty()).then_some(&*gain);
     session.run(script(change.into_iter().chain(["COMMIT"]))).await?;
     session.finish();
     Ok(found.answer(&taken))
-}
-
-fn list(partitions: Partitions) -> Literal {
-    Literal::ints(&partitions.iter().map(i64::from).collect::<Vec<_>>())
 }
 
 /// Nodes and partitions as `members.sql` and `owners.sql` find them; the first of their answers is at `index`.

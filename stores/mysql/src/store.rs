@@ -69,9 +69,8 @@ impl MysqlStore {
     }
 
     /// The store as it would be on MySQL.
-    pub(crate) fn without_returning(self) -> Option<Self> {
-        let inner = Arc::into_inner(self.inner)?;
-        Some(Self { inner: Arc::new(Inner { mariadb: false, ..inner }) })
+    pub(crate) fn without_returning(&self) -> Self {
+        Self::new(self.inner.sessions.clone(), self.inner.table.clone(), false)
     }
 }
 

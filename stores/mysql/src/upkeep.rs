@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mysql_async::Row;
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::event::{GLOBAL_AGGREGATE, Payload};
+use pillarbox_core::event::Payload;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{Backlog, Blocked, Counts, NodeStatus, PartitionBacklog, Record};
@@ -174,8 +174,3 @@ fn number(row: &Row, index: usize) -> Result<u16, Failure> {
 
 /// For columns that cannot be NULL, should they be.
 pub(crate) const EPOCH: Timestamp = Timestamp::from_micros(0);
-
-/// An aggregate type as readers see it: rows need not name one.
-pub(crate) fn aggregate_type(stored: Option<String>) -> String {
-    stored.unwrap_or_else(|| GLOBAL_AGGREGATE.to_owned())
-}

@@ -38,16 +38,12 @@ pub(crate) async fn fetch(session: &mut Session<'_>, node: Option<&NodeId>, fetc
     rows.append(&mut due);
     let cut = due_cut || ready_cut;
     let next_due = next.filter(|_| rows.len() < fetch.limit && !cut).map(|next| micros(next - now));
-    let (interventions, heads, lease) = match &fetch.scope {
-        Some(scope) => {
-            let select = query_as(session.sql.interventions.clone()).bind(scope.heads != Heads::None);
-            let (interventions, heads, lease): (i64, bool, Option<i64>) =
-                select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(&mut *session.connection).await?;
-            (interventions, heads, lease.map(LeaseMark))
-        }
-        None => (0, false, None),
-    };
-    Ok(Fetched { rows, cut, next_due, interventions, heads, lease })
+    let fetched = Fetched { rows, cut, next_due, ..Fetched::default() };
+    let Some(scope) = &fetch.scope else { return Ok(fetched) };
+    let select = query_as(session.sql.interventions.clone()).bind(scope.heads != Heads::None);
+    let (interventions, heads, lease): (i64, bool, Option<i64>) =
+        select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(&mut *session.connection).await?;
+    Ok(Fetched { interventions, heads, lease: lease.map(LeaseMark), ..fetched })
 }
 
 type Select<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -95,21 +91,17 @@ impl<'f> Wanted<'f> {
             let condition = format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))");
             AssertSqlSafe(sql.as_str().replace(TYPES, &condition)).into_sql_str()
         };
-        let select = query(sql);
-        let select = select.bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
-        let types = (!self.without_types.is_empty()).then(|| json::texts(self.without_types));
-        let select = match self.scope {
-            None => select,
-            Some(scope) => {
-                let only = (!scope.only.is_empty()).then(|| json::keys(&scope.only));
-                let select = select.bind(*scope.partitions.start()).bind(*scope.partitions.end());
-                select.bind(json::keys(&scope.without)).bind(only)
-            }
-        };
-        match types {
-            Some(types) => select.bind(types),
-            None => select,
+        let mut select =
+            query(sql).bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
+        if let Some(scope) = self.scope {
+            let only = (!scope.only.is_empty()).then(|| json::keys(&scope.only));
+            select = select.bind(*scope.partitions.start()).bind(*scope.partitions.end());
+            select = select.bind(json::keys(&scope.without)).bind(only);
         }
+        if !self.without_types.is_empty() {
+            select = select.bind(json::texts(self.without_types));
+        }
+        select
     }
 }
 

@@ -5,7 +5,7 @@ use pillarbox_core::store::{Store as _, TableName};
 use sqlx::{AssertSqlSafe, Row as _, query, raw_sql};
 
 use crate::SqliteStore;
-use crate::sql::{Reads, Scoped, ScopedReads, Settle, Sql};
+use crate::sql::{Reads, Scoped, Settle, Sql};
 
 const KEY: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid=?)";
 const ID: &str = "SEARCH outbox_event USING INDEX outbox_event_once (event_id=?)";
@@ -78,9 +78,8 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
     }
     let Scoped { times, reads } = sql.scoped;
     plans.push((times.as_str().to_owned(), vec![TIMED, TIMED]));
-    for (heads, ScopedReads { any, picked }) in [vec![], vec![HEADS_OF_KEY], vec![HEADS_OF_KEY]].into_iter().zip(reads)
-    {
-        for Reads { ready, due } in [any, picked] {
+    for (heads, reads) in [vec![], vec![HEADS_OF_KEY], vec![HEADS_OF_KEY]].into_iter().zip(reads) {
+        for Reads { ready, due } in reads {
             plans.push((ready.as_str().to_owned(), [vec![READY_ABOVE], heads.clone()].concat()));
             plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }

@@ -54,7 +54,7 @@ pub(crate) async fn settle(
     };
     let sql = session.sql.settle(by);
     let mut refused = HashSet::new();
-    let mut over: BTreeMap<(Expected, bool, Option<&str>), Vec<&RowId>> = BTreeMap::new();
+    let mut over: BTreeMap<Batch<'_>, Vec<&RowId>> = BTreeMap::new();
     for verdict in verdicts {
         let bound = |sql: &SqlStr| query(sql.clone()).bind(owner).bind(verdict.row.seq).bind(verdict.expected.attempts);
         let update = match &verdict.change {
@@ -80,26 +80,22 @@ pub(crate) async fn settle(
     }
     // Nearly all rows are delivered at the first attempt: one batch for them, and one for each other state. Of
     // events with several handlers, each handler's rows are a batch.
-    for ((expected, kept, handler), rows) in over {
-        refused.extend(delivered(session.connection, sql, owner, Delivered { expected, kept, handler, rows }).await?);
+    for (batch, rows) in over {
+        refused.extend(delivered(session.connection, sql, owner, batch, rows).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
 }
 
-/// Rows of one handler that are delivered, each after as many failed attempts and replays.
-struct Delivered<'v> {
-    expected: Expected,
-    kept: bool,
-    handler: Option<&'v str>,
-    rows: Vec<&'v RowId>,
-}
+/// What delivered rows have in common that are changed at once: their state before, whether they are kept, and their handler.
+type Batch<'v> = (Expected, bool, Option<&'v str>);
 
 /// Makes rows DONE, or deletes them, and returns those of which that cannot be.
 async fn delivered(
     connection: &mut SqliteConnection,
     sql: &Settle,
     owner: Option<&str>,
-    Delivered { expected, kept, handler, mut rows }: Delivered<'_>,
+    (expected, kept, handler): Batch<'_>,
+    mut rows: Vec<&RowId>,
 ) -> sqlx::Result<Vec<i64>> {
     let change = async |connection: &mut SqliteConnection, rows: &[&RowId]| {
         let change = query(if kept { sql.done.clone() } else { sql.remove.clone() }).bind(owner);

@@ -1,4 +1,4 @@
-use pillarbox_core::ownership::{DIED, Epochs, Mode, NodeId, Partitions, Share, Sharing, spread};
+use pillarbox_core::ownership::{DIED, Epochs, Mode, NodeId, Share, Sharing, spread};
 use sqlx::{query, query_as};
 
 use crate::fetch::micros;
@@ -20,23 +20,14 @@ pub(crate) async fn share(session: &mut Session<'_>, node: &NodeId, given: &Epoc
     if !found.registered {
         return Ok(Share::Lost);
     }
-    give(session, node, given).await?;
-    found.give(given);
-    let taken = found.next_epochs();
-    let take = query(session.sql.share_take.clone()).bind(node.as_str());
-    take.bind(numbers(taken.partitions())).execute(&mut *session.connection).await?;
-    Ok(found.answer(&taken))
-}
-
-/// Frees those of `given` that the node owns under the epochs named.
-async fn give(session: &mut Session<'_>, node: &NodeId, given: &Epochs) -> sqlx::Result<()> {
     let give = query(session.sql.share_give.clone()).bind(node.as_str());
     give.bind(json::epochs(given)).execute(&mut *session.connection).await?;
-    Ok(())
-}
-
-fn numbers(partitions: Partitions) -> String {
-    json::array(partitions.iter().map(i64::from))
+    found.give(given);
+    let taken = found.next_epochs();
+    let partitions = json::array(taken.partitions().iter().map(i64::from));
+    let take = query(session.sql.share_take.clone()).bind(node.as_str());
+    take.bind(partitions).execute(&mut *session.connection).await?;
+    Ok(found.answer(&taken))
 }
 
 /// Nodes and partitions, as one statement sees them. Of the epochs, those of partitions that are free or the node's own.

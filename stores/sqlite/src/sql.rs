@@ -141,15 +141,8 @@ impl Settle {
 #[derive(Debug)]
 pub(crate) struct Scoped {
     pub(crate) times: SqlStr,
-    /// By what makes a row wait.
-    pub(crate) reads: [ScopedReads; 3],
-}
-
-/// Statements that read rows that wait behind certain heads: whatever their key, and by their keys.
-#[derive(Debug)]
-pub(crate) struct ScopedReads {
-    pub(crate) any: Reads,
-    pub(crate) picked: Reads,
+    /// By what makes a row wait: those for rows whatever their key, and for rows by their keys.
+    pub(crate) reads: [[Reads; 2]; 3],
 }
 
 /// Statements that read the rows without a due time, and those with one.
@@ -162,13 +155,11 @@ pub(crate) struct Reads {
 impl Scoped {
     fn new(table: &TableName) -> Self {
         let file = |text: &str, wanted: &str| statement(table, &text.replace("{free}", wanted));
-        let reads = |wanted: &str| Reads {
-            ready: file(include_str!("../sql/fetch_ready.sql"), wanted),
-            due: file(include_str!("../sql/fetch_due.sql"), wanted),
-        };
-        let waits = |blocked: &str| ScopedReads {
-            any: reads(&format!("{WITHIN}{blocked}")),
-            picked: reads(&format!("{WITHIN} AND {PICKED}{blocked}")),
+        let waits = |blocked: &str| {
+            [format!("{WITHIN}{blocked}"), format!("{WITHIN} AND {PICKED}{blocked}")].map(|wanted| Reads {
+                ready: file(include_str!("../sql/fetch_ready.sql"), &wanted),
+                due: file(include_str!("../sql/fetch_due.sql"), &wanted),
+            })
         };
         Self {
             times: file(include_str!("../sql/fetch_times.sql"), WITHIN),
@@ -183,12 +174,12 @@ impl Scoped {
     /// The statements that read rows of this scope.
     pub(crate) fn reads(&self, scope: &Scope) -> &Reads {
         let [nothing, retry, retry_and_dead] = &self.reads;
-        let reads = match scope.heads {
+        let [any, picked] = match scope.heads {
             Heads::None => nothing,
             Heads::Retry => retry,
             Heads::RetryAndDead => retry_and_dead,
         };
-        if scope.without.is_empty() && scope.only.is_empty() { &reads.any } else { &reads.picked }
+        if scope.without.is_empty() && scope.only.is_empty() { any } else { picked }
     }
 }
 

@@ -1,8 +1,9 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{DeadEvent, DeadFilter};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqlStr, query, query_scalar};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Row as _, SqlStr, Sqlite, query, query_scalar};
 
 use super::record::{attempts, required, text, time};
 use crate::json;
@@ -15,26 +16,20 @@ pub(super) async fn list(
     above: i64,
     limit: usize,
 ) -> sqlx::Result<Vec<DeadEvent>> {
-    let list = query(session.sql.dead.clone())
-        .bind(filter.event_type.as_deref())
-        .bind(filter.aggregate_type.as_deref())
-        .bind(filter.tenant_id.as_deref())
-        .bind(filter.handler.as_deref())
-        .bind(filter.key.as_deref())
-        .bind(above)
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX));
+    let list = matching(&session.sql.dead, filter).bind(above).bind(i64::try_from(limit).unwrap_or(i64::MAX));
     list.fetch_all(&mut *session.connection).await?.iter().map(decode).collect()
 }
 
 /// The number of DEAD rows that match.
 pub(super) async fn count(session: &mut Session<'_>, filter: &DeadFilter) -> sqlx::Result<u64> {
-    let count = query_scalar(session.sql.dead_count.clone())
-        .bind(filter.event_type.as_deref())
-        .bind(filter.aggregate_type.as_deref())
-        .bind(filter.tenant_id.as_deref())
-        .bind(filter.handler.as_deref())
-        .bind(filter.key.as_deref());
-    count.fetch_one(&mut *session.connection).await
+    matching(&session.sql.dead_count, filter).fetch_one(&mut *session.connection).await?.try_get(0)
+}
+
+/// A statement on the DEAD rows that match, to which the filter is bound.
+fn matching<'q>(statement: &SqlStr, filter: &'q DeadFilter) -> Query<'q, Sqlite, SqliteArguments> {
+    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key } = filter;
+    let filter = [event_type, aggregate_type, tenant_id, handler, key];
+    filter.into_iter().fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()))
 }
 
 /// Makes DEAD rows NEW.
