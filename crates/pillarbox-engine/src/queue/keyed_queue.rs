@@ -335,10 +335,8 @@ impl KeyedQueue {
             drop(state);
             return self.left(seq);
         }
-        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else {
-            return Decided::default();
-        };
         let mut ended = Decided::default();
+        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else { return ended };
         if let (Some(hash), Some(change)) = (hash, change) {
             if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
                 state.block(hash, seq).unrecorded += 1;
@@ -375,20 +373,17 @@ impl KeyedQueue {
     pub(crate) fn left(&self, seq: i64) -> Decided {
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else {
-            return Decided { left: true, dropped: Vec::new() };
-        };
         let mut ended = Decided { left: true, dropped: Vec::new() };
+        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else { return ended };
         if let Some(hash) = hash {
             state.block(hash, seq).unrecorded += 1;
             state.watched.insert(seq, Watched::Frees(hash));
             ended.dropped = state.drop_above(hash, seq);
             state.released(hash);
         } else {
-            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+            state.free_from(seq);
         }
-        let over = state.closed && state.queued == 0;
-        if over {
+        if state.closed && state.queued == 0 {
             self.shares.items.notify_one();
         }
         self.shares.room.notify_one();
@@ -420,40 +415,38 @@ impl KeyedQueue {
         }
         let (mut freed, mut answered) = (None, false);
         for (seq, recorded) in verdicts {
-            match state.watched.remove(&seq) {
-                None => {}
-                Some(watched) => {
-                    if matches!(watched, Watched::Blocks { .. }) {
-                        // Even if it was refused: a first try, whose answer was lost, may have been recorded.
-                        state.failed_during = state.fetch;
+            let Some(watched) = state.watched.remove(&seq) else { continue };
+            if matches!(watched, Watched::Blocks { .. }) {
+                // Even if it was refused: a first try, whose answer was lost, may have been recorded.
+                state.failed_during = state.fetch;
+            }
+            let mut free_from = |state: &mut State, seq: i64| {
+                freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
+                state.free_from(seq);
+            };
+            let hash = match watched {
+                Watched::Blocks { key, dead } if recorded => {
+                    if dead.is_some_and(|since| state.intervened_during >= since) {
+                        // It may have been replayed before the answer was here, while fetches left it out.
+                        state.free_from(seq);
                     }
-                    let hash = match watched {
-                        Watched::Blocks { key, dead } if recorded => {
-                            if dead.is_some_and(|since| state.intervened_during >= since) {
-                                // It may have been replayed before the answer was here, while fetches left it out.
-                                state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
-                            }
-                            key
-                        }
-                        // What was to keep the key waiting does not: what was dropped behind it has to be read again.
-                        Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
-                            freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
-                            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
-                            hash
-                        }
-                    };
-                    if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
-                        blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
-                        let head = blocked.head;
-                        if head < seq {
-                            // An earlier event of the key was decided about too. Rows between the two were refused for as long as
-                            // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
-                            freed = Some(freed.map_or(head, |other: i64| other.min(head)));
-                            state.freed = Some(state.freed.map_or(head, |other| other.min(head)));
-                        }
-                        answered |= state.table_answers_for(hash);
-                    }
+                    key
                 }
+                // What was to keep the key waiting does not: what was dropped behind it has to be read again.
+                Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
+                    free_from(state, seq);
+                    hash
+                }
+            };
+            if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
+                blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
+                let head = blocked.head;
+                if head < seq {
+                    // An earlier event of the key was decided about too. Rows between the two were refused for as long as
+                    // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
+                    free_from(state, head);
+                }
+                answered |= state.table_answers_for(hash);
             }
         }
         if answered {
