@@ -174,7 +174,7 @@ impl Forwarder {
             for runtime in &self.0.table().runtimes {
                 let Some(sink) = &runtime.sink else { continue };
                 forget(runtime, sink);
-                if sink.circuit().probe_unasked(Instant::now()) {
+                if sink.circuit.lock().probe_unasked(Instant::now()) {
                     asking.push(self.try_out(Arc::clone(runtime)));
                 }
             }
@@ -210,7 +210,7 @@ impl Forwarder {
 
 /// Forgets targets that no event has needed for a while.
 fn forget(runtime: &RouteRuntime, sink: &Sink) {
-    let mut targets = sink.targets();
+    let mut targets = sink.targets.lock();
     if !targets.is_empty() {
         targets.forget(Instant::now());
         runtime.meters.count_paused(targets.all_paused().count());

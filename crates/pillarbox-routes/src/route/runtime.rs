@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::{Message, Publisher};
 use tokio::time::Instant;
 
@@ -134,18 +135,6 @@ impl Sink {
             Part::Server(server) => server.to_string(),
             Part::Target(target) => self.publisher.shown(target).into_owned(),
         }
-    }
-
-    pub(crate) fn targets(&self) -> MutexGuard<'_, Targets> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn circuit(&self) -> MutexGuard<'_, Circuit> {
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn types(&self) -> MutexGuard<'_, Types> {
-        self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -102,7 +102,8 @@ fn of_each_key_the_lowest_runs_and_the_others_wait() {
     queue.ended(3, Some(&Change::Done));
     assert_eq!(running(&queue), [4]);
     queue.ended(4, Some(&Change::Done));
-    assert!(queue.lock().keys.is_empty() && queue.lock().running.is_empty(), "nothing is remembered of what is over");
+    let state = queue.state.lock();
+    assert!(state.keys.is_empty() && state.running.is_empty(), "nothing is remembered of what is over");
 }
 
 #[test]
