@@ -34,16 +34,11 @@ pub(crate) struct Reaper {
     pub(crate) telemetry: Arc<Telemetry>,
     /// Cancelled when this node turns out to have been cleared away itself.
     pub(crate) lost: CancellationToken,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Reaper {
+    /// Runs until this node turns out to have been cleared away itself.
     pub(crate) async fn run(self) {
-        let stop = self.stop.clone();
-        stop.run_until_cancelled(self.care()).await;
-    }
-
-    async fn care(&self) {
         let mut pause = Pause::default();
         let mut neighbours = Neighbours::default();
         // A term begins with a thorough look: rows may be left of nodes that died while no other was running.
@@ -73,7 +68,7 @@ impl Reaper {
                     Instant::now() + pause.next(&*self.random)
                 }
             };
-            if neighbours.one_left(self, until).await {
+            if neighbours.one_left(&self, until).await {
                 // Rows may still name it: a claim or a commit that ended after it gave back the rest.
                 thorough_at = Instant::now();
             }

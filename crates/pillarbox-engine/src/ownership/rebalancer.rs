@@ -47,16 +47,11 @@ pub(crate) struct Rebalancer {
     pub(crate) patience: Duration,
     /// Cancelled when this node turns out to have been cleared away.
     pub(crate) lost: CancellationToken,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Rebalancer {
+    /// Runs until this node turns out to have been cleared away.
     pub(crate) async fn run(self) {
-        let stop = self.stop.clone();
-        stop.run_until_cancelled(self.share()).await;
-    }
-
-    async fn share(&self) {
         let mut pause = Pause::default();
         let mut work = Work::default();
         let mut surplus = Surplus::default();
