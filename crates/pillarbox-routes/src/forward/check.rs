@@ -51,20 +51,11 @@ impl Asked {
             let (name, shown) = (&runtime.name, self.publisher.shown(template.text()));
             match self.publisher.check_prefix(prefix).await {
                 Ok(true) => {
-                    let shown_prefix = self.publisher.shown(prefix);
-                    found
-                        .unchecked
-                        .push(format!("route `{name}`: each `{shown}`; there is a place for `{shown_prefix}…`"));
+                    let place = self.publisher.shown(prefix);
+                    found.unchecked.push(format!("route `{name}`: each `{shown}`; there is a place for `{place}…`"));
                 }
                 Ok(false) => found.unchecked.push(format!("route `{name}`: whether `{shown}` is there")),
-                Err(error) => {
-                    let asked = Self {
-                        publisher: Arc::clone(&self.publisher),
-                        targets: Vec::new(),
-                        runtimes: vec![Arc::clone(runtime)],
-                    };
-                    found.errors.push(asked.error(error));
-                }
+                Err(error) => found.errors.extend(Self::of(runtime).map(|alone| alone.error(error))),
             }
         }
         found

@@ -65,11 +65,8 @@ impl Table {
     }
 
     fn runtime(&self, event: &Delivery) -> Option<(usize, &RouteRuntime)> {
-        self.runtimes
-            .iter()
-            .enumerate()
-            .find(|(_, runtime)| runtime.selector.takes(event))
-            .map(|(index, runtime)| (index, &**runtime))
+        let mut runtimes = self.runtimes.iter().map(|runtime| &**runtime).enumerate();
+        runtimes.find(|(_, runtime)| runtime.selector.takes(event))
     }
 
     /// True if all events of a type take this route, so that they can be left in the table while it is paused.
