@@ -103,7 +103,7 @@ impl Deliverer {
         loop {
             let error = match self.open(batch).await {
                 Ok(started) => return Ok(started),
-                Err(error) => RelayError::Source { source_name: self.source.name.clone(), error: Box::new(error) },
+                Err(error) => RelayError::of_source(&self.source, error),
             };
             if may_end && (must_be_there || error.is_in_the_file()) {
                 return Err(error);
