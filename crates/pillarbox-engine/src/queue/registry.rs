@@ -313,11 +313,8 @@ mod tests {
         registry.release([1]);
         assert_eq!(fetch.admit([(row(1), false, None)]), [false]);
         drop(fetch);
-        assert_eq!(
-            registry.begin_fetch().admit([(row(1), false, None)]),
-            [true],
-            "a later fetch sees what is true then"
-        );
+        let later = registry.begin_fetch().admit([(row(1), false, None)]);
+        assert_eq!(later, [true], "a later fetch sees what is true then");
     }
 
     #[test]
