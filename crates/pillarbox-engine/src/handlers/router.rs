@@ -101,11 +101,11 @@ pub(crate) struct Router {
     /// The number of their lanes.
     lanes: usize,
     /// The errors after which an event is tried again, for handlers that do not say.
-    errors: ErrorFilter,
+    pub(crate) errors: ErrorFilter,
     /// The fallback that runs before an event is given up, for handlers that have none of their own.
-    fallback: Option<Arc<dyn Fallback>>,
+    pub(crate) fallback: Option<Arc<dyn Fallback>>,
     /// Observes events that go DEAD, for handlers that have no observer of their own.
-    on_dead: Option<Arc<dyn OnDead>>,
+    pub(crate) on_dead: Option<Arc<dyn OnDead>>,
 }
 
 impl Router {
@@ -137,21 +137,6 @@ impl Router {
         }
         handlers.push((id, registered));
         Ok(())
-    }
-
-    /// Sets what runs before an event is given up, for handlers that have no fallback of their own.
-    pub(crate) fn set_fallback(&mut self, fallback: impl Fallback) {
-        self.fallback = Some(Arc::new(fallback));
-    }
-
-    /// Sets what observes events that go DEAD, for handlers that have no observer of their own.
-    pub(crate) fn set_on_dead(&mut self, observer: impl OnDead) {
-        self.on_dead = Some(Arc::new(observer));
-    }
-
-    /// Sets which errors are tried again, for handlers that do not say.
-    pub(crate) fn set_errors(&mut self, errors: ErrorFilter) {
-        self.errors = errors;
     }
 
     /// Leaves the limit of attempts of every handler to the outbox.

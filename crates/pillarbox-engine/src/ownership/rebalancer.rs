@@ -31,9 +31,7 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// Takes this node's share of the partitions, and gives away what is beyond it.
 ///
-/// Of a partition that is to be given away no further event begins. It is given when those that run have ended and their
-/// verdicts are recorded, each partition as soon as it can be. After the time that a shutdown would have, handlers that still
-/// run are told to stop; their partitions wait for them all the same, for as long as this node has its lease.
+/// When a partition is given, and what becomes of the handlers that run, is in the section on partitions of `ownership/mod.rs`.
 #[derive(Debug)]
 pub(crate) struct Rebalancer {
     pub(crate) store: Arc<dyn Store>,

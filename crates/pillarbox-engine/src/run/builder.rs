@@ -173,7 +173,7 @@ impl<K> OutboxBuilder<K> {
         store.check().await?;
         self.adjust();
         let Self { mut handling, writing, config, clock, random, span, enabled, .. } = self;
-        handling.router.set_errors(config.retry.errors.clone());
+        handling.router.errors = config.retry.errors.clone();
         let stamp = Arc::new(Stamp::new(clock, Arc::clone(&random)));
         let writing = Writing { contexts: handling.interceptors.contexts.clone(), ..writing };
         let hot_path = mode.map_or(HotPath::Off, HotPath::of);
@@ -253,13 +253,13 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
     /// the event goes DEAD. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
-        self.handling.router.set_fallback(fallback);
+        self.handling.router.fallback = Some(Arc::new(fallback));
         self
     }
 
     /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. See [`OnDead`].
     pub fn on_dead(mut self, observer: impl OnDead) -> Self {
-        self.handling.router.set_on_dead(observer);
+        self.handling.router.on_dead = Some(Arc::new(observer));
         self
     }
 
