@@ -7,6 +7,7 @@ use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::lock::Mutex;
+use pillarbox_core::plants;
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
 use pillarbox_engine::run::TypePause;
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use super::answer::Answer;
 use super::findings::{Findings, escalated, findings};
 use super::{RouteStatus, answer};
 use crate::guard::{Admission, CallResult, Part, Parts, Transition};
-use crate::plants;
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
 /// The time that an event may wait for its turn beside others that go elsewhere.

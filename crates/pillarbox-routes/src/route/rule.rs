@@ -7,10 +7,9 @@ use pillarbox_core::publisher::{Message, Publisher};
 
 use super::RouteError;
 use crate::guard::Breaker;
-use crate::select::{Pattern, Selector};
+use crate::select::{Pattern, Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Template};
 
-pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
 
 /// Longest pause of a breaker.
@@ -46,7 +45,7 @@ pub struct Route {
     pub(crate) source: Box<str>,
     pub(crate) without: Vec<Pattern>,
     pub(crate) with: Vec<(Box<str>, Box<str>)>,
-    pub(crate) only: Option<Filter>,
+    pub(crate) only: Option<Predicate>,
     pub(crate) remake: Option<Remake>,
     pub(crate) breaker: Breaker,
     pub(crate) concurrency: Option<usize>,

@@ -7,10 +7,10 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::{Message, Publisher};
 use tokio::time::Instant;
 
-use super::rule::{Filter, Remake};
+use super::rule::Remake;
 use crate::guard::{Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
-use crate::select::Selector;
+use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
 
 /// A route at work.
@@ -31,7 +31,7 @@ pub(crate) struct Sink {
     pub(crate) format: Format,
     pub(crate) source: Box<str>,
     pub(crate) headers: HeaderRules,
-    pub(crate) only: Option<Filter>,
+    pub(crate) only: Option<Predicate>,
     pub(crate) remake: Option<Remake>,
     pub(crate) limits: Limits,
     pub(crate) circuit: Mutex<Circuit>,
