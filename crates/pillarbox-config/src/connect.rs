@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-use pillarbox_core::error::StoreError;
 use pillarbox_core::store::{Store, TableName};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use pillarbox_engine::run::StartError;
@@ -93,11 +91,11 @@ impl Settings {
         }
         match kind {
             #[cfg(feature = "postgres")]
-            DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url)?.connect().await.map_err(start)?)),
+            DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url)?.connect().await.map_err(StartError::Store)?)),
             #[cfg(feature = "mysql")]
-            DatabaseKind::Mysql => Ok(Arc::new(self.mysql(&url)?.connect().await.map_err(start)?)),
+            DatabaseKind::Mysql => Ok(Arc::new(self.mysql(&url)?.connect().await.map_err(StartError::Store)?)),
             #[cfg(feature = "sqlite")]
-            DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url)?.open().await.map_err(start)?)),
+            DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url)?.open().await.map_err(StartError::Store)?)),
             #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
             kind => {
                 let problem = format!("names {}, which this program was built without", kind.name());
@@ -125,7 +123,7 @@ impl Settings {
     fn postgres(&self, url: &DatabaseUrl) -> Result<pillarbox_postgres::PostgresOptions, Error> {
         let store = &self.store;
         Ok(pillarbox_postgres::PostgresOptions::parse(url.as_str())
-            .map_err(start)?
+            .map_err(StartError::Store)?
             .table(self.table()?)
             .pool_size(store.pool_size)
             .durable_marks(store.durable_marks))
@@ -144,7 +142,7 @@ impl Settings {
     fn mysql(&self, url: &DatabaseUrl) -> Result<pillarbox_mysql::MysqlOptions, Error> {
         let store = &self.store;
         Ok(pillarbox_mysql::MysqlOptions::parse(url.as_str())
-            .map_err(start)?
+            .map_err(StartError::Store)?
             .table(self.table()?)
             .pool_size(store.pool_size))
     }
@@ -168,9 +166,4 @@ impl Settings {
             crate::Synchronous::Normal => options.synchronous_normal(),
         })
     }
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-fn start(error: StoreError) -> Error {
-    Error::Start(StartError::Store(error))
 }

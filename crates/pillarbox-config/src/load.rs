@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use pillarbox_core::publisher::Secret;
 use serde::Deserialize as _;
 use toml::de::DeTable;
 
@@ -31,9 +32,9 @@ pub struct Loader {
     prefix: Option<String>,
     variables: Option<Vec<(OsString, OsString)>>,
     /// Not shown by `Debug` of errors: a value may be a URL.
-    set: Vec<(String, Hidden)>,
+    set: Vec<(String, Secret)>,
     /// The values that hold unless a file or the environment says otherwise.
-    unless_set: Vec<(String, Hidden)>,
+    unless_set: Vec<(String, Secret)>,
     tables: Vec<Table>,
 }
 
@@ -44,16 +45,6 @@ struct Table(Vec<Given>);
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|given| &given.key)).finish()
-    }
-}
-
-/// Text that may be a secret.
-#[derive(Clone)]
-struct Hidden(String);
-
-impl std::fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("(hidden)")
     }
 }
 
@@ -97,13 +88,13 @@ impl Loader {
 
     /// Sets one key, as text: for what the program decides itself, such as by an argument of its command line.
     pub fn set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.set.push((key.into(), Hidden(value.into())));
+        self.set.push((key.into(), Secret::new(Into::<String>::into(value))));
         self
     }
 
     /// Sets one key, as text, unless any other source does: what a program takes for a better default than the library.
     pub fn unless_set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.unless_set.push((key.into(), Hidden(value.into())));
+        self.unless_set.push((key.into(), Secret::new(Into::<String>::into(value))));
         self
     }
 
@@ -124,7 +115,7 @@ impl Loader {
     /// a setting that the mode or the database would ignore.
     pub fn load(self) -> Result<Settings, Error> {
         let keys = Keys::known();
-        let by_program = |(key, value): (String, Hidden)| set(&keys, key, &value.0);
+        let by_program = |(key, value): (String, Secret)| set(&keys, key, value.expose());
         let unless_set: Vec<Given> = self.unless_set.into_iter().map(by_program).collect::<Result<_, _>>()?;
         let mut layers = Vec::new();
         for (path, required) in &self.files {

@@ -23,6 +23,8 @@ pub mod event;
 pub mod handle;
 #[doc(hidden)]
 pub mod hash;
+#[doc(hidden)]
+pub mod lock;
 pub mod ownership;
 #[doc(hidden)]
 pub mod plants;

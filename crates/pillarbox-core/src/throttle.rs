@@ -1,7 +1,8 @@
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::lock::Mutex;
 
 /// The shortest distance between two lines of the same kind.
 const EVERY: Duration = Duration::from_secs(10);
@@ -21,7 +22,7 @@ struct State {
 impl Throttle {
     /// Counts `events`; returns how many to report now, if it is time.
     pub fn report(&self, events: u64) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.unreported += events;
         let now = Instant::now();
         if state.last.is_some_and(|last| now < last + EVERY) {

@@ -1,7 +1,8 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use pillarbox_core::hash::HashMap;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -87,10 +88,6 @@ impl PollSchedule {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The row `seq` is there now, and nobody holds it.
     pub(crate) fn wake_for(&self, seq: i64) {
         self.wake(|state| state.now = Some(state.now.map_or(seq, |other| other.min(seq))));
@@ -105,7 +102,7 @@ impl PollSchedule {
         if plants::is("wake_up_without_fallback") {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         note(&mut state);
         self.ring(state, Instant::now());
     }
@@ -113,7 +110,7 @@ impl PollSchedule {
     /// Something becomes due after `delay`.
     pub(crate) fn due_in(&self, delay: Duration) {
         let Some(at) = Instant::now().checked_add(delay) else { return };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.due.is_none_or(|due| at < due) {
             state.due = Some(at);
             self.ring(state, at);
@@ -126,7 +123,7 @@ impl PollSchedule {
             return;
         }
         let since = Instant::now() + delay;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.sought.len() < MAX_SOUGHT {
             state.sought.insert(seq, Sought::from(since));
         } else {
@@ -138,7 +135,7 @@ impl PollSchedule {
 
     /// These rows need not be looked for any more.
     pub(crate) fn found(&self, seqs: impl IntoIterator<Item = i64>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.sought.is_empty() {
             return;
         }
@@ -152,7 +149,7 @@ impl PollSchedule {
         loop {
             let rung = self.bell.notified();
             let wake_at = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let (look, next) = state.at(Instant::now());
                 let latest = if plants::is("wake_up_without_fallback") { latest + PATIENCE * 60 } else { latest };
                 let wake_at = next.map_or(latest, |next| next.min(latest));
@@ -165,7 +162,7 @@ impl PollSchedule {
             tokio::select! {
                 () = tokio::time::sleep_until(wake_at) => {
                     if wake_at == latest {
-                        self.lock().alarm = None;
+                        self.state.lock().alarm = None;
                         return Look { lowest: None, anywhere: false };
                     }
                 }
@@ -237,7 +234,7 @@ mod tests {
         poll_schedule.look_for(7, Duration::ZERO);
         let times = looks(&poll_schedule, Duration::from_secs(100)).await;
         assert!(times.iter().all(|time| *time <= 60_100) && times.len() > 700, "{}", times.len());
-        assert!(poll_schedule.lock().sought.is_empty());
+        assert!(poll_schedule.state.lock().sought.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -264,7 +261,7 @@ mod tests {
         for seq in 0..10_000 {
             poll_schedule.look_for(seq, Duration::ZERO);
         }
-        assert_eq!(poll_schedule.lock().sought.len(), MAX_SOUGHT);
+        assert_eq!(poll_schedule.state.lock().sought.len(), MAX_SOUGHT);
         for seq in 0..10_000 {
             poll_schedule.found([seq]);
         }

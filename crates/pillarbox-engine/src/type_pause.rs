@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use tokio::time::Instant;
 
@@ -50,10 +51,6 @@ impl TypePause {
         Self::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Box<str>, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Events of this type stay in the table until then, unless more than a thousand types do. What is in memory already is
     /// delivered; if its handler answers with [`HandlerError::deferred`](pillarbox_core::handle::HandlerError::deferred), it is forgotten,
     /// and its row stays as it is. A later end takes the place of an earlier one.
@@ -63,7 +60,7 @@ impl TypePause {
 
     /// As [`pause`](Self::pause), of all these types at once.
     pub fn pause_all<'a>(&self, event_types: impl IntoIterator<Item = &'a str>, until: Instant) {
-        let mut paused = self.lock();
+        let mut paused = self.0.lock();
         for event_type in event_types {
             if let Some(end) = paused.get_mut(event_type) {
                 *end = (*end).max(until);
@@ -76,7 +73,7 @@ impl TypePause {
     /// Events of these types are read again, all of them from the same moment on: one that is left out would be overtaken by later
     /// ones of its key.
     pub fn resume<'a>(&self, event_types: impl IntoIterator<Item = &'a str>) {
-        let mut paused = self.lock();
+        let mut paused = self.0.lock();
         for event_type in event_types {
             paused.remove(event_type);
         }
@@ -84,18 +81,18 @@ impl TypePause {
 
     /// True if events of this type are paused now.
     pub(crate) fn is_paused(&self, event_type: &str) -> bool {
-        self.lock().get(event_type).is_some_and(|until| *until > Instant::now())
+        self.0.lock().get(event_type).is_some_and(|until| *until > Instant::now())
     }
 
     /// True if all of these types are still paused.
     pub(crate) fn are_paused(&self, event_types: &[Box<str>]) -> bool {
-        let (paused, now) = (self.lock(), Instant::now());
+        let (paused, now) = (self.0.lock(), Instant::now());
         event_types.iter().all(|event_type| paused.get(event_type).is_some_and(|until| *until > now))
     }
 
     /// Returns the types that are paused at `now`, and the changes since `seen`, which it brings up to date.
     pub(crate) fn paused(&self, seen: &mut SeenTypes, now: Instant) -> Paused {
-        let mut paused = self.lock();
+        let mut paused = self.0.lock();
         if paused.is_empty() && seen.0.is_empty() {
             return Paused::default();
         }

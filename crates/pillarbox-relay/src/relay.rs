@@ -29,10 +29,6 @@ pub struct Checked {
     pub unchecked: Vec<String>,
 }
 
-fn seen_in(all: &[String], one: &str) -> bool {
-    all.iter().any(|other| other == one)
-}
-
 /// The error for which a relay cannot start, or that its check has found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,6 +72,11 @@ pub enum RelayError {
 }
 
 impl RelayError {
+    /// A problem of a source, with its name.
+    pub(crate) fn of_source(source: &Source, error: impl Into<pillarbox_config::Error>) -> Self {
+        Self::Source { source_name: source.name.clone(), error: Box::new(error.into()) }
+    }
+
     /// A broker's complaint, with the name of its section.
     pub(crate) fn of_check(file: &RelayFile, error: CheckError) -> Self {
         Self::Destination { publisher: file.publisher_of(&error), error: Box::new(error) }
@@ -113,13 +114,11 @@ impl Relay {
     pub async fn check(&self) -> Checked {
         let mut problems: Vec<RelayError> = Vec::new();
         for source in &self.file.sources {
-            let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
             match source.open().await {
-                Err(error) => problems.push(failed(error)),
+                Err(error) => problems.push(RelayError::of_source(source, error)),
                 Ok(store) => {
-                    if let Err(error) = store.check().await {
-                        problems.push(failed(pillarbox_config::Error::Start(error.into())));
-                    }
+                    let checked = store.check().await.map_err(StartError::Store);
+                    problems.extend(checked.err().map(|error| RelayError::of_source(source, error)));
                     store.close().await;
                 }
             }
@@ -128,13 +127,8 @@ impl Relay {
         for checked in join_all(self.forwarders.iter().map(Forwarder::check)).await {
             // Sources share their publishers.
             match checked {
-                Ok(others) => {
-                    unchecked
-                        .extend(others.into_iter().filter(|other| !seen_in(&unchecked, other)).collect::<Vec<_>>());
-                }
-                Err(errors) => {
-                    seen.extend(errors.into_iter().filter(|error| !seen.contains(error)).collect::<Vec<_>>());
-                }
+                Ok(others) => add_new(&mut unchecked, others),
+                Err(errors) => add_new(&mut seen, errors),
             }
         }
         problems.extend(seen.into_iter().map(|error| RelayError::of_check(&self.file, error)));
@@ -149,11 +143,10 @@ impl Relay {
     pub async fn preview(&self, limit: usize) -> Result<Preview, RelayError> {
         let mut preview = Preview::default();
         for (source, forwarder) in self.file.sources.iter().zip(&self.forwarders) {
-            let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
-            let store = source.open().await.map_err(failed)?;
+            let store = source.open().await.map_err(|error| RelayError::of_source(source, error))?;
             let added = preview.add(&source.name, &*store, forwarder, limit).await;
             store.close().await;
-            added.map_err(|error| failed(pillarbox_config::Error::Start(error.into())))?;
+            added.map_err(|error| RelayError::of_source(source, StartError::Store(error)))?;
         }
         Ok(preview)
     }
@@ -192,6 +185,12 @@ impl Relay {
         serving.close().await;
         ended
     }
+}
+
+/// Adds what is not there yet.
+fn add_new<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
+    let new: Vec<T> = others.into_iter().filter(|other| !all.contains(other)).collect();
+    all.extend(new);
 }
 
 /// Makes the forwarder that delivers the events of a source.

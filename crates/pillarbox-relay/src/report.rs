@@ -47,10 +47,7 @@ impl SourceHealth {
     /// False if a restart of the process may help.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        match self {
-            Self::Starting | Self::Waiting { .. } => true,
-            Self::Started(health) => health.is_alive(),
-        }
+        self.outbox().is_none_or(Health::is_alive)
     }
 
     /// The health of its outbox, once it has one.
@@ -75,7 +72,7 @@ impl SourceHealth {
     /// True if it does what it is there for.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        matches!(self, Self::Started(health) if health.is_ready())
+        self.outbox().is_some_and(Health::is_ready)
     }
 }
 

@@ -12,7 +12,6 @@
 mod forward;
 mod guard;
 mod observe;
-mod plants;
 mod route;
 mod select;
 mod shape;

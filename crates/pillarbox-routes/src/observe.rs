@@ -38,25 +38,21 @@ impl Meters {
             metrics::describe_histogram!(name.clone(), unit, help);
             metrics::histogram!(name, labels())
         };
-        let paused = format!("{prefix}.route.paused");
-        metrics::describe_gauge!(
-            paused.clone(),
-            Unit::Count,
-            "1 from when the route is paused until it goes on, else 0."
-        );
-        let paused_targets = format!("{prefix}.route.targets.paused");
-        metrics::describe_gauge!(
-            paused_targets.clone(),
-            Unit::Count,
-            "Targets and servers that are paused by themselves, where the target depends on the event."
-        );
+        let gauge = |name, help: &'static str| {
+            let name = format!("{prefix}.route.{name}");
+            metrics::describe_gauge!(name.clone(), Unit::Count, help);
+            metrics::gauge!(name, labels())
+        };
         let meters = Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),
             deferred: counter("deferred", "Events put off, without an attempt, since the destination takes nothing."),
             dropped: counter("dropped", "Events that were done without being sent."),
-            paused: metrics::gauge!(paused, labels()),
-            paused_targets: metrics::gauge!(paused_targets, labels()),
+            paused: gauge("paused", "1 from when the route is paused until it goes on, else 0."),
+            paused_targets: gauge(
+                "targets.paused",
+                "Targets and servers that are paused by themselves, where the target depends on the event.",
+            ),
             duration: histogram("publish.duration", Unit::Seconds, "From sending a batch to its last confirmation."),
             messages: histogram("publish.messages", Unit::Count, "Messages sent by one call."),
         };

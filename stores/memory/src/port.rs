@@ -130,8 +130,7 @@ impl Store for MemoryStore {
     }
 
     async fn raise_read_point(&self) -> Result<bool, StoreError> {
-        self.open(operation::RAISE_READ_POINT)?;
-        self.tables.lock().raise_read_point();
+        self.open(operation::RAISE_READ_POINT)?.raise_read_point();
         Ok(true)
     }
 

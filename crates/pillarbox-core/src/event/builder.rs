@@ -15,9 +15,9 @@ pub struct EnvelopeBuilder {
     id: Option<String>,
     event_type: String,
     aggregate_type: Option<String>,
-    aggregate_id: Option<String>,
-    tenant_id: Option<String>,
-    key: Option<String>,
+    pub(super) aggregate_id: Option<String>,
+    pub(super) tenant_id: Option<String>,
+    pub(super) key: Option<String>,
     headers: Headers,
     payload: Option<Result<Payload, InvalidEvent>>,
     occurred_at: Option<Timestamp>,
@@ -99,11 +99,10 @@ impl EnvelopeBuilder {
     pub fn payload<T: Serialize + ?Sized>(mut self, value: &T) -> Self {
         self.payload = Some(match serde_json::to_string(value) {
             Ok(json) => Ok(Payload::Json(json.into())),
-            Err(error) => Err(InvalidEvent::new(
-                "payload",
-                format!("cannot be serialised to JSON: {error}"),
-                "make its type serialisable, or pass text or bytes",
-            )),
+            Err(error) => {
+                let problem = format!("cannot be serialised to JSON: {error}");
+                Err(InvalidEvent::new("payload", problem, "make its type serialisable, or pass text or bytes"))
+            }
         });
         self
     }

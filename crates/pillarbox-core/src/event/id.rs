@@ -1,10 +1,11 @@
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ulid::Ulid;
 
 use super::{InvalidEvent, limits};
 use crate::clock::{Clock, Random, SystemClock, SystemRandom, Timestamp};
+use crate::lock::Mutex;
 
 /// The identity of an event for its consumers: unique, at most 36 characters, a ULID unless the writer chose otherwise.
 ///
@@ -91,7 +92,7 @@ impl Stamp {
         let millis = u64::try_from(self.clock.now().as_micros() / 1000).unwrap_or(0);
         let random = u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64());
         // A poisoned lock only means that another thread panicked between two plain assignments.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let fresh = Ulid::from_parts(millis, random);
         *last = if fresh.timestamp_ms() > last.timestamp_ms() {
             fresh

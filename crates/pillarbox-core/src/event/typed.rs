@@ -55,15 +55,9 @@ pub trait Event: Sized {
     fn to_builder(&self) -> EnvelopeBuilder {
         let mut builder =
             Envelope::builder(Self::TYPE).aggregate_type(Self::AGGREGATE).headers(self.headers()).payload_of(self);
-        if let Some(id) = self.aggregate_id() {
-            builder = builder.aggregate_id(id);
-        }
-        if let Some(key) = self.key() {
-            builder = builder.key(key);
-        }
-        if let Some(tenant) = self.tenant_id() {
-            builder = builder.tenant_id(tenant);
-        }
+        builder.aggregate_id = self.aggregate_id().map(Cow::into_owned);
+        builder.key = self.key().map(Cow::into_owned);
+        builder.tenant_id = self.tenant_id().map(Cow::into_owned);
         builder
     }
 }

@@ -1,12 +1,11 @@
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::task::AbortHandle;
 
+use super::into_handler::handler;
 use super::{
-    AbandonedThreads, BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome,
-    Route, shape,
+    AbandonedThreads, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
 };
 use crate::event::{Decode, Event};
 
@@ -30,8 +29,6 @@ pub fn blocking<F>(handler: F) -> Blocking<F> {
 /// See [`blocking`].
 #[derive(Debug)]
 pub struct Blocking<F>(Arc<F>);
-
-struct BlockingFn<F, S>(Arc<F>, PhantomData<fn() -> S>);
 
 /// A call on a blocking thread: told apart are one that is waited for, one that was given up, and one that has ended.
 #[derive(Debug)]
@@ -72,10 +69,9 @@ impl Drop for InThread {
 }
 
 /// Runs `call` on a blocking thread; a panic there continues here, where the worker turns it into a failure.
-async fn off_thread<R: Send + 'static>(
+async fn off_thread<R: IntoOutcome + Send + 'static>(
     abandoned: AbandonedThreads,
     call: impl FnOnce() -> R + Send + 'static,
-    then: impl FnOnce(R) -> Result<Outcome, HandlerError>,
 ) -> Result<Outcome, HandlerError> {
     let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), abandoned });
     let in_thread = InThread(Arc::clone(&thread));
@@ -85,52 +81,11 @@ async fn off_thread<R: Send + 'static>(
     });
     let _waiting = Waiting { thread, task: task.abort_handle() };
     match task.await {
-        Ok(returned) => then(returned),
+        Ok(returned) => returned.into_outcome(),
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(HandlerError::interrupted("the runtime is shutting down")),
         },
-    }
-}
-
-impl<F, P, R> Handler for BlockingFn<F, shape::Typed<P>>
-where
-    F: Fn(P) -> R + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + Send + 'static,
-    R: IntoOutcome + Send + 'static,
-{
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        let handler = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (payload, abandoned) = (delivery.decode()?, delivery.abandoned());
-            off_thread(abandoned, move || handler(payload), R::into_outcome).await
-        })
-    }
-}
-
-impl<F, P, R> Handler for BlockingFn<F, shape::TypedWithDelivery<P>>
-where
-    F: Fn(P, Delivery) -> R + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + Send + 'static,
-    R: IntoOutcome + Send + 'static,
-{
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        let handler = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (payload, abandoned) = (delivery.decode()?, delivery.abandoned());
-            off_thread(abandoned, move || handler(payload, delivery), R::into_outcome).await
-        })
-    }
-}
-
-impl<F, R> Handler for BlockingFn<F, shape::Generic>
-where
-    F: Fn(Delivery) -> R + Send + Sync + 'static,
-    R: IntoOutcome + Send + 'static,
-{
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        let handler = Arc::clone(&self.0);
-        Box::pin(off_thread(delivery.abandoned(), move || handler(delivery), R::into_outcome))
     }
 }
 
@@ -146,7 +101,10 @@ where
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(BlockingFn::<F, shape::Typed<P>>(self.0, PhantomData))
+        handler(move |delivery| {
+            let (call, payload) = (Arc::clone(&self.0), delivery.decode()?);
+            Ok(off_thread(delivery.abandoned(), move || call(payload)))
+        })
     }
 }
 
@@ -162,7 +120,10 @@ where
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(BlockingFn::<F, shape::TypedWithDelivery<P>>(self.0, PhantomData))
+        handler(move |delivery| {
+            let (call, payload) = (Arc::clone(&self.0), delivery.decode()?);
+            Ok(off_thread(delivery.abandoned(), move || call(payload, delivery)))
+        })
     }
 }
 
@@ -173,6 +134,9 @@ where
     R: IntoOutcome + Send + 'static,
 {
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(BlockingFn::<F, shape::Generic>(self.0, PhantomData))
+        handler(move |delivery| {
+            let call = Arc::clone(&self.0);
+            Ok(off_thread(delivery.abandoned(), move || call(delivery)))
+        })
     }
 }

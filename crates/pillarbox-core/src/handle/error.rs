@@ -24,6 +24,8 @@ pub struct HandlerError {
 /// The maximum length to which a chain of causes is followed. A chain that loops would be a bug of the error type; the limit keeps
 /// it from becoming ours.
 const MAX_CAUSES: usize = 64;
+/// The number of causes that a text quotes.
+const MAX_QUOTED: usize = 16;
 
 /// The consequence that a failure asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,14 +93,10 @@ impl HandlerError {
             Ok(own) => return *own,
             Err(other) => other,
         };
-        let mut cause: Option<&(dyn Error + 'static)> = error.source();
-        while let Some(current) = cause {
-            if let Some(own) = current.downcast_ref::<Self>() {
-                return Self { kind: own.kind, source: error };
-            }
-            cause = current.source();
-        }
-        Self { kind: HandlerErrorKind::Retryable, source: error }
+        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+        let own = causes.find_map(|cause| cause.downcast_ref::<Self>());
+        let kind = own.map_or(HandlerErrorKind::Retryable, |own| own.kind);
+        Self { kind, source: error }
     }
 
     /// The error and its causes. Of a `HandlerError` among them comes what it was made of, which it shows as itself.
@@ -144,16 +142,13 @@ impl HandlerError {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.source.to_string();
-        let mut cause = self.source.source();
-        // A chain that loops would be a bug of the error type; the limit keeps it from becoming ours.
-        for _ in 0..16 {
-            let Some(current) = cause else { break };
-            let next = current.to_string();
-            if !text.contains(&next) {
+        let causes = std::iter::successors(self.source.source(), |cause| (*cause).source());
+        for cause in causes.take(MAX_QUOTED) {
+            let cause = cause.to_string();
+            if !text.contains(&cause) {
                 text.push_str(": ");
-                text.push_str(&next);
+                text.push_str(&cause);
             }
-            cause = current.source();
         }
         text
     }

@@ -1,5 +1,4 @@
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
@@ -61,53 +60,31 @@ pub trait EventHandler<Shape> {
     fn into_handler(self) -> Arc<dyn Handler>;
 }
 
-struct TypedFn<F, P>(F, PhantomData<fn(P)>);
-struct TypedWithDeliveryFn<F, P>(F, PhantomData<fn(P)>);
-struct GenericFn<F>(F);
+/// A handler made of a function that boxes its own future.
+struct HandlerFn<F>(F);
 
-impl<F, P, Fut> Handler for TypedFn<F, P>
+impl<F> Handler for HandlerFn<F>
 where
-    F: Fn(P) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(Delivery) -> BoxFuture<'static, Result<Outcome, HandlerError>> + Send + Sync + 'static,
 {
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        match delivery.decode() {
-            Ok(payload) => {
-                let future = (self.0)(payload);
-                Box::pin(async move { future.await.into_outcome() })
-            }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
+        (self.0)(delivery)
     }
 }
 
-impl<F, P, Fut> Handler for TypedWithDeliveryFn<F, P>
+/// The handler that answers with the outcome of what `call` returns, or with the error for which nothing was called.
+pub(super) fn handler<Fut>(
+    call: impl Fn(Delivery) -> Result<Fut, HandlerError> + Send + Sync + 'static,
+) -> Arc<dyn Handler>
 where
-    F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        match delivery.decode() {
-            Ok(payload) => {
-                let future = (self.0)(payload, delivery);
-                Box::pin(async move { future.await.into_outcome() })
-            }
+    Arc::new(HandlerFn(move |delivery| -> BoxFuture<'static, _> {
+        match call(delivery) {
+            Ok(future) => Box::pin(async move { future.await.into_outcome() }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
-    }
-}
-
-impl<F, Fut> Handler for GenericFn<F>
-where
-    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
-{
-    fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        let future = (self.0)(delivery);
-        Box::pin(async move { future.await.into_outcome() })
-    }
+    }))
 }
 
 impl<F, P, Fut> EventHandler<shape::Typed<P>> for F
@@ -121,7 +98,7 @@ where
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(TypedFn(self, PhantomData))
+        handler(move |delivery| Ok(self(delivery.decode()?)))
     }
 }
 
@@ -136,7 +113,7 @@ where
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(TypedWithDeliveryFn(self, PhantomData))
+        handler(move |delivery| Ok(self(delivery.decode()?, delivery)))
     }
 }
 
@@ -146,7 +123,7 @@ where
     Fut: Future<Output: IntoOutcome> + Send + 'static,
 {
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(GenericFn(self))
+        handler(move |delivery| Ok(self(delivery)))
     }
 }
 

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{PublishError, Receipt};
+
+use crate::lock::Mutex;
 
 /// The one connection of a publisher, shared by all its calls: made when it is first needed, and again after it was lost.
 ///
@@ -75,7 +76,7 @@ impl<C: Clone> Link<C> {
         is_open: impl Fn(&C) -> bool,
         connect: impl Future<Output = Result<C, PublishError>>,
     ) -> Result<Linked<C>, PublishError> {
-        let failed = self.state().failed;
+        let failed = self.state.lock().failed;
         if let Some(linked) = self.find(&is_open)? {
             return Ok(linked);
         }
@@ -84,13 +85,13 @@ impl<C: Clone> Link<C> {
             return Ok(Linked { reused: false, ..linked });
         }
         {
-            let state = self.state();
+            let state = self.state.lock();
             if state.failed != failed {
                 state.failure.clone()?;
             }
         }
         let attempt = connect.await;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match attempt {
             Ok(connection) => {
                 state.refuse_closed()?;
@@ -108,7 +109,7 @@ impl<C: Clone> Link<C> {
 
     /// Forgets this connection, so that the next call makes another. One that was made since is kept.
     pub fn lost(&self, linked: &Linked<C>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let forgotten = if state.made == linked.number { state.connection.take() } else { None };
         // What ends with a connection may take a moment, for which nobody else has to wait.
         drop(state);
@@ -117,22 +118,18 @@ impl<C: Clone> Link<C> {
 
     /// Gives the connection out to be closed, if there is one, and makes none from now on.
     pub fn close(&self) -> Option<C> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.closed = true;
         state.connection.take()
     }
 
     fn find(&self, is_open: impl Fn(&C) -> bool) -> Result<Option<Linked<C>>, PublishError> {
-        let found = self.state().linked()?;
+        let found = self.state.lock().linked()?;
         if let Some(linked) = found.as_ref().filter(|linked| !is_open(&linked.connection)) {
             self.lost(linked);
             return Ok(None);
         }
         Ok(found)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

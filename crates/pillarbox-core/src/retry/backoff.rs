@@ -117,22 +117,7 @@ impl RetryPolicy for ExponentialBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Debug)]
-    struct Fixed(u64);
-    impl Random for Fixed {
-        fn next_u64(&self) -> u64 {
-            self.0
-        }
-    }
-
-    const LOW: Fixed = Fixed(0);
-    const MIDDLE: Fixed = Fixed(1 << 63);
-    const HIGH: Fixed = Fixed(u64::MAX);
-
-    fn millis(n: u64) -> Duration {
-        Duration::from_millis(n)
-    }
+    use crate::retry::chance::{HIGH, LOW, MIDDLE, millis};
 
     #[test]
     fn delays_double_up_to_the_cap() {

@@ -40,23 +40,8 @@ impl<P: RetryPolicy> RetryPolicy for JitteredBackoff<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retry::chance::{HIGH, LOW, MIDDLE, millis};
     use crate::retry::{ExponentialBackoff, FixedBackoff};
-
-    #[derive(Debug)]
-    struct Chance(u64);
-    impl Random for Chance {
-        fn next_u64(&self) -> u64 {
-            self.0
-        }
-    }
-
-    const LOW: Chance = Chance(0);
-    const MIDDLE: Chance = Chance(1 << 63);
-    const HIGH: Chance = Chance(u64::MAX);
-
-    fn millis(n: u64) -> Duration {
-        Duration::from_millis(n)
-    }
 
     #[test]
     fn pauses_move_both_ways_after_the_cap_and_never_below_zero() {

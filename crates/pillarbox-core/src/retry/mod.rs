@@ -1,6 +1,8 @@
 //! The rules for retries: the wait, the number of attempts, and the errors that are tried again.
 
 mod backoff;
+#[cfg(test)]
+mod chance;
 mod filter;
 mod jitter;
 mod rules;

@@ -60,10 +60,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemRandom;
     use crate::retry::backoff::MAX_CAP;
-
-    fn millis(n: u64) -> Duration {
-        Duration::from_millis(n)
-    }
+    use crate::retry::chance::millis;
 
     #[test]
     fn a_fixed_pause_stays_the_same() {

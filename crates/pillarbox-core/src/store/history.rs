@@ -1,6 +1,8 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::Instant;
+
+use crate::lock::Mutex;
 
 /// The history of a database as far as a store's connections have seen it: the answer of
 /// [`Store::history`](super::Store::history).
@@ -30,13 +32,9 @@ struct State {
 }
 
 impl HistoryKeeper {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A new connection has reached this server. The text is the same for the same history and no other.
     pub fn reached(&self, server: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &state.history.server {
             Some(before) if **before == *server => return,
             Some(_) => {
@@ -50,19 +48,19 @@ impl HistoryKeeper {
 
     /// A connection was lost, or given up in the middle of a call.
     pub fn lost(&self) {
-        self.lock().history.losses += 1;
+        self.state.lock().history.losses += 1;
     }
 
     /// True if a connection that was made at `created` may have reached a server that was left since.
     #[must_use]
     pub fn is_outdated(&self, created: Instant) -> bool {
-        self.lock().changed.is_some_and(|changed| created < changed)
+        self.state.lock().changed.is_some_and(|changed| created < changed)
     }
 
     /// The history until now.
     #[must_use]
     pub fn read(&self) -> History {
-        self.lock().history.clone()
+        self.state.lock().history.clone()
     }
 }
 

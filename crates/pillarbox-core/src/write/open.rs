@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::hash::HashMap;
+use crate::lock::Mutex;
 
 use super::Receipts;
 
@@ -24,19 +25,15 @@ impl ConnectionId {
 pub struct OpenTransactions(Mutex<HashMap<ConnectionId, Arc<Receipts>>>);
 
 impl OpenTransactions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Arc<Receipts>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A guard opens: what is written on `connection` goes to `receipts` until the answer is dropped.
     pub(super) fn open(self: &Arc<Self>, connection: ConnectionId, receipts: &Arc<Receipts>) -> OpenTransaction {
-        self.lock().insert(connection, Arc::clone(receipts));
+        self.0.lock().insert(connection, Arc::clone(receipts));
         OpenTransaction { open: Arc::clone(self), connection }
     }
 
     /// The receipts of the guard that is open on `connection`.
     pub fn find(&self, connection: ConnectionId) -> Option<Arc<Receipts>> {
-        self.lock().get(&connection).cloned()
+        self.0.lock().get(&connection).cloned()
     }
 }
 
@@ -49,6 +46,6 @@ pub(super) struct OpenTransaction {
 
 impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        self.open.lock().remove(&self.connection);
+        self.open.0.lock().remove(&self.connection);
     }
 }

@@ -1,8 +1,9 @@
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::probe::Found;
 use super::{Finish, Probe, Written};
+
+use crate::lock::Mutex;
 
 /// The receipts of what was written in one transaction, until the end of the transaction is known.
 ///
@@ -33,24 +34,20 @@ impl From<Written> for Receipt {
 }
 
 impl Receipts {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds the receipt of a write.
     pub fn add(&self, written: &Written) {
-        self.lock().receipts.push(written.clone().into());
+        self.state.lock().receipts.push(written.clone().into());
     }
 
     /// Commits `transaction`, and lets those of the events go on that it committed.
     pub async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
         let probe = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.committing = true;
             ask(&mut state.receipts)
         };
         let found = Found::new(pin!(transaction.commit_verified(&probe)).await?);
-        let receipts = std::mem::take(&mut self.lock().receipts);
+        let receipts = std::mem::take(&mut self.state.lock().receipts);
         let mut probed = &probe.rows[..];
         for receipt in &receipts {
             let (rows, others) = probed.split_at(receipt.probed);
@@ -69,7 +66,7 @@ impl From<Written> for Receipts {
 
 impl Drop for Receipts {
     fn drop(&mut self) {
-        let State { receipts, committing } = &*self.lock();
+        let State { receipts, committing } = &*self.state.lock();
         for Receipt { written, .. } in receipts {
             if *committing {
                 written.look_for();

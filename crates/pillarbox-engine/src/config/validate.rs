@@ -109,6 +109,14 @@ mod tests {
     use super::*;
     use crate::config::FailingKey;
 
+    type Change = fn(&mut Config);
+
+    fn changed(change: Change) -> Config {
+        let mut config = Config::default();
+        change(&mut config);
+        config
+    }
+
     #[test]
     fn the_defaults_are_valid() {
         assert_eq!(Config::default().validate(), Ok(()));
@@ -117,8 +125,7 @@ mod tests {
     #[test]
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
-        type Spoil = fn(&mut Config);
-        let table: [(&str, Spoil); 20] = [
+        let table: [(&str, Change); 20] = [
             ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
@@ -141,9 +148,7 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop outbox".to_owned()),
         ];
         for (field, spoil) in table {
-            let mut config = Config::default();
-            spoil(&mut config);
-            assert_eq!(config.validate().map_err(|error| error.field()), Err(field));
+            assert_eq!(changed(spoil).validate().map_err(|error| error.field()), Err(field));
         }
         assert!(count("x", 1, 1).is_ok() && duration("x", ms(1), ms(1), ms(1)).is_ok());
     }
@@ -151,7 +156,6 @@ mod tests {
     #[test]
     fn a_setting_that_the_mode_lacks_is_refused() {
         use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
-        type Change = fn(&mut Config);
         let table: [(&str, Change, &[Mode]); 8] = [
             ("purge.all_after", |c| c.purge.all_after = Some(HOUR), &[]),
             ("dispatch.workers", |c| c.dispatch.workers = 4, &[SingleNode, MultiNode, Partitioned]),
@@ -172,9 +176,7 @@ mod tests {
         ];
         for (field, change, modes) in table {
             for mode in [SingleNode, MultiNode, Partitioned, Ordered] {
-                let mut config = Config::default();
-                change(&mut config);
-                let problem = config.validate_for(mode).map_err(|error| error.to_string());
+                let problem = changed(change).validate_for(mode).map_err(|error| error.to_string());
                 let refused = format!("setting `{field}` does not apply to mode {mode}; leave it at its default");
                 assert_eq!(problem, if modes.contains(&mode) { Ok(()) } else { Err(refused) });
             }
@@ -195,19 +197,14 @@ mod tests {
             ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = HOUR),
             ("metrics.interval", |c| c.metrics.interval = HOUR),
         ];
-        let refused = |change: Change| {
-            let mut config = Config::default();
-            change(&mut config);
-            config.validate_for(Mode::WriterOnly).err().map(|error| error.field())
-        };
+        let refused = |change: Change| changed(change).validate_for(Mode::WriterOnly).err().map(|error| error.field());
         assert!(of_writers.into_iter().all(|(_, change)| refused(change).is_none()));
         for (field, change) in of_nodes {
             assert_eq!(refused(change), Some(field));
         }
         for (field, change, _) in table.iter().rev().take(2) {
-            let mut config = Config::default();
+            let mut config = changed(*change);
             config.retry.failing_head = FailingHead::DeadAndContinue;
-            change(&mut config);
             assert_eq!(config.validate_for(Ordered).map_err(|error| error.field()), Err(*field));
         }
     }

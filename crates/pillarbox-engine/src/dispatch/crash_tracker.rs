@@ -1,8 +1,9 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::hash::guarded::{HashMap, HashSet};
+use pillarbox_core::lock;
 use pillarbox_core::store::{BegunAttempt, RowId, Store};
 use pillarbox_core::throttle::Throttle;
 use tokio::sync::Mutex;
@@ -28,7 +29,7 @@ pub(crate) struct CrashTracker {
     /// Held while an event runs that has been through a crash.
     pub(super) alone: Mutex<()>,
     /// Rows announced in this term, settled ones among them until somebody asks.
-    announced: std::sync::Mutex<HashMap<i64, RowId>>,
+    announced: lock::Mutex<HashMap<i64, RowId>>,
     complaints: Throttle,
 }
 
@@ -39,7 +40,7 @@ impl CrashTracker {
             in_flight,
             telemetry,
             alone: Mutex::default(),
-            announced: std::sync::Mutex::default(),
+            announced: lock::Mutex::default(),
             complaints: Throttle::default(),
         }
     }
@@ -47,7 +48,7 @@ impl CrashTracker {
     /// The rows that say this node has begun them and that are not settled yet.
     pub(crate) fn under_way(&self) -> Vec<RowId> {
         let held: HashSet<i64> = self.in_flight.rows().into_iter().map(|row| row.seq).collect();
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.announced.lock();
         announced.retain(|seq, _| held.contains(seq));
         announced.values().cloned().collect()
     }
@@ -64,7 +65,7 @@ impl CrashTracker {
 
     /// Takes the announcement of an attempt back, if there was one.
     pub(super) async fn withdraw_if_announced(&self, tenure: &Tenure, seq: i64) {
-        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).remove(&seq);
+        let announced = self.announced.lock().remove(&seq);
         if let Some(row) = announced {
             self.withdraw(tenure, &[row]).await;
         }
@@ -72,7 +73,7 @@ impl CrashTracker {
 
     fn remember(&self, row: &RowId) {
         let full = {
-            let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut announced = self.announced.lock();
             announced.insert(row.seq, row.clone());
             announced.len() > MAX_REMEMBERED
         };

@@ -1,9 +1,10 @@
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Row, Store};
 use tokio::time::Instant;
 
@@ -43,7 +44,7 @@ impl Unknown {
     }
 
     fn met(&self, event_type: &str, now: Instant) -> Instant {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = self.met.lock();
         let known = if met.len() < MAX_TYPES || met.contains_key(event_type) { event_type } else { "" };
         *met.entry(known.into()).or_insert(now)
     }

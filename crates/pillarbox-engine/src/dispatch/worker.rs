@@ -156,7 +156,7 @@ impl Worker {
         let (mut done, mut undecided) = (Vec::with_capacity(items.len()), Vec::new());
         for (item, attempt) in items.into_iter().zip(attempts) {
             if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-                done.push(is_done(&item));
+                done.push(verdict_on(&item.row, Change::Done));
             } else {
                 undecided.push(Undecided { item, registered, attempt });
             }
@@ -178,9 +178,7 @@ impl Worker {
             let error = clean_error(error);
             let failed = Failed::new(&item.row, Some(attempts), None, error.clone());
             self.telemetry.failures.report(Consequence::Dead, failed);
-            let change = Change::Dead { attempts, error };
-            let verdict = Verdict { row: item.row.id(), expected: item.row.expected(), change };
-            return Some(verdict);
+            return Some(verdict_on(&item.row, Change::Dead { attempts, error }));
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
         let _alone = if attempts > 0 { Some(self.crashes.alone.lock().await) } else { None };
@@ -198,8 +196,7 @@ impl Worker {
         if self.deliverer(&item).lost.is_cancelled() {
             // The right to deliver ended during the announcement, and another node may have the event by now. As if the handler had
             // stopped when it was told to: nothing is recorded.
-            let change = Change::Retry { attempts, delay: Duration::ZERO, error: None };
-            return Some(Verdict { row: item.row.id(), expected: item.row.expected(), change });
+            return Some(verdict_on(&item.row, Change::Retry { attempts, delay: Duration::ZERO, error: None }));
         }
         let attempt = self.attempt(&item, found, slot).await;
         self.verdict(&item, found.ok(), attempt, slot).await
@@ -212,9 +209,7 @@ impl Worker {
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
             let Some(verdict) = delivered.verdicts.next() else { return Some(delivered) };
-            let Change::Retry { attempts, delay, error } = verdict.change else {
-                return Some(Some(verdict).into());
-            };
+            let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
                 if self.stands(&hold) {
@@ -258,8 +253,9 @@ struct Undecided<'a> {
     attempt: Attempt,
 }
 
-fn is_done(item: &Item) -> Verdict {
-    Verdict { row: item.row.id(), expected: item.row.expected(), change: Change::Done }
+/// A verdict on a row in the state that it was delivered in.
+fn verdict_on(row: &Row, change: Change) -> Verdict {
+    Verdict { row: row.id(), expected: row.expected(), change }
 }
 
 /// The verdicts of one turn; of a single event without an allocation.

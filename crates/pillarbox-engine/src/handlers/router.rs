@@ -71,25 +71,9 @@ pub(crate) struct Registered {
     on_dead: Option<Arc<dyn OnDead>>,
 }
 
-/// The handlers that take the events of a route.
-#[derive(Clone)]
-enum HandlerSet {
-    /// All of them, as they are.
-    One(Box<Registered>),
-    /// A row of each for everyone.
-    Named(Vec<(Arc<str>, Registered)>),
-}
-
-impl HandlerSet {
-    /// The handlers, with names or without.
-    fn registered(&self) -> impl Iterator<Item = &Registered> {
-        let (one, named) = match self {
-            Self::One(one) => (Some(&**one), [].as_slice()),
-            Self::Named(named) => (None, named.as_slice()),
-        };
-        one.into_iter().chain(named.iter().map(|(_, registered)| registered))
-    }
-}
+/// The handlers that take the events of a route: one without a name, which has all of them as they are, or some with names, each of
+/// which has a row of its own.
+type HandlerSet = Vec<(Option<Arc<str>>, Registered)>;
 
 /// The reason why an event has no handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +101,11 @@ pub(crate) struct Router {
     /// The number of their lanes.
     lanes: usize,
     /// The errors after which an event is tried again, for handlers that do not say.
-    errors: ErrorFilter,
+    pub(crate) errors: ErrorFilter,
     /// The fallback that runs before an event is given up, for handlers that have none of their own.
-    fallback: Option<Arc<dyn Fallback>>,
+    pub(crate) fallback: Option<Arc<dyn Fallback>>,
     /// Observes events that go DEAD, for handlers that have no observer of their own.
-    on_dead: Option<Arc<dyn OnDead>>,
+    pub(crate) on_dead: Option<Arc<dyn OnDead>>,
 }
 
 impl Router {
@@ -142,50 +126,23 @@ impl Router {
             return Ok(());
         };
         let events = self.routes.entry(route.aggregate_type().into()).or_default();
-        match (events.get_mut(route.event_type()), id) {
-            (None, id) => {
-                let handlers = match id {
-                    Some(id) => HandlerSet::Named(vec![(id, registered)]),
-                    None => HandlerSet::One(Box::new(registered)),
-                };
-                events.insert(route.event_type().into(), handlers);
+        let handlers = events.entry(route.event_type().into()).or_default();
+        match (handlers.first(), &id) {
+            (Some((Some(_), _)), Some(id)) if handlers.iter().any(|(other, _)| other.as_ref() == Some(id)) => {
+                return Err(DuplicateHandler::same_name(&route, id));
             }
-            (Some(HandlerSet::Named(named)), Some(id)) => {
-                if named.iter().any(|(other, _)| *other == id) {
-                    return Err(DuplicateHandler::same_name(&route, &id));
-                }
-                named.push((id, registered));
-            }
-            (Some(HandlerSet::One(_)), None) => return Err(DuplicateHandler::unnamed(&route)),
+            (None, _) | (Some((Some(_), _)), Some(_)) => {}
+            (Some((None, _)), None) => return Err(DuplicateHandler::unnamed(&route)),
             (Some(_), _) => return Err(DuplicateHandler::mixed(&route)),
         }
+        handlers.push((id, registered));
         Ok(())
-    }
-
-    /// Sets what runs before an event is given up, for handlers that have no fallback of their own.
-    pub(crate) fn set_fallback(&mut self, fallback: impl Fallback) {
-        self.fallback = Some(Arc::new(fallback));
-    }
-
-    /// Sets what observes events that go DEAD, for handlers that have no observer of their own.
-    pub(crate) fn set_on_dead(&mut self, observer: impl OnDead) {
-        self.on_dead = Some(Arc::new(observer));
-    }
-
-    /// Sets which errors are tried again, for handlers that do not say.
-    pub(crate) fn set_errors(&mut self, errors: ErrorFilter) {
-        self.errors = errors;
     }
 
     /// Leaves the limit of attempts of every handler to the outbox.
     pub(crate) fn forget_limits(&mut self) {
-        for handlers in self.routes.values_mut().flat_map(HashMap::values_mut) {
-            match handlers {
-                HandlerSet::One(one) => one.retry.forget_limit(),
-                HandlerSet::Named(named) => named.iter_mut().for_each(|(_, one)| one.retry.forget_limit()),
-            }
-        }
-        self.catch_all.iter_mut().for_each(|one| one.retry.forget_limit());
+        let of_types = self.routes.values_mut().flat_map(HashMap::values_mut).flatten().map(|(_, one)| one);
+        of_types.chain(&mut self.catch_all).for_each(|one| one.retry.forget_limit());
     }
 
     /// True if no handler is registered at all.
@@ -196,9 +153,8 @@ impl Router {
     /// The event types that handlers are registered for, with the names of their handlers, which may be none; a type of
     /// several aggregate types comes several times.
     pub(crate) fn event_types(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.routes.values().flatten().map(|(event_type, handlers)| match handlers {
-            HandlerSet::One(_) => (&**event_type, Vec::new()),
-            HandlerSet::Named(named) => (&**event_type, named.iter().map(|(id, _)| &**id).collect()),
+        self.routes.values().flatten().map(|(event_type, handlers)| {
+            (&**event_type, handlers.iter().filter_map(|(id, _)| id.as_deref()).collect())
         })
     }
 
@@ -206,13 +162,9 @@ impl Router {
     pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Recipient)> {
         self.routes.iter().flat_map(|(aggregate_type, events)| {
             events.iter().flat_map(move |(event_type, handlers)| {
-                let named: &[_] = match handlers {
-                    HandlerSet::One(_) => &[],
-                    HandlerSet::Named(named) => named,
-                };
-                named.iter().map(move |(id, registered)| {
-                    let recipient = Recipient { id: Arc::clone(id), accepts: registered.accepts.clone() };
-                    (Route::new(&**aggregate_type, &**event_type), recipient)
+                handlers.iter().filter_map(move |(id, registered)| {
+                    let recipient = Recipient { id: id.clone()?, accepts: registered.accepts.clone() };
+                    Some((Route::new(&**aggregate_type, &**event_type), recipient))
                 })
             })
         })
@@ -222,16 +174,13 @@ impl Router {
     pub(crate) fn find(&self, row: &Row) -> Result<&Registered, UnroutableReason> {
         let handlers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
         match (handlers, row.handler.as_deref()) {
-            (Some(HandlerSet::One(one)), None) => Ok(one),
-            (Some(HandlerSet::Named(_)), None) => Err(UnroutableReason::NamesNone),
-            (Some(HandlerSet::Named(named)), Some(id)) => {
-                let found = named.iter().find(|(other, _)| **other == *id);
-                found.map(|(_, one)| one).ok_or(UnroutableReason::UnknownHandler)
+            (Some(handlers), id) => {
+                let found = handlers.iter().find(|(other, _)| other.as_deref() == id).map(|(_, one)| one);
+                // What is for one handler is not for another, were it the only one.
+                found.ok_or(if id.is_some() { UnroutableReason::UnknownHandler } else { UnroutableReason::NamesNone })
             }
-            (None, Some(_)) if self.takes_any => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
-            // What is for one handler is not for another, were it the only one.
-            (Some(HandlerSet::One(_)) | None, Some(_)) => Err(UnroutableReason::UnknownHandler),
-            (None, None) => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
+            (None, Some(_)) if !self.takes_any => Err(UnroutableReason::UnknownHandler),
+            (None, _) => self.catch_all.as_ref().ok_or_else(|| self.unknown(row)),
         }
     }
 
@@ -247,20 +196,15 @@ impl Router {
 
     /// True if events may go to different places.
     pub(crate) fn may_differ(&self) -> bool {
-        self.handlers > 1
-            || matches!(&self.catch_all, Some(Registered { target: Target::Batch { .. }, .. }))
-            || self
-                .routes
-                .values()
-                .flat_map(HashMap::values)
-                .any(|handlers| handlers.registered().any(|one| matches!(one.target, Target::Batch { .. })))
+        let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
+        self.handlers > 1 || of_types.chain(&self.catch_all).any(|one| matches!(one.target, Target::Batch { .. }))
     }
 
     /// True if all events of a row's type go to the place to which it goes itself.
     pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
         let mut of_type = self.routes.values().filter_map(|events| events.get(&row.event_type));
-        let taker = match (of_type.next(), of_type.next(), &self.catch_all) {
-            (Some(HandlerSet::One(one)), None, None) => one,
+        let taker = match (of_type.next().map(Vec::as_slice), of_type.next(), &self.catch_all) {
+            (Some([(None, one)]), None, None) => one,
             (None, _, Some(catch_all)) => catch_all,
             _ => return false,
         };

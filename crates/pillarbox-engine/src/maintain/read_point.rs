@@ -4,7 +4,6 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::store::Store;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::observe::Counters;
 use crate::pause::{Pause, jittered};
@@ -20,17 +19,11 @@ pub(crate) struct ReadPointKeeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) stop: CancellationToken,
 }
 
 impl ReadPointKeeper {
-    /// Runs until it is told to stop. Nothing is lost by dropping a call half-way.
+    /// Runs until it is dropped. Nothing is lost by dropping a call half-way.
     pub(crate) async fn run(self) {
-        let stop = self.stop.clone();
-        stop.run_until_cancelled(self.raise_for_ever()).await;
-    }
-
-    async fn raise_for_ever(&self) {
         let mut failing = Pause::default();
         let (mut settled, mut raised) = (None, Instant::now());
         let mut wait = jittered(EVERY, &*self.random);

@@ -1,7 +1,8 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use pillarbox_core::handle::AbandonedThreads;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Row;
 use tokio::time::{Instant, sleep};
 
@@ -52,7 +53,7 @@ pub(crate) struct Running<'a>(&'a Slot);
 
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, Option<Call>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A call begins; it ends when what is returned is dropped.
@@ -85,17 +86,17 @@ impl Calls {
     /// A term with so many workers begins; a slot for each. Those of the term before are forgotten.
     pub(crate) fn open(&self, workers: usize) -> Vec<Arc<Slot>> {
         let slots: Vec<Arc<Slot>> = (0..workers).map(|_| Arc::default()).collect();
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&slots);
+        self.slots.lock().clone_from(&slots);
         slots
     }
 
     /// The term has ended.
     pub(crate) fn close(&self) {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.slots.lock().clear();
     }
 
     fn slots(&self) -> Vec<Arc<Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.slots.lock().clone()
     }
 
     /// The state of all workers at `now`.

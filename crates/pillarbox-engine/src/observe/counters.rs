@@ -83,10 +83,7 @@ impl Counters {
             dead: read(&self.dead),
             refused: read(&self.refused),
             purged: read(&self.purged),
-            payload_bytes: 0,
-            hot_depth: 0,
-            cold_depth: 0,
-            held: 0,
+            ..Stats::default()
         }
     }
 }

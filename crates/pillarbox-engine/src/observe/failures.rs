@@ -1,8 +1,8 @@
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::event::EventId;
 use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{BrokenRow, Row};
 use tokio::time::{Instant, sleep};
 
@@ -101,7 +101,7 @@ impl FailureLog {
     /// Logs a failure, or counts it for the line that speaks of the remainder.
     pub(crate) fn report(&self, consequence: Consequence, failed: Failed) {
         let lines = {
-            let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut windows = self.windows.lock();
             let now = Instant::now();
             let mut key = Key { consequence, event_type: failed.event_type.clone(), handler: failed.handler.clone() };
             if windows.len() >= MAX_WINDOWS && !windows.contains_key(&key) {
@@ -135,14 +135,14 @@ impl FailureLog {
 
     /// Logs every remainder now, and begins anew.
     pub(crate) fn flush(&self) {
-        let windows = std::mem::take(&mut *self.windows.lock().unwrap_or_else(PoisonError::into_inner));
+        let windows = std::mem::take(&mut *self.windows.lock());
         windows.into_iter().filter_map(|(key, mut window)| window.remainder(key.consequence)).for_each(Line::log);
     }
 
     /// Logs the remainders of windows that are over.
     fn flush_over(&self) {
         let (mut lines, now) = (Vec::new(), Instant::now());
-        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.windows.lock();
         windows.retain(|key, window| {
             if now < window.began + WINDOW {
                 return true;

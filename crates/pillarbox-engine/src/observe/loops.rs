@@ -1,7 +1,9 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use pillarbox_core::lock::Mutex;
 
 /// The state of the engine's loops, as far as the health of an outbox depends on it.
 #[derive(Debug, Default)]
@@ -56,7 +58,7 @@ impl Drop for Wait<'_> {
 
 impl LoopHealth {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn state(&self) -> State {

@@ -75,35 +75,29 @@ impl Meters {
             let names = if names.is_empty() { vec![UNNAMED] } else { names };
             of_type.extend(names.into_iter().map(|name| (name.into(), handler(event_type, name))));
         }
+        let exchange = |(duration, time), (size, rows), (failed, failures)| Exchange {
+            duration: metrics_factory.histogram(duration, Unit::Seconds, time),
+            size: metrics_factory.histogram(size, Unit::Count, rows),
+            failed: metrics_factory.counter(failed, failures),
+        };
         let gauge = |name, help| metrics_factory.gauge(name, Unit::Count, help);
+        let seconds = |name, help| metrics_factory.gauge(name, Unit::Seconds, help);
         let meters = Self {
-            write: Exchange {
-                duration: metrics_factory.histogram(
-                    "write.duration",
-                    Unit::Seconds,
-                    "How long inserting a batch takes.",
-                ),
-                size: metrics_factory.histogram("write.rows", Unit::Count, "Rows inserted by one call."),
-                failed: metrics_factory.counter("write.failed", "Inserts that failed."),
-            },
-            claim: Exchange {
-                duration: metrics_factory.histogram(
-                    "claim.duration",
-                    Unit::Seconds,
-                    "How long reading the table takes.",
-                ),
-                size: metrics_factory.histogram("claim.rows", Unit::Count, "Rows found by one reading of the table."),
-                failed: metrics_factory.counter("claim.failed", "Readings of the table that failed."),
-            },
-            settle: Exchange {
-                duration: metrics_factory.histogram(
-                    "settle.duration",
-                    Unit::Seconds,
-                    "How long recording a batch takes.",
-                ),
-                size: metrics_factory.histogram("settle.batch", Unit::Count, "Verdicts recorded in one transaction."),
-                failed: metrics_factory.counter("settle.failed", "Batches that could not be recorded at a try."),
-            },
+            write: exchange(
+                ("write.duration", "How long inserting a batch takes."),
+                ("write.rows", "Rows inserted by one call."),
+                ("write.failed", "Inserts that failed."),
+            ),
+            claim: exchange(
+                ("claim.duration", "How long reading the table takes."),
+                ("claim.rows", "Rows found by one reading of the table."),
+                ("claim.failed", "Readings of the table that failed."),
+            ),
+            settle: exchange(
+                ("settle.duration", "How long recording a batch takes."),
+                ("settle.batch", "Verdicts recorded in one transaction."),
+                ("settle.failed", "Batches that could not be recorded at a try."),
+            ),
             renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
             backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
             hot_latency: latency("hot"),
@@ -116,16 +110,12 @@ impl Meters {
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
             held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
             busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
-            oldest_call: metrics_factory.gauge(
-                "handler.oldest",
-                Unit::Seconds,
-                "For how long the oldest call of a handler has been running.",
-            ),
+            oldest_call: seconds("handler.oldest", "For how long the oldest call of a handler has been running."),
             abandoned: gauge("handler.abandoned", "Blocking handlers that were given up while their threads go on."),
             due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
             delayed: gauge("rows.delayed", "Rows whose time has not come."),
             dead: gauge("rows.dead", "Rows that were given up."),
-            oldest: metrics_factory.gauge("lag.oldest", Unit::Seconds, "For how long the oldest due row has been due."),
+            oldest: seconds("lag.oldest", "For how long the oldest due row has been due."),
             live_nodes: gauge("nodes.live", "Nodes whose lease has not ended."),
             owned_partitions: gauge("partitions.owned", "Partitions that this node owns."),
             unowned_partitions: gauge("partitions.unowned", "Partitions that no node owns."),

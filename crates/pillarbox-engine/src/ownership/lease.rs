@@ -14,16 +14,8 @@ use crate::tenure::Standing;
 
 /// A node's right to deliver, kept up by renewing it.
 ///
-/// The database says when a lease ends; this node must have stopped by then, without asking. So it counts from the moment
-/// *before* a renewal was sent, which is no later than the moment the database counts from, and stops a margin earlier:
-///
-/// ```text
-///   node      sent ─────────────────────────── sent + lease − margin: stop
-///   database       renewed ─────────────────────────────────── renewed + lease: others may take over
-/// ```
-///
-/// The margin covers clocks that run at different speeds, not clocks that show different times: no time of day is
-/// ever compared.
+/// It counts from the moment *before* a renewal was sent, and stops a margin before the end: see "The safety inequality" in
+/// `ownership/mod.rs`.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) store: Arc<dyn Store>,
@@ -109,21 +101,21 @@ mod tests {
 
     const LENGTH: Duration = Duration::from_secs(15);
 
-    async fn lease(store: &MemoryStore) -> Lease {
+    async fn lease() -> (MemoryStore, Lease) {
+        let memory = MemoryStore::new();
         let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
-        store.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
-        let (store, lost) = (Arc::new(store.clone()), CancellationToken::new());
+        memory.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
+        let (store, lost) = (Arc::new(memory.clone()), CancellationToken::new());
         let failed = metrics::Counter::noop();
         let joined = store.history();
         let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
         let random = Arc::new(SystemRandom);
-        Lease { store, node, length: LENGTH, random, failed, loops: Arc::default(), standing, lost }
+        (memory, Lease { store, node, length: LENGTH, random, failed, loops: Arc::default(), standing, lost })
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_whose_renewal_fails_at_once_is_given_up_before_it_ends() {
-        let store = MemoryStore::new();
-        let lease = lease(&store).await;
+        let (store, lease) = lease().await;
         store.close().await;
         let sent = Instant::now();
         lease.keep(sent).await;
@@ -133,8 +125,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_another_node_cleared_is_lost_at_the_next_renewal() {
-        let store = MemoryStore::new();
-        let lease = lease(&store).await;
+        let (store, lease) = lease().await;
         store.leave(&lease.node).await.expect("leave");
         let sent = Instant::now();
         lease.keep(sent).await;
@@ -144,8 +135,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_lost_when_the_database_went_back() {
         for tells in [false, true] {
-            let store = MemoryStore::new();
-            let lease = lease(&store).await;
+            let (store, lease) = lease().await;
             let earlier = store.inspect().snapshot();
             let went_back = async {
                 let begun = lease.standing.mark();
@@ -166,8 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_renewed_is_kept() {
-        let store = MemoryStore::new();
-        let lease = lease(&store).await;
+        let (_store, lease) = lease().await;
         // The store's clock is the wall's, which does not move here: every renewal finds the lease alive.
         let kept = tokio::time::timeout(LENGTH * 10, lease.keep(Instant::now())).await;
         assert!(kept.is_err() && !lease.lost.is_cancelled());

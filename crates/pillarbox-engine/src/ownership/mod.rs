@@ -135,6 +135,7 @@ mod lease;
 mod reaper;
 mod rebalancer;
 mod watch;
+mod work;
 
 pub(crate) use lease::Lease;
 pub(crate) use reaper::Reaper;

@@ -8,6 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::work::Work;
 use crate::observe::Telemetry;
 use crate::pause::{Pause, jittered};
 use crate::poll_schedule::PollSchedule;
@@ -20,8 +21,6 @@ const THOROUGH_SHARE: u32 = 50;
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The time between two looks for nodes that have left, while there is work: the rows that they gave back are to be had at once.
 const SEE_WHO_LEFT: Duration = Duration::from_millis(900);
-/// For how long after the last event there is work.
-const BUSY_FOR: Duration = Duration::from_secs(60);
 
 /// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
 #[derive(Debug)]
@@ -34,16 +33,11 @@ pub(crate) struct Reaper {
     pub(crate) telemetry: Arc<Telemetry>,
     /// Cancelled when this node turns out to have been cleared away itself.
     pub(crate) lost: CancellationToken,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Reaper {
+    /// Runs until this node turns out to have been cleared away itself.
     pub(crate) async fn run(self) {
-        let stop = self.stop.clone();
-        stop.run_until_cancelled(self.care()).await;
-    }
-
-    async fn care(&self) {
         let mut pause = Pause::default();
         let mut neighbours = Neighbours::default();
         // A term begins with a thorough look: rows may be left of nodes that died while no other was running.
@@ -73,7 +67,7 @@ impl Reaper {
                     Instant::now() + pause.next(&*self.random)
                 }
             };
-            if neighbours.one_left(self, until).await {
+            if neighbours.one_left(&self, until).await {
                 // Rows may still name it: a claim or a commit that ended after it gave back the rest.
                 thorough_at = Instant::now();
             }
@@ -92,8 +86,7 @@ impl Reaper {
 #[derive(Debug, Default)]
 struct Neighbours {
     known: HashSet<NodeId>,
-    /// Events that had come in when there was work last, and when that was.
-    seen: (u64, Option<Instant>),
+    work: Work,
 }
 
 impl Neighbours {
@@ -106,8 +99,9 @@ impl Neighbours {
             if tick >= until {
                 return false;
             }
+            let counters = reaper.telemetry.counters.snapshot();
             // A failure shows elsewhere; this only looks sooner than the interval would.
-            if self.is_busy(reaper)
+            if self.work.is_recent(counters.hot + counters.cold)
                 && let Ok(nodes) = reaper.store.nodes().await
             {
                 let now: HashSet<NodeId> = nodes.into_iter().map(|status| status.node).collect();
@@ -119,15 +113,5 @@ impl Neighbours {
                 }
             }
         }
-    }
-
-    fn is_busy(&mut self, reaper: &Reaper) -> bool {
-        let counters = reaper.telemetry.counters.snapshot();
-        let events = counters.hot + counters.cold;
-        let (before, at) = self.seen;
-        if events != before || at.is_none() {
-            self.seen = (events, Some(Instant::now()));
-        }
-        self.seen.1.is_some_and(|at| at.elapsed() < BUSY_FOR)
     }
 }

@@ -9,6 +9,7 @@ use pillarbox_core::store::{Store, written};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::work::Work;
 use crate::observe::Telemetry;
 use crate::pause::{Pause, jittered};
 use crate::queue::{InFlight, KeyedQueue};
@@ -21,8 +22,6 @@ const LOOK_EVERY_IDLE: Duration = Duration::from_millis(1600);
 const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
 /// The same right after partitions came or went, and then twice as long each time: nodes that start together find each other.
 const LOOK_SOON: Duration = Duration::from_millis(100);
-/// For how long after the last event there is work.
-const BUSY_FOR: Duration = Duration::from_secs(60);
 /// The time between two checks that the running events of partitions to be given away have ended, at first.
 const ENDED_YET: Duration = Duration::from_millis(5);
 /// The same after a while.
@@ -32,9 +31,7 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// Takes this node's share of the partitions, and gives away what is beyond it.
 ///
-/// Of a partition that is to be given away no further event begins. It is given when those that run have ended and their
-/// verdicts are recorded, each partition as soon as it can be. After the time that a shutdown would have, handlers that still
-/// run are told to stop; their partitions wait for them all the same, for as long as this node has its lease.
+/// When a partition is given, and what becomes of the handlers that run, is in the section on partitions of `ownership/mod.rs`.
 #[derive(Debug)]
 pub(crate) struct Rebalancer {
     pub(crate) store: Arc<dyn Store>,
@@ -47,16 +44,11 @@ pub(crate) struct Rebalancer {
     pub(crate) patience: Duration,
     /// Cancelled when this node turns out to have been cleared away.
     pub(crate) lost: CancellationToken,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Rebalancer {
+    /// Runs until this node turns out to have been cleared away.
     pub(crate) async fn run(self) {
-        let stop = self.stop.clone();
-        stop.run_until_cancelled(self.share()).await;
-    }
-
-    async fn share(&self) {
         let mut pause = Pause::default();
         let mut work = Work::default();
         let mut surplus = Surplus::default();
@@ -73,7 +65,7 @@ impl Rebalancer {
                     surplus.set(self.deliver_share(&holding).await, Instant::now());
                     let (after, _) = self.queue.assignment();
                     soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
-                    let every = match (work.is_recent(&self.telemetry), holding.next_expiry) {
+                    let every = match (work.is_recent(self.telemetry.counters.snapshot().cold), holding.next_expiry) {
                         (true, _) => LOOK_EVERY,
                         (false, Some(_)) => LOOK_EVERY_IDLE,
                         (false, None) => LOOK_EVERY_ALONE,
@@ -183,22 +175,5 @@ impl Surplus {
             *partition
         };
         overdue.map(told).collect()
-    }
-}
-
-/// Tells if events have come in lately.
-#[derive(Debug, Default)]
-struct Work {
-    events: u64,
-    at: Option<Instant>,
-}
-
-impl Work {
-    fn is_recent(&mut self, telemetry: &Telemetry) -> bool {
-        let events = telemetry.counters.snapshot().cold;
-        if events != self.events || self.at.is_none() {
-            (self.events, self.at) = (events, Some(Instant::now()));
-        }
-        self.at.is_some_and(|at| at.elapsed() < BUSY_FOR)
     }
 }

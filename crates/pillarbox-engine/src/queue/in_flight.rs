@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::hash::HashSet;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{OrderKey, Row, RowId, Store};
@@ -46,10 +47,6 @@ impl InFlight {
 
     fn poll_schedule(&self) -> &PollSchedule {
         &self.intake.poll_schedule
-    }
-
-    fn quarantined(&self) -> MutexGuard<'_, Quarantine> {
-        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a fetch. One at a time.
@@ -144,7 +141,7 @@ impl InFlight {
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
         // Should a refused row be found pending again, it would only be refused again.
-        let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantined().add(*seq);
+        let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantine.lock().add(*seq);
         let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
         self.intake.registry.release(gone);
         let is_recorded = |seq: &i64| !refused.contains(seq);
@@ -174,22 +171,22 @@ impl InFlight {
             self.poll_schedule().wake_for(freed);
         }
         // There is room, unless the term is given up: then the row stays held until it ends.
-        let _is_added = self.quarantined().add(seq);
+        let _is_added = self.quarantine.lock().add(seq);
     }
 
     /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
     pub(crate) fn is_quarantine_full(&self) -> bool {
-        self.quarantined().is_full()
+        self.quarantine.lock().is_full()
     }
 
     /// Waits for the end of the next quarantine, for ever while there is none, and leaves its row to the table.
     pub(crate) async fn end_quarantine(&self) {
-        let next = self.quarantined().next();
+        let next = self.quarantine.lock().next();
         match next {
             Some(end) => tokio::time::sleep_until(end).await,
             None => std::future::pending().await,
         }
-        let ended = self.quarantined().take_ended(Instant::now());
+        let ended = self.quarantine.lock().take_ended(Instant::now());
         for seq in ended {
             self.intake.registry.release([seq]);
             self.poll_schedule().wake_for(seq);

@@ -221,14 +221,10 @@ impl Intake {
         if theirs {
             self.notifier.committed();
         }
-        self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keyed.is_ours(row.partition())));
+        self.seek(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keyed.is_ours(row.partition())));
     }
 
-    fn seek(&self, rows: &[NewRow], seqs: &[i64]) {
-        self.seek_those(rows.iter().zip(seqs));
-    }
-
-    fn seek_those<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
+    fn seek<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
         if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
             self.poll_schedule.look_for(*seq, Duration::ZERO);
@@ -343,7 +339,7 @@ impl CommitSink for Intake {
             Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => return self.wake_owners(keyed, rows, seqs),
             None => {
                 self.notifier.committed();
-                return self.seek(rows, seqs);
+                return self.seek(rows.iter().zip(seqs));
             }
         };
         let (mut taken, mut dropped, mut left) = (0_u64, 0_u64, None);
@@ -374,7 +370,7 @@ impl CommitSink for Intake {
             // Taken by the cold path, the row is no longer sought.
             Some(_) if delayed == 0 && taken == 0 => {}
             Some(first) if delayed == 0 => self.poll_schedule.found([*first]),
-            _ => self.seek(rows, seqs),
+            _ => self.seek(rows.iter().zip(seqs)),
         }
     }
 
@@ -384,11 +380,11 @@ impl CommitSink for Intake {
         let theirs = match term.as_ref() {
             Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => {
                 let is_ours = |row: &NewRow| keyed.is_ours(row.partition());
-                self.seek_those(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
+                self.seek(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
                 !rows.iter().all(is_ours)
             }
             open => {
-                self.seek(rows, seqs);
+                self.seek(rows.iter().zip(seqs));
                 open.is_none()
             }
         };

@@ -2,9 +2,10 @@ mod backlogged;
 mod state;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pillarbox_core::hash::HashMap;
+use pillarbox_core::lock::Mutex;
 use tokio::time::Instant;
 
 use backlogged::MOST_BACKLOGGED;
@@ -106,14 +107,10 @@ impl KeyedQueue {
         &self.shares
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Suspects rows of partitions whose last owner died: the first ones read up to `highest`, the end of the table when they
     /// were taken over, and no more than that owner can have had in memory.
     pub(crate) fn suspect(&self, unclean: Partitions, highest: i64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Suspected { partitions, left, up_to } = &mut state.suspected;
         (*partitions, *left, *up_to) = (partitions.union(unclean), self.capacity, highest.max(*up_to));
     }
@@ -121,7 +118,7 @@ impl KeyedQueue {
     /// From now on this node delivers the events of `active` and of no other partition. Returns the events that were waiting
     /// and are not its own any more.
     pub(crate) fn assign(&self, active: Partitions) -> Vec<i64> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         if state.active == active {
             return Vec::new();
@@ -149,19 +146,19 @@ impl KeyedQueue {
 
     /// The partitions whose events are delivered here, and a number that changes with them.
     pub(crate) fn assignment(&self) -> (u64, Partitions) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.assignment, state.active)
     }
 
     /// True if events of this partition are delivered here, or may be: before the first share, any may.
     pub(crate) fn is_ours(&self, partition: u8) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.assignment == 0 || state.active.contains(partition)
     }
 
     /// Tells the handlers of these partitions to stop: another node waits for them. Says how many run.
     pub(crate) fn tell(&self, partitions: Partitions) -> usize {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut told = 0;
         for running in state.running.values_mut().filter(|running| partitions.contains(running.partition)) {
             running.told = true;
@@ -175,7 +172,7 @@ impl KeyedQueue {
 
     /// A fetch begins.
     pub(crate) fn begin_fetch(&self) -> FetchStart {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         // No fetch from before their failure was recorded is under way any more: the table answers for these keys.
         while let Some((fetch, hash)) = state.recorded.front().copied().filter(|(fetch, _)| *fetch <= state.fetch) {
@@ -194,13 +191,13 @@ impl KeyedQueue {
 
     /// A fetch has seen that operators have replayed or discarded events.
     pub(crate) fn intervened(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.intervened_during = state.fetch;
     }
 
     /// A fetch has seen whether any event in the table is RETRY or DEAD. Nobody but this node makes one so of those it owns.
     pub(crate) fn saw_heads(&self, fetch: u64, heads: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if heads {
             state.failed_during = state.failed_during.max(fetch);
         } else {
@@ -214,7 +211,7 @@ impl KeyedQueue {
     }
 
     fn takes_keys(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.behind.len() < self.most_backlogged && state.waited_for.len() < MOST_WAITED_FOR
     }
 
@@ -225,13 +222,13 @@ impl KeyedQueue {
 
     /// Nothing is passed over any more: all of it is read again.
     pub(crate) fn pass_nothing(&self) {
-        self.lock().waited_for.clear();
+        self.state.lock().waited_for.clear();
         self.shares.pass_nothing();
     }
 
     /// All that was left in the table of a class has been read.
     pub(crate) fn caught_up(&self, class: Class) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.waited_for.retain(|_, waited_for| *waited_for != class);
         drop(state);
         self.shares.caught_up(class);
@@ -244,7 +241,7 @@ impl KeyedQueue {
         rows: impl IntoIterator<Item = (Arc<Row>, PriorAttempt)>,
         source: Source,
     ) -> (Vec<i64>, BTreeMap<Class, Vec<i64>>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let since = source.since;
         let (mut refused, mut left, mut left_keys) =
             (Vec::new(), BTreeMap::<Class, Vec<i64>>::new(), HashMap::default());
@@ -270,7 +267,7 @@ impl KeyedQueue {
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some(mut item) = state.next(&self.deliverer, |class| self.shares.may_begin(class)) {
                     let more = !state.ready.is_empty();
                     let wanted = self.wants(&state, &item);
@@ -297,7 +294,7 @@ impl KeyedQueue {
     /// Up to `max` events of a class that are ready and are `wanted`, of each key one. Others stay where they are, as in
     /// [`ReadyQueue::pop_more`](super::ReadyQueue::pop_more).
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
         while items.len() < max && passed.len() < PASSED_OVER {
             let Some((number, ready)) = state.pop_ready(class) else { break };
@@ -328,17 +325,15 @@ impl KeyedQueue {
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let fails =
             change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
         if fails && state.running.get(&seq).is_some_and(|running| running.told) {
             drop(state);
             return self.left(seq);
         }
-        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else {
-            return Decided::default();
-        };
         let mut ended = Decided::default();
+        let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else { return ended };
         if let (Some(hash), Some(change)) = (hash, change) {
             if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
                 state.block(hash, seq).unrecorded += 1;
@@ -373,22 +368,19 @@ impl KeyedQueue {
     /// memory, which are returned. Nothing of its key is taken until [`recorded`](Self::recorded) says that it did not change: a fetch
     /// leaves out what the registry holds, so all of them have to be released there first, or later ones would overtake them.
     pub(crate) fn left(&self, seq: i64) -> Decided {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
-        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else {
-            return Decided { left: true, dropped: Vec::new() };
-        };
         let mut ended = Decided { left: true, dropped: Vec::new() };
+        let Some(Running { key: hash, .. }) = state.running.remove(&seq) else { return ended };
         if let Some(hash) = hash {
             state.block(hash, seq).unrecorded += 1;
             state.watched.insert(seq, Watched::Frees(hash));
             ended.dropped = state.drop_above(hash, seq);
             state.released(hash);
         } else {
-            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
+            state.free_from(seq);
         }
-        let over = state.closed && state.queued == 0;
-        if over {
+        if state.closed && state.queued == 0 {
             self.shares.items.notify_one();
         }
         self.shares.room.notify_one();
@@ -401,7 +393,7 @@ impl KeyedQueue {
         if !self.failing.blocks(change) {
             return Vec::new();
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let hash = hash(key);
         state.failed_during = state.fetch;
@@ -413,47 +405,45 @@ impl KeyedQueue {
     /// These verdicts are recorded, or, if not `true`, never will be. Returns the lowest row whose key the table has more of
     /// now.
     pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         if state.watched.is_empty() {
             return None;
         }
         let (mut freed, mut answered) = (None, false);
         for (seq, recorded) in verdicts {
-            match state.watched.remove(&seq) {
-                None => {}
-                Some(watched) => {
-                    if matches!(watched, Watched::Blocks { .. }) {
-                        // Even if it was refused: a first try, whose answer was lost, may have been recorded.
-                        state.failed_during = state.fetch;
+            let Some(watched) = state.watched.remove(&seq) else { continue };
+            if matches!(watched, Watched::Blocks { .. }) {
+                // Even if it was refused: a first try, whose answer was lost, may have been recorded.
+                state.failed_during = state.fetch;
+            }
+            let mut free_from = |state: &mut State, seq: i64| {
+                freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
+                state.free_from(seq);
+            };
+            let hash = match watched {
+                Watched::Blocks { key, dead } if recorded => {
+                    if dead.is_some_and(|since| state.intervened_during >= since) {
+                        // It may have been replayed before the answer was here, while fetches left it out.
+                        state.free_from(seq);
                     }
-                    let hash = match watched {
-                        Watched::Blocks { key, dead } if recorded => {
-                            if dead.is_some_and(|since| state.intervened_during >= since) {
-                                // It may have been replayed before the answer was here, while fetches left it out.
-                                state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
-                            }
-                            key
-                        }
-                        // What was to keep the key waiting does not: what was dropped behind it has to be read again.
-                        Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
-                            freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
-                            state.freed = Some(state.freed.map_or(seq, |other| other.min(seq)));
-                            hash
-                        }
-                    };
-                    if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
-                        blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
-                        let head = blocked.head;
-                        if head < seq {
-                            // An earlier event of the key was decided about too. Rows between the two were refused for as long as
-                            // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
-                            freed = Some(freed.map_or(head, |other: i64| other.min(head)));
-                            state.freed = Some(state.freed.map_or(head, |other| other.min(head)));
-                        }
-                        answered |= state.table_answers_for(hash);
-                    }
+                    key
                 }
+                // What was to keep the key waiting does not: what was dropped behind it has to be read again.
+                Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
+                    free_from(state, seq);
+                    hash
+                }
+            };
+            if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
+                blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
+                let head = blocked.head;
+                if head < seq {
+                    // An earlier event of the key was decided about too. Rows between the two were refused for as long as
+                    // the later verdict was unrecorded, even if the key does not wait for the earlier one any more.
+                    free_from(state, head);
+                }
+                answered |= state.table_answers_for(hash);
             }
         }
         if answered {
@@ -465,18 +455,18 @@ impl KeyedQueue {
 
     /// The number of events that wait.
     pub(crate) fn depth(&self) -> usize {
-        self.lock().queued
+        self.state.lock().queued
     }
 
     /// Takes nothing more in; what is queued can still be popped.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.shares.items.notify_one();
     }
 
     /// Closes and throws away what is queued: the table still has it.
     pub(crate) fn abandon(&self) -> usize {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         state.ready.clear();
         for key in state.keys.values_mut() {

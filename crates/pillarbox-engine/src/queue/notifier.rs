@@ -1,7 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::WakeUps;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -40,14 +40,10 @@ impl Notifier {
         self.enabled
     }
 
-    fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Events were committed that somebody else has to deliver.
     pub(crate) fn committed(&self) {
         if self.enabled {
-            self.ring_at(&mut self.lock(), Instant::now());
+            self.ring_at(&mut self.plan.lock(), Instant::now());
         }
     }
 
@@ -55,7 +51,7 @@ impl Notifier {
     pub(crate) fn wrote(&self) {
         if self.enabled {
             let now = Instant::now();
-            let mut plan = self.lock();
+            let mut plan = self.plan.lock();
             plan.wrote = Some(now);
             self.ring_at(&mut plan, now + GUESSES[0]);
         }
@@ -95,7 +91,7 @@ impl Notifier {
         loop {
             let changed = self.bell.notified();
             let at = {
-                let mut plan = self.lock();
+                let mut plan = self.plan.lock();
                 let now = Instant::now();
                 if plan.at.is_some_and(|at| at <= now) {
                     let guesses = plan.wrote.map(|wrote| GUESSES.map(|after| wrote + after));

@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pillarbox_core::handle::{DeliveringNode, Path};
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
@@ -81,10 +82,6 @@ impl ReadyQueue {
         Self { state: Mutex::default(), shares, hot_capacity, cold_capacity }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The division of workers and memory.
     pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.shares
@@ -93,7 +90,7 @@ impl ReadyQueue {
     /// Queues a hot event that was committed at `since`; false if there is no room for it, or the queue is closed.
     pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
         let class = self.shares.class(&row, Path::Hot);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let free = self.hot_capacity.saturating_sub(state.hot.len());
         if state.closed || !self.shares.may_wait_hot(class, state.hot.len_of(class), free) {
             return false;
@@ -118,7 +115,7 @@ impl ReadyQueue {
     ) -> Option<Vec<(Arc<Row>, Class)>> {
         let since = Instant::now();
         let mut refused = Vec::new();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return None;
         }
@@ -142,7 +139,7 @@ impl ReadyQueue {
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some(mut item) = state.next(|class| self.shares.may_begin(class)) {
                     let more = !(state.hot.is_empty() && state.cold.is_empty());
                     // Within the lock: the next worker has to know that this one is busy.
@@ -167,7 +164,7 @@ impl ReadyQueue {
     /// Up to `max` events of a class that would be next and are `wanted`. Others stay where they are; after a number of them that
     /// is no more worth the time than the rest of a batch would be, the search ends.
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let mut items = Vec::new();
         for queue in [&mut state.hot, &mut state.cold] {
@@ -189,19 +186,19 @@ impl ReadyQueue {
 
     /// The number of events that wait in the hot queue, and in the cold one.
     pub(crate) fn depths(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.hot.len(), state.cold.len())
     }
 
     /// Takes nothing more in; what is queued can still be popped.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.shares.items.notify_one();
     }
 
     /// Closes and throws away what is queued: the table still has it.
     pub(crate) fn abandon(&self) -> usize {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed = true;
         let abandoned = state.hot.len() + state.cold.len();
         state.hot.clear();

@@ -1,9 +1,9 @@
 use std::collections::hash_map::Entry::Occupied;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::event::EventId;
 use pillarbox_core::hash::HashMap;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::Partitions;
 use pillarbox_core::plants;
 use pillarbox_core::store::RowId;
@@ -80,14 +80,9 @@ pub(crate) enum HotTake {
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Every section below leaves the map consistent, so a panic elsewhere while it was locked changes nothing.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Rows were written in an open transaction.
     pub(crate) fn announce(&self, seqs: impl IntoIterator<Item = i64>) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         for seq in seqs {
             entries.rows.entry(seq).or_insert(Entry::Announced);
         }
@@ -95,7 +90,7 @@ impl Registry {
 
     /// Nobody will say any more that these rows were committed.
     pub(crate) fn forget(&self, seqs: &[i64]) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         for seq in seqs {
             if entries.rows.get(seq) == Some(&Entry::Announced) {
                 entries.rows.remove(seq);
@@ -105,7 +100,7 @@ impl Registry {
 
     /// Takes an announced row for the hot path, unless the cold path has taken it already.
     pub(crate) fn take_announced(&self, row: RowId) -> HotTake {
-        match self.lock().rows.get_mut(&row.seq) {
+        match self.entries.lock().rows.get_mut(&row.seq) {
             Some(entry @ Entry::Announced) => {
                 *entry = Entry::held(row, false, None);
                 HotTake::Now
@@ -118,13 +113,13 @@ impl Registry {
 
     /// True if any of these rows was announced, and neither path has taken it.
     pub(crate) fn is_announced(&self, seqs: &[i64]) -> bool {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
     }
 
     /// Gives up rows that were held: they are settled, or left to the table.
     pub(crate) fn release(&self, seqs: impl IntoIterator<Item = i64>) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entries = &mut *entries;
         for seq in seqs {
             if !entries.fetching {
@@ -142,7 +137,7 @@ impl Registry {
 
     /// From now on a row is left to other nodes, for so long. False if there are too many of those.
     pub(crate) fn skip_until(&self, seq: i64, now: Instant, delay: Duration) -> bool {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.skipped.len() >= MAX_SKIPPED {
             entries.skipped.retain(|_, until| *until > now);
         }
@@ -153,7 +148,7 @@ impl Registry {
 
     /// The partitions of rows that are held, in the order of `seqs`.
     pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<Option<u8>> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         let partition = |seq| match entries.rows.get(seq) {
             Some(Entry::Held { partition, .. }) => *partition,
             _ => None,
@@ -164,7 +159,7 @@ impl Registry {
     /// Begins anew with nothing: between two terms of this node another may have delivered whatever is known here, so a
     /// row announced before a term may not be taken hot in it.
     pub(crate) fn clear(&self) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         entries.rows.clear();
         entries.settled.clear();
         entries.skipped.clear();
@@ -172,7 +167,7 @@ impl Registry {
 
     /// The rows that are held.
     pub(crate) fn held_rows(&self) -> Vec<RowId> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
             Entry::Held { event_id, handler, .. } => {
                 Some(RowId { seq: *seq, event_id: event_id.clone(), handler: handler.clone() })
@@ -188,17 +183,17 @@ impl Registry {
             Entry::Held { partition, .. } => *partition,
             Entry::Announced | Entry::Settled => None,
         };
-        self.lock().rows.values().filter_map(partition).collect()
+        self.entries.lock().rows.values().filter_map(partition).collect()
     }
 
     /// The number of rows that are held.
     pub(crate) fn held(&self) -> usize {
-        self.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
+        self.entries.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
     }
 
     /// Begins a fetch. One at a time.
     pub(crate) fn begin_fetch(&self) -> FetchGuard<'_> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         debug_assert!(!entries.fetching, "one fetch at a time");
         entries.fetching = true;
         entries.called_off = false;
@@ -215,7 +210,7 @@ pub(crate) struct FetchGuard<'a> {
 impl FetchGuard<'_> {
     /// True if so many rows were settled since the fetch began that its answer is worth nothing.
     pub(crate) fn is_called_off(&self) -> bool {
-        self.registry.lock().called_off
+        self.registry.entries.lock().called_off
     }
 
     /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held, and
@@ -223,7 +218,7 @@ impl FetchGuard<'_> {
     ///
     /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
     pub(crate) fn exclude(&self, above: i64) -> Vec<i64> {
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.entries.lock();
         let now = Instant::now();
         entries.skipped.retain(|_, until| *until > now);
         let skipped: Vec<i64> = entries.skipped.keys().copied().collect();
@@ -251,7 +246,7 @@ impl FetchGuard<'_> {
     ///
     /// A row comes with true if it has a due time, and with its partition where partitions have owners.
     pub(crate) fn admit(&self, rows: impl IntoIterator<Item = (RowId, bool, Option<u8>)>) -> Vec<bool> {
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.entries.lock();
         let called_off = entries.called_off;
         let take = |(row, timed, partition): (RowId, bool, Option<u8>)| match entries.rows.entry(row.seq) {
             _ if called_off => false,
@@ -277,7 +272,7 @@ fn is_admitted_by_a_plant(known: &Entry) -> bool {
 
 impl Drop for FetchGuard<'_> {
     fn drop(&mut self) {
-        let mut entries = self.registry.lock();
+        let mut entries = self.registry.entries.lock();
         let entries = &mut *entries;
         entries.fetching = false;
         for seq in entries.settled.drain(..) {
@@ -318,11 +313,8 @@ mod tests {
         registry.release([1]);
         assert_eq!(fetch.admit([(row(1), false, None)]), [false]);
         drop(fetch);
-        assert_eq!(
-            registry.begin_fetch().admit([(row(1), false, None)]),
-            [true],
-            "a later fetch sees what is true then"
-        );
+        let later = registry.begin_fetch().admit([(row(1), false, None)]);
+        assert_eq!(later, [true], "a later fetch sees what is true then");
     }
 
     #[test]
@@ -332,7 +324,7 @@ mod tests {
         registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
         assert_eq!(fetch.admit([(row(-1), false, None)]), [false]);
         drop(fetch);
-        assert_eq!(registry.lock().rows.len(), 0, "and nothing is remembered afterwards");
+        assert_eq!(registry.entries.lock().rows.len(), 0, "and nothing is remembered afterwards");
     }
 
     #[test]

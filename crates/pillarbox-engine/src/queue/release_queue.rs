@@ -1,6 +1,5 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use pillarbox_core::clock::Random;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::plants;
 use pillarbox_core::store::{RowId, Store};
@@ -26,13 +25,9 @@ pub(crate) struct ReleaseQueue {
 }
 
 impl ReleaseQueue {
-    fn lock(&self) -> MutexGuard<'_, Vec<(RowId, bool)>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers a row that is to be given back; false if there is no room. `wanted` says that this node looks for it then.
     pub(crate) fn push(&self, row: RowId, wanted: bool) -> bool {
-        let mut rows = self.lock();
+        let mut rows = self.rows.lock();
         let has_room = rows.len() < MAX_ROWS;
         if has_room {
             rows.push((row, wanted));
@@ -44,12 +39,12 @@ impl ReleaseQueue {
 
     /// The number of rows that are to be given back.
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.rows.lock().len()
     }
 
     /// A term begins: what an earlier one left names a node that is gone.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.rows.lock().clear();
     }
 
     /// Gives rows back for as long as it is polled.
@@ -63,7 +58,7 @@ impl ReleaseQueue {
     ) {
         let mut pause = Pause::default();
         loop {
-            let given: Vec<(RowId, bool)> = self.lock().iter().take(BATCH).cloned().collect();
+            let given: Vec<(RowId, bool)> = self.rows.lock().iter().take(BATCH).cloned().collect();
             if given.is_empty() {
                 self.bell.notified().await;
                 continue;
@@ -77,7 +72,7 @@ impl ReleaseQueue {
                 Ok(()) => {
                     pause.end();
                     // Nobody else takes any out while a term is open.
-                    let mut left = self.lock();
+                    let mut left = self.rows.lock();
                     let given = rows.len().min(left.len());
                     left.drain(..given);
                     drop(left);

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
 use pillarbox_core::write::{Found, Presence, Written};
 use tokio::sync::Notify;
@@ -34,15 +34,11 @@ struct First {
 }
 
 impl Reported {
-    fn lock(&self) -> MutexGuard<'_, Vec<First>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a receipt, if there is room.
     pub(super) fn push(&self, written: &Written) {
         let (rows, seqs) = written.rows();
         let (Some(row), Some(seq), true) = (rows.first(), seqs.first(), self.is_on.load(Relaxed)) else { return };
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.len() >= MOST {
             return;
         }
@@ -57,7 +53,7 @@ impl Reported {
         self.is_on.store(true, Relaxed);
         loop {
             self.bell.notified().await;
-            let receipts = std::mem::take(&mut *self.lock());
+            let receipts = std::mem::take(&mut *self.waiting.lock());
             let mut seqs: Vec<i64> = receipts.iter().map(|first| first.seq).collect();
             seqs.sort_unstable();
             // A look-up that fails says nothing, and what was reported is delivered from the table all the same.

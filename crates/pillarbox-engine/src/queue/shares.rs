@@ -1,9 +1,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use pillarbox_core::handle::{DeliveringNode, Delivery, Path};
 use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use pillarbox_core::store::Row;
 use tokio::sync::Notify;
@@ -408,7 +409,7 @@ impl Classes {
             }))
             .unwrap_or(u64::MAX),
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let next = known.len() + 1;
         *known.entry((registered.number, lane)).or_insert_with(|| {
             let class = u8::try_from(next).map_or(Class::LAST, |number| Class(number).min(Class::LAST));

@@ -1,5 +1,4 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
 use pillarbox_core::write::{Found, Written};
 use tokio::sync::Notify;
@@ -31,13 +30,9 @@ struct Receipt {
 }
 
 impl Unverified {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a receipt, of which `rows` are to be looked up; false if more than `capacity` rows would wait.
     pub(super) fn push(&self, written: &Written, rows: Vec<i64>, capacity: usize) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.rows + rows.len() > capacity {
             return false;
         }
@@ -54,7 +49,7 @@ impl Unverified {
     }
 
     fn take(&self) -> Vec<Receipt> {
-        std::mem::take(&mut *self.lock()).receipts
+        std::mem::take(&mut *self.waiting.lock()).receipts
     }
 
     /// Looks receipts up for as long as it is polled.

@@ -10,7 +10,7 @@ use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, O
 use pillarbox_core::ownership::NodeName;
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::{Purgeable, Store};
-use pillarbox_core::write::{WriterHook, WriterHooks};
+use pillarbox_core::write::WriterHook;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -18,8 +18,7 @@ use super::kind::{Any, Deliverer, Ordered, Parallel, Partitioned, Remembering, W
 use super::outbox::Writing;
 use super::supervisor::{Handling, Supervisor};
 use super::{Config, FailingHead, FailingKey, Mode, Outbox, PurgeConfig, Shared, TypePause};
-use crate::handlers::{DuplicateHandler, Events, Register, Registration, Unroutable, check_id, on, on_type};
-use crate::handlers::{FanOut, Recipient};
+use crate::handlers::{Events, Recipient, Register, Registration, Unroutable, check_id, on, on_type};
 use crate::maintain::{Purger, Task};
 use crate::queue::HotPath;
 use crate::run::StartError;
@@ -34,23 +33,16 @@ pub struct OutboxBuilder<K = Any> {
     store: Option<Arc<dyn Store>>,
     config: Config,
     handling: Handling,
-    hooks: WriterHooks,
-    /// Mode `writer_only`: the named handlers, which are elsewhere.
-    fan_out: FanOut,
+    /// The steps of a write. In mode `writer_only` the named handlers among them are elsewhere.
+    writing: Writing,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     span: Span,
     /// True if events are delivered here, in a mode that does.
     enabled: bool,
     /// The first thing that went wrong while building; reported by `start`.
-    failure: Option<BuildError>,
+    failure: Option<StartError>,
     kind: PhantomData<fn() -> K>,
-}
-
-#[derive(Debug)]
-enum BuildError {
-    Config(ConfigError),
-    Handlers(DuplicateHandler),
 }
 
 impl<K> OutboxBuilder<K> {
@@ -60,8 +52,7 @@ impl<K> OutboxBuilder<K> {
             store,
             config: Config::default(),
             handling: Handling::default(),
-            hooks: WriterHooks::default(),
-            fan_out: FanOut::default(),
+            writing: Writing::default(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             span: Span::none(),
@@ -71,14 +62,13 @@ impl<K> OutboxBuilder<K> {
         }
     }
 
-    fn check<T>(&mut self, result: Result<T, BuildError>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.failure.get_or_insert(error);
-                None
-            }
-        }
+    fn check<T>(&mut self, result: Result<T, impl Into<StartError>>) -> Option<T> {
+        result.map_err(|error| self.failure.get_or_insert(error.into())).ok()
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
     }
 
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a [`Registration`] with a
@@ -96,16 +86,16 @@ impl<K> OutboxBuilder<K> {
     }
 
     fn add(mut self, registration: Registration) -> Self {
-        if self.check(registration.check().map_err(BuildError::Config)).is_some() {
+        if self.check(registration.check()).is_some() {
             let added = self.handling.router.add(registration);
-            self.check(added.map_err(BuildError::Handlers));
+            self.check(added);
         }
         self
     }
 
     /// Adds a hook that sees every batch of events being written.
     pub fn writer_hook(mut self, hook: impl WriterHook) -> Self {
-        self.hooks.push(hook);
+        self.writing.hooks.push(hook);
         self
     }
 
@@ -117,9 +107,8 @@ impl<K> OutboxBuilder<K> {
 
     /// Sets whether processes on the same table wake each other, so that events committed by another one are delivered within
     /// milliseconds. Default: no. PostgreSQL only; see [`WakeUpConfig`](super::WakeUpConfig).
-    pub fn wake_up(mut self, enabled: bool) -> Self {
-        self.config.wake_up.enabled = enabled;
-        self
+    pub fn wake_up(self, enabled: bool) -> Self {
+        self.set(|config| config.wake_up.enabled = enabled)
     }
 
     /// The interval between looks for old events, and the most that are deleted in one transaction. Default: hourly, 500.
@@ -130,9 +119,8 @@ impl<K> OutboxBuilder<K> {
     }
 
     /// The prefix of the names of this outbox's metrics, before a dot. Default `pillarbox`.
-    pub fn metrics_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.config.metrics.prefix = prefix.into();
-        self
+    pub fn metrics_prefix(self, prefix: impl Into<String>) -> Self {
+        self.set(|config| config.metrics.prefix = prefix.into())
     }
 
     /// The span that every line which this outbox logs by itself stands in, and every span of its handlers, such as one that
@@ -171,38 +159,38 @@ impl<K> OutboxBuilder<K> {
         let store = self.verify()?;
         // Each event is written once for each handler that will have it, wherever it is delivered.
         for (route, recipient) in self.handling.router.named() {
-            self.fan_out.add(&route, recipient)?;
+            self.writing.fan_out.add(&route, recipient)?;
         }
-        let Some(mode) = self.mode.of_nodes().filter(|_| self.enabled) else {
-            if !self.enabled || !self.handling.router.is_empty() {
-                let (mode, enabled) = (self.mode, self.enabled);
-                tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
-            }
-            return self.start_writer(store).await;
-        };
-        if self.handling.router.is_empty() {
+        let mode = self.mode.of_nodes().filter(|_| self.enabled);
+        if mode.is_some() && self.handling.router.is_empty() {
             let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
             return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
         }
+        if mode.is_none() && (!self.enabled || !self.handling.router.is_empty()) {
+            let (mode, enabled) = (self.mode, self.enabled);
+            tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
+        }
         store.check().await?;
         self.adjust();
-        self.handling.router.set_errors(self.config.retry.errors.clone());
-        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let contexts = self.handling.interceptors.contexts.clone();
-        let writing = Writing { hooks: self.hooks, contexts, fan_out: self.fan_out };
-        let (hot_path, router) = (HotPath::of(mode), &self.handling.router);
-        let shared = Arc::new(Shared::new(store, stamp, writing, hot_path, &self.config, router, self.span));
-        let supervisor = Supervisor::new(&shared, mode, self.config, self.handling, self.random);
+        let Self { mut handling, writing, config, clock, random, span, enabled, .. } = self;
+        handling.router.errors = config.retry.errors.clone();
+        let stamp = Arc::new(Stamp::new(clock, Arc::clone(&random)));
+        let writing = Writing { contexts: handling.interceptors.contexts.clone(), ..writing };
+        let hot_path = mode.map_or(HotPath::Off, HotPath::of);
+        let shared = Arc::new(Shared::new(store, stamp, writing, hot_path, &config, &handling.router, span));
+        let Some(mode) = mode else {
+            let purger = purger_of_all(&shared, &config.purge, &random).filter(|_| enabled);
+            return Ok(Outbox::launch_writer(shared, purger, &random));
+        };
+        let supervisor = Supervisor::new(&shared, mode, config, handling, random);
         let (membership, acquired) = supervisor.enter().await?;
         Ok(Outbox::launch(shared, supervisor, membership, acquired))
     }
 
     /// Checks what does not need the database.
     fn verify(&mut self) -> Result<Arc<dyn Store>, StartError> {
-        match self.failure.take() {
-            Some(BuildError::Config(error)) => return Err(error.into()),
-            Some(BuildError::Handlers(error)) => return Err(error.into()),
-            None => {}
+        if let Some(error) = self.failure.take() {
+            return Err(error);
         }
         let Some(store) = self.store.take() else {
             return Err(ConfigError::new("store", "is missing", "hand one in with `store`").into());
@@ -230,27 +218,19 @@ impl<K> OutboxBuilder<K> {
             self.handling.router.forget_limits();
         }
     }
+}
 
-    /// Starts what there is of an outbox that delivers nothing.
-    async fn start_writer(self, store: Arc<dyn Store>) -> Result<Outbox, StartError> {
-        store.check().await?;
-        let stamp = Arc::new(Stamp::new(self.clock, Arc::clone(&self.random)));
-        let Handling { router, interceptors, .. } = self.handling;
-        let writing = Writing { hooks: self.hooks, contexts: interceptors.contexts, fan_out: self.fan_out };
-        let (config, of_store) = (&self.config, Arc::clone(&store));
-        let shared = Arc::new(Shared::new(of_store, stamp, writing, HotPath::Off, config, &router, self.span));
-        let PurgeConfig { all_after, interval, batch, .. } = self.config.purge;
-        let purger = all_after.filter(|_| self.enabled).map(|older_than| Purger {
-            store,
-            tasks: vec![Task { what: Purgeable::All, older_than }],
-            interval,
-            batch,
-            random: Arc::clone(&self.random),
-            counters: Arc::clone(&shared.telemetry.counters),
-            stop: CancellationToken::new(),
-        });
-        Ok(Outbox::launch_writer(shared, purger, &self.random))
-    }
+/// The purger of an outbox that delivers nothing, if rows are to be deleted by their age alone.
+fn purger_of_all(shared: &Shared, purge: &PurgeConfig, random: &Arc<dyn Random>) -> Option<Purger> {
+    purge.all_after.map(|older_than| Purger {
+        store: Arc::clone(&shared.store),
+        tasks: vec![Task { what: Purgeable::All, older_than }],
+        interval: purge.interval,
+        batch: purge.batch,
+        random: Arc::clone(random),
+        counters: Arc::clone(&shared.telemetry.counters),
+        stop: CancellationToken::new(),
+    })
 }
 
 impl<K: Deliverer> OutboxBuilder<K> {
@@ -273,20 +253,20 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
     /// the event goes DEAD. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
-        self.handling.router.set_fallback(fallback);
+        self.handling.router.fallback = Some(Arc::new(fallback));
         self
     }
 
     /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. See [`OnDead`].
     pub fn on_dead(mut self, observer: impl OnDead) -> Self {
-        self.handling.router.set_on_dead(observer);
+        self.handling.router.on_dead = Some(Arc::new(observer));
         self
     }
 
     /// The retry rules for handlers that have none of their own: sets the [`retry_policy`](Self::retry_policy), the
     /// [`max_attempts`](Self::max_attempts) and the errors after which an event is tried again, as far as `retry` has them.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.check(retry.check().map_err(BuildError::Config));
+        self.check(retry.check());
         let (policy, max_attempts, errors) = retry.into_parts();
         let config = &mut self.config.retry;
         config.policy = policy.unwrap_or_else(|| Arc::clone(&config.policy));
@@ -324,47 +304,40 @@ impl<K: Deliverer> OutboxBuilder<K> {
     }
 
     /// Events waiting in memory after being read from the table. Default 4000.
-    pub fn cold_capacity(mut self, events: usize) -> Self {
-        self.config.dispatch.cold_capacity = events;
-        self
+    pub fn cold_capacity(self, events: usize) -> Self {
+        self.set(|config| config.dispatch.cold_capacity = events)
     }
 
     /// Bytes of payload in memory, of events that wait and of events that are being handled. Default 64 MiB.
-    pub fn payload_memory(mut self, bytes: usize) -> Self {
-        self.config.dispatch.payload_memory = bytes;
-        self
+    pub fn payload_memory(self, bytes: usize) -> Self {
+        self.set(|config| config.dispatch.payload_memory = bytes)
     }
 
     /// The fate of an event that no handler takes. Default: it stays pending and is looked at again every 30 seconds; see
     /// [`Unroutable`].
-    pub fn unroutable(mut self, policy: Unroutable) -> Self {
-        self.config.dispatch.unroutable = policy;
-        self
+    pub fn unroutable(self, policy: Unroutable) -> Self {
+        self.set(|config| config.dispatch.unroutable = policy)
     }
 
     /// The age at which an event that no handler takes goes DEAD. `None`: it never does. Default one day.
-    pub fn unroutable_dead_after(mut self, age: impl Into<Option<Duration>>) -> Self {
-        self.config.dispatch.unroutable_dead_after = age.into();
-        self
+    pub fn unroutable_dead_after(self, age: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.dispatch.unroutable_dead_after = age.into())
     }
 
     /// The time limit of a call of a handler, for handlers that do not [set one](Registration::timeout). Then the call is
     /// dropped, and the attempt has failed. `None`: no limit. Default 5 minutes.
-    pub fn handler_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.config.dispatch.handler_timeout = timeout.into();
-        self
+    pub fn handler_timeout(self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.dispatch.handler_timeout = timeout.into())
     }
 
     /// A call that runs longer is named in the log; if all workers are in such calls, the outbox is not ready. Default 60 s.
-    pub fn slow_after(mut self, time: Duration) -> Self {
-        self.config.dispatch.slow_after = time;
-        self
+    pub fn slow_after(self, time: Duration) -> Self {
+        self.set(|config| config.dispatch.slow_after = time)
     }
 
     /// Rows read at once. Default 1000.
-    pub fn claim_batch(mut self, rows: usize) -> Self {
-        self.config.claim.batch = rows;
-        self
+    pub fn claim_batch(self, rows: usize) -> Self {
+        self.set(|config| config.claim.batch = rows)
     }
 
     /// Shortest and longest pause between looks at the table that nothing asked for. Default 50 ms and 5 s.
@@ -375,54 +348,47 @@ impl<K: Deliverer> OutboxBuilder<K> {
     }
 
     /// Verdicts recorded in one transaction at most. Default 1000.
-    pub fn settle_batch(mut self, verdicts: usize) -> Self {
-        self.config.settle.batch = verdicts;
-        self
+    pub fn settle_batch(self, verdicts: usize) -> Self {
+        self.set(|config| config.settle.batch = verdicts)
     }
 
     /// Sets whether the rows of delivered events are deleted at once. Default: no, they are kept as DONE until they are purged.
-    pub fn delete_done(mut self, delete: bool) -> Self {
-        self.config.settle.delete_done = delete;
-        self
+    pub fn delete_done(self, delete: bool) -> Self {
+        self.set(|config| config.settle.delete_done = delete)
     }
 
     /// Handler calls in total before an event goes DEAD. Default 10.
-    pub fn max_attempts(mut self, attempts: u32) -> Self {
-        self.config.retry.max_attempts = attempts;
-        self
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|config| config.retry.max_attempts = attempts)
     }
 
     /// The policy for the time between attempts. Default: exponential from 200 ms to 60 s.
-    pub fn retry_policy(mut self, policy: impl RetryPolicy) -> Self {
-        self.config.retry.policy = Arc::new(policy);
-        self
+    pub fn retry_policy(self, policy: impl RetryPolicy) -> Self {
+        self.set(|config| config.retry.policy = Arc::new(policy))
     }
 
     /// The node's name in the database and in logs. Default: the host's name.
     pub fn node_name(mut self, name: &str) -> Self {
-        if let Some(name) = self.check(NodeName::new(name).map_err(BuildError::Config)) {
+        if let Some(name) = self.check(NodeName::new(name)) {
             self.config.ownership.node_name = Some(name);
         }
         self
     }
 
     /// The time for which ownership holds without renewal. Default 15 s.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.config.ownership.lease = lease;
-        self
+    pub fn lease(self, lease: Duration) -> Self {
+        self.set(|config| config.ownership.lease = lease)
     }
 
     /// The time that queued and running events may take to finish at shutdown. In mode `partitioned`, also the time that a handler may
     /// run while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::cancelled). Default 5 s.
-    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
-        self.config.shutdown.drain_timeout = timeout;
-        self
+    pub fn drain_timeout(self, timeout: Duration) -> Self {
+        self.set(|config| config.shutdown.drain_timeout = timeout)
     }
 
     /// The interval at which the gauges of rows, nodes and queues are brought up to date. Default 15 s.
-    pub fn metrics_interval(mut self, interval: Duration) -> Self {
-        self.config.metrics.interval = interval;
-        self
+    pub fn metrics_interval(self, interval: Duration) -> Self {
+        self.set(|config| config.metrics.interval = interval)
     }
 
     /// Adds code that runs around every handler.
@@ -432,15 +398,13 @@ impl<K: Deliverer> OutboxBuilder<K> {
     }
 
     /// The time for which DONE events are kept. `None` keeps them for ever. Default 7 days.
-    pub fn purge_done_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
-        self.config.purge.done_after = kept.into();
-        self
+    pub fn purge_done_after(self, kept: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.purge.done_after = kept.into())
     }
 
     /// The time for which DEAD events are kept. Default: `None`, until they are replayed or discarded.
-    pub fn purge_dead_after(mut self, kept: impl Into<Option<Duration>>) -> Self {
-        self.config.purge.dead_after = kept.into();
-        self
+    pub fn purge_dead_after(self, kept: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.purge.dead_after = kept.into())
     }
 }
 
@@ -460,42 +424,37 @@ impl<K: Parallel> OutboxBuilder<K> {
     }
 
     /// Handlers running at once. Default 8.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.config.dispatch.workers = workers;
-        self
+    pub fn workers(self, workers: usize) -> Self {
+        self.set(|config| config.dispatch.workers = workers)
     }
 }
 
 impl<K: Remembering> OutboxBuilder<K> {
     /// Events waiting in memory after their commit. Default 2000.
-    pub fn hot_capacity(mut self, events: usize) -> Self {
-        self.config.dispatch.hot_capacity = events;
-        self
+    pub fn hot_capacity(self, events: usize) -> Self {
+        self.set(|config| config.dispatch.hot_capacity = events)
     }
 }
 
 impl OutboxBuilder<Partitioned> {
     /// The fate of the later events of a key when one of them fails. Default: they wait.
-    pub fn failing_key(mut self, key: FailingKey) -> Self {
-        self.config.retry.failing_key = key;
-        self
+    pub fn failing_key(self, key: FailingKey) -> Self {
+        self.set(|config| config.retry.failing_key = key)
     }
 }
 
 impl OutboxBuilder<Ordered> {
     /// The fate of the events behind one that fails. Default: they wait while it is tried again.
-    pub fn failing_head(mut self, head: FailingHead) -> Self {
-        self.config.retry.failing_head = head;
-        self
+    pub fn failing_head(self, head: FailingHead) -> Self {
+        self.set(|config| config.retry.failing_head = head)
     }
 }
 
 impl OutboxBuilder<WriterOnly> {
     /// Deletes rows this long after they were written, whatever their state: for tables read from outside, where no row
     /// ever ends; one millisecond to 100 years. Default: no row is deleted. While a node that delivers is alive, nothing is.
-    pub fn purge_all_after(mut self, kept: Duration) -> Self {
-        self.config.purge.all_after = Some(kept);
-        self
+    pub fn purge_all_after(self, kept: Duration) -> Self {
+        self.set(|config| config.purge.all_after = Some(kept))
     }
 
     /// Says which named handlers take the events of a type where they are delivered: each event is written once for each of
@@ -509,9 +468,9 @@ impl OutboxBuilder<WriterOnly> {
     pub fn handled_by<'a>(mut self, route: impl Into<Route>, ids: impl IntoIterator<Item = &'a str>) -> Self {
         let route = route.into();
         for id in ids {
-            if self.check(check_id(id).map_err(BuildError::Config)).is_some() {
-                let added = self.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
-                self.check(added.map_err(BuildError::Handlers));
+            if self.check(check_id(id)).is_some() {
+                let added = self.writing.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
+                self.check(added);
             }
         }
         self

@@ -6,10 +6,8 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::event::{IntoEnvelope, Stamp};
 use pillarbox_core::ownership::Acquired;
 use pillarbox_core::store::Store;
-use pillarbox_core::write::WriteError;
-use pillarbox_core::write::{
-    Begin, Connection, Finish, OpenTransactions, Receipts, Transaction, WriterHooks, Written, insert_rows,
-};
+use pillarbox_core::write::{Begin, Connection, Finish, Receipts, Transaction, WriteError, Written};
+use pillarbox_core::write::{OpenTransactions, WriterHooks, insert_rows};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -19,11 +17,8 @@ use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
-use crate::handlers::Contexts;
-use crate::handlers::FanOut;
-use crate::handlers::Router;
-use crate::maintain::GaugeReporter;
-use crate::maintain::{DeadEvents, Purger};
+use crate::handlers::{Contexts, FanOut, Router};
+use crate::maintain::{DeadEvents, GaugeReporter, Purger};
 use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
 use crate::queue::{HotPath, Intake};
 
@@ -396,10 +391,8 @@ fn wake_each_other(
     if !shared.intake.notifier.is_enabled() {
         return;
     }
-    let (ours, theirs) = (
-        (Arc::clone(shared), Arc::clone(random), stop.clone()),
-        (Arc::clone(shared), Arc::clone(random), stop.clone()),
-    );
+    let ours = (Arc::clone(shared), Arc::clone(random), stop.clone());
+    let theirs = ours.clone();
     let waking = async move {
         let (shared, random, stop) = ours;
         if let Some(wake_ups) = shared.store.wake_ups() {

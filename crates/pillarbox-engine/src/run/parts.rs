@@ -22,7 +22,7 @@ use crate::settle::{Complaints, Settler};
 use crate::tenure::Tenure;
 
 /// The signals that end the tasks of a term, in the order of its end.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Signals {
     /// The lease is lost.
     pub(super) lost: CancellationToken,
@@ -34,18 +34,6 @@ pub(super) struct Signals {
     pub(super) drained: CancellationToken,
     /// Ends repeated attempts to record verdicts.
     pub(super) give_up: CancellationToken,
-}
-
-impl Signals {
-    pub(super) fn new(lost: CancellationToken) -> Self {
-        Self {
-            lost,
-            stop_claiming: CancellationToken::new(),
-            abandon: CancellationToken::new(),
-            drained: CancellationToken::new(),
-            give_up: CancellationToken::new(),
-        }
-    }
 }
 
 /// The parts that the tasks of a term share, and the tasks made of them.
@@ -195,7 +183,6 @@ impl<'a> Parts<'a> {
             random: Arc::clone(random),
             patience: config.shutdown.drain_timeout,
             lost: self.signals.lost.clone(),
-            stop: self.signals.stop_claiming.clone(),
         }
     }
 
@@ -222,18 +209,19 @@ impl<'a> Parts<'a> {
             store: Arc::clone(&shared.store),
             counters: Arc::clone(&shared.telemetry.counters),
             random: Arc::clone(random),
-            stop: self.signals.stop_claiming.clone(),
         }
+    }
+
+    /// Runs a task for as long as the term claims.
+    pub(super) fn while_claiming<F: Future>(&self, task: F) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.signals.stop_claiming.clone().run_until_cancelled_owned(task)
     }
 
     /// Looks up rows that were reported as committed.
     pub(super) fn verify(&self) -> impl Future<Output = ()> + use<> {
         let Shared { store, intake, .. } = &*self.supervisor.shared;
         let (store, intake) = (Arc::clone(store), Arc::clone(intake));
-        let stop = self.signals.stop_claiming.clone();
-        async move {
-            stop.run_until_cancelled(intake.unverified.verify(&*store, &intake)).await;
-        }
+        async move { intake.unverified.verify(&*store, &intake).await }
     }
 
     pub(super) fn reaper(&self) -> Reaper {
@@ -246,7 +234,6 @@ impl<'a> Parts<'a> {
             poll_schedule: Arc::clone(&shared.intake.poll_schedule),
             telemetry: Arc::clone(&shared.telemetry),
             lost: self.signals.lost.clone(),
-            stop: self.signals.stop_claiming.clone(),
         }
     }
 
@@ -254,9 +241,6 @@ impl<'a> Parts<'a> {
     pub(super) fn give_back(&self) -> impl Future<Output = ()> + use<> {
         let (store, in_flight) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(&self.in_flight));
         let (node, random) = (self.tenure.node.clone(), Arc::clone(&self.supervisor.random));
-        let stop = self.signals.stop_claiming.clone();
-        async move {
-            stop.run_until_cancelled(in_flight.give_back(&*store, &node, &*random)).await;
-        }
+        async move { in_flight.give_back(&*store, &node, &*random).await }
     }
 }

@@ -168,8 +168,8 @@ impl Supervisor {
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
         let sent = member.sent;
         let ended = CancellationToken::new();
-        let renewing = ended.clone();
-        self.tasks.spawn(async move { renewing.run_until_cancelled(lease.keep(sent)).await }.in_current_span());
+        let renewing = ended.clone().run_until_cancelled_owned(async move { lease.keep(sent).await });
+        self.tasks.spawn(renewing.in_current_span());
         let watch = Watch {
             store: Arc::clone(&self.shared.store),
             node: member.node.clone(),
@@ -178,8 +178,7 @@ impl Supervisor {
             poll_schedule: Arc::clone(&self.shared.intake.poll_schedule),
             random: Arc::clone(&self.random),
         };
-        let watching = ended.clone();
-        self.tasks.spawn(async move { watching.run_until_cancelled(watch.keep()).await }.in_current_span());
+        self.tasks.spawn(ended.clone().run_until_cancelled_owned(watch.keep()).in_current_span());
         let ended = ended.drop_guard();
         let turn = tokio::select! {
             turn = self.wait_for_turn(member, acquired, &standing) => turn,

@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, Mode};
-use pillarbox_core::store::Store;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -12,8 +11,8 @@ use super::parts::{Parts, Signals};
 use super::supervisor::Supervisor;
 use super::tasks::TaskTracker;
 use crate::dispatch::CrashTracker;
-use crate::observe::{Loops, Telemetry};
-use crate::queue::{InFlight, Intake, WorkQueue};
+use crate::observe::Loops;
+use crate::queue::{InFlight, WorkQueue};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
@@ -40,27 +39,22 @@ pub(super) enum Ended {
 /// It ends in the order of the flow: claiming stops, the queue closes, workers drain it until the deadline, the settler
 /// records what is left. Nothing of a term outlives it.
 #[derive(Debug)]
-pub(super) struct Term {
-    store: Arc<dyn Store>,
+pub(super) struct Term<'a> {
+    supervisor: &'a Supervisor,
     tenure: Tenure,
     crashes: Arc<CrashTracker>,
-    intake: Arc<Intake>,
     in_flight: Arc<InFlight>,
-    telemetry: Arc<Telemetry>,
-    drain_timeout: Duration,
-    stop: CancellationToken,
-    hurry: CancellationToken,
     signals: Signals,
     deliverers: TaskTracker,
     settler: TaskTracker,
     settling: tokio::task::AbortHandle,
 }
 
-impl Term {
+impl<'a> Term<'a> {
     /// Opens the queues and starts the tasks.
-    pub(super) fn begin(supervisor: &Supervisor, tenure: Tenure, lost: CancellationToken) -> Self {
+    pub(super) fn begin(supervisor: &'a Supervisor, tenure: Tenure, lost: CancellationToken) -> Self {
         let Supervisor { shared, config, .. } = supervisor;
-        let signals = Signals::new(lost);
+        let signals = Signals { lost, ..Signals::default() };
         // Two batches: one accumulates while the other is being recorded.
         let (verdicts, received) = mpsc::channel(config.settle.batch * 2);
         let parts = Parts::new(supervisor, tenure, signals.clone(), verdicts);
@@ -81,30 +75,25 @@ impl Term {
             }
             WorkQueue::Keyed(queue) => {
                 deliverers.spawn(parts.ordered_poller(queue).run().in_current_span());
-                deliverers.spawn(parts.rebalancer(queue).run().in_current_span());
+                deliverers.spawn(parts.while_claiming(parts.rebalancer(queue).run()).in_current_span());
             }
         }
-        deliverers.spawn(parts.read_point_keeper().run().in_current_span());
+        deliverers.spawn(parts.while_claiming(parts.read_point_keeper().run()).in_current_span());
         if let Some(purger) = parts.purger() {
             deliverers.spawn(purger.run().in_current_span());
         }
         if parts.tenure.mode == Mode::SingleNode {
-            deliverers.spawn(parts.verify().in_current_span());
+            deliverers.spawn(parts.while_claiming(parts.verify()).in_current_span());
         }
         if parts.tenure.fence() == Fence::Row {
-            deliverers.spawn(parts.reaper().run().in_current_span());
-            deliverers.spawn(parts.give_back().in_current_span());
+            deliverers.spawn(parts.while_claiming(parts.reaper().run()).in_current_span());
+            deliverers.spawn(parts.while_claiming(parts.give_back()).in_current_span());
         }
 
         Self {
-            store: Arc::clone(&shared.store),
+            supervisor,
             crashes: Arc::clone(&parts.crashes),
-            intake: Arc::clone(&shared.intake),
             in_flight: Arc::clone(&parts.in_flight),
-            telemetry: Arc::clone(&shared.telemetry),
-            drain_timeout: config.shutdown.drain_timeout,
-            stop: supervisor.stop.clone(),
-            hurry: supervisor.hurry.clone(),
             // The last sender of verdicts that is no task's goes with it, so that the settler ends after the workers.
             tenure: parts.tenure,
             signals,
@@ -117,26 +106,28 @@ impl Term {
     /// Delivers until told to stop or the lease is lost, then ends the tasks. Bounded by the drain timeout and a few
     /// seconds, whatever handlers and the database do.
     pub(super) async fn serve(self) -> Ended {
+        let Supervisor { shared, config, stop, hurry, .. } = self.supervisor;
+        let (telemetry, drain_timeout) = (&shared.telemetry, config.shutdown.drain_timeout);
         let ended = tokio::select! {
             () = self.signals.lost.cancelled() => Ended::LeaseLost,
-            () = self.stop.cancelled() => Ended::Stopped,
+            () = stop.cancelled() => Ended::Stopped,
         };
-        self.intake.close();
+        shared.intake.close();
         self.signals.stop_claiming.cancel();
         let patience = if matches!(ended, Ended::LeaseLost) {
             // What is queued belongs to the next owner; handlers that run were told.
             self.in_flight.abandon();
             self.signals.give_up.cancel();
-            self.drain_timeout.min(LOST_GRACE)
+            drain_timeout.min(LOST_GRACE)
         } else {
             self.in_flight.close();
-            self.drain_timeout
+            drain_timeout
         };
         self.deliverers.close();
         let drain = async {
             tokio::select! {
                 drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
-                () = self.hurry.cancelled() => false,
+                () = hurry.cancelled() => false,
                 // A lease lost while draining: nothing more may begin.
                 () = self.signals.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
             }
@@ -159,8 +150,8 @@ impl Term {
             }
         }
         self.signals.drained.cancel();
-        self.telemetry.failures.flush();
-        self.telemetry.calls.close();
+        telemetry.failures.flush();
+        telemetry.calls.close();
         self.settler.close();
         if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
             tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");
@@ -171,7 +162,7 @@ impl Term {
             self.release().await;
         }
         self.in_flight.clear();
-        let Loops { look, settle, share, .. } = &*self.telemetry.loops;
+        let Loops { look, settle, share, .. } = &*telemetry.loops;
         for health in [look, settle, share] {
             health.clear();
         }
@@ -187,7 +178,7 @@ impl Term {
         if held.is_empty() {
             return;
         }
-        match timeout(LAST_SETTLE, self.store.release(&self.tenure.node, &held)).await {
+        match timeout(LAST_SETTLE, self.supervisor.shared.store.release(&self.tenure.node, &held)).await {
             Ok(Ok(())) => tracing::info!(events = held.len(), "gave back what was not delivered"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "what was not delivered could not be given back; it is freed by others");

@@ -136,8 +136,8 @@ fn unroutable(row: &Row, why: UnroutableReason) -> String {
 mod tests {
     use super::*;
     use pillarbox_core::clock::{SystemRandom, Timestamp};
-    use pillarbox_core::event::{EventId, Headers, Payload};
-    use pillarbox_core::row::Status;
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::row::NewRow;
 
     #[derive(Debug)]
     struct Seconds;
@@ -148,26 +148,8 @@ mod tests {
     }
 
     fn row(attempts: u32) -> Row {
-        Row {
-            seq: 1,
-            event_id: EventId::new("e").expect("valid"),
-            event_type: "t".into(),
-            aggregate_type: "a".into(),
-            aggregate_id: None,
-            tenant_id: None,
-            key: None,
-            handler: None,
-            headers: Headers::new(),
-            payload: Payload::Json("{}".into()),
-            attempts,
-            replays: 0,
-            timed: false,
-            status: Status::New,
-            partition: None,
-            locked_by: None,
-            occurred_at: Timestamp::from_micros(0),
-            created_at: Timestamp::from_micros(0),
-        }
+        let event = Envelope::builder("t").aggregate("a", "1").payload_json("{}").build().expect("valid");
+        Row { attempts, ..Row::fresh(&NewRow::new(event), 1, Timestamp::from_micros(0)) }
     }
 
     /// Three attempts, and none after an error that reads "never".

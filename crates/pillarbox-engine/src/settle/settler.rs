@@ -350,19 +350,18 @@ mod tests {
     use pillarbox_core::event::EventId;
     use pillarbox_core::row::Expected;
 
-    fn row(seq: i64) -> RowId {
-        RowId { seq, event_id: EventId::from_stored("event"), handler: None }
+    fn verdict(seq: i64, change: Change) -> Verdict {
+        let row = RowId { seq, event_id: EventId::from_stored("event"), handler: None };
+        Verdict { row, expected: Expected::FIRST, change }
+    }
+
+    fn hold(attempts: u32) -> Change {
+        Change::Hold { attempts, error: "late".to_owned() }
     }
 
     #[test]
     fn a_row_is_changed_once_per_statement() {
-        let verdict = |seq, attempts, change| {
-            let expected = Expected { attempts, ..Expected::FIRST };
-            Verdict { row: row(seq), expected, change }
-        };
-        let hold = |attempts| Change::Hold { attempts, error: "late".to_owned() };
-        let batch =
-            [verdict(1, 0, hold(1)), verdict(2, 5, Change::Done), verdict(1, 1, hold(2)), verdict(1, 2, Change::Done)];
+        let batch = [verdict(1, hold(1)), verdict(2, Change::Done), verdict(1, hold(2)), verdict(1, Change::Done)];
         assert_eq!(until_repeated(&batch), 2);
         assert_eq!(until_repeated(&batch[2..]), 1);
         assert_eq!(until_repeated(&batch[3..]), 1);
@@ -371,10 +370,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_batch_share_no_key() {
-        let batch = |len: i64| -> Vec<Verdict> {
-            let done = |seq| Verdict { row: row(seq), expected: Expected::FIRST, change: Change::Done };
-            (0..len).map(|n| done(n * 7919 % 10_007)).collect()
-        };
+        let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|n| verdict(n * 7919 % 10_007, Change::Done)).collect() };
         let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
         let partitions = |seqs: &[i64]| seqs.iter().map(|seq| Some(partition(*seq))).collect();
         let whole = batch(1000);
@@ -400,25 +396,17 @@ mod tests {
 
         assert_eq!(divide(&mut parts, Mode::Ordered, partitions), 0);
         assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
-        let held = Change::Hold { attempts: 1, error: "late".to_owned() };
-        parts.extend([
-            Verdict { row: row(-1), expected: Expected::FIRST, change: held },
-            Verdict { row: row(-1), ..whole[0].clone() },
-        ]);
+        parts.extend([verdict(-1, hold(1)), verdict(-1, Change::Done)]);
         assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
     }
 
     #[test]
     fn an_error_that_an_encoding_cannot_hold_is_spelled_out() {
-        let verdict = |error: &str| Verdict {
-            row: row(1),
-            expected: Expected::FIRST,
-            change: Change::Dead { attempts: 1, error: error.to_owned() },
-        };
-        assert_eq!(plainer(&verdict("a → b")), Some(verdict("a \\u{2192} b")));
-        assert_eq!(plainer(&verdict("a -> b")), None, "what is plain already is not tried again");
-        let long = plainer(&verdict(&"→".repeat(4000))).map(|verdict| verdict.change);
+        let dead = |error: &str| verdict(1, Change::Dead { attempts: 1, error: error.to_owned() });
+        assert_eq!(plainer(&dead("a → b")), Some(dead("a \\u{2192} b")));
+        assert_eq!(plainer(&dead("a -> b")), None, "what is plain already is not tried again");
+        let long = plainer(&dead(&"→".repeat(4000))).map(|verdict| verdict.change);
         assert!(matches!(long, Some(Change::Dead { error, .. }) if error.len() <= 4000 && error.ends_with("...")));
-        assert_eq!(plainer(&Verdict { change: Change::Done, ..verdict("") }), None);
+        assert_eq!(plainer(&verdict(1, Change::Done)), None);
     }
 }

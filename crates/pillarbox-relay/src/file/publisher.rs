@@ -115,35 +115,32 @@ struct Reading<'a, 'i> {
 
 impl Reading<'_, '_> {
     fn make(self, kind: &str) -> Result<Made, FileError> {
-        match kind {
+        let problem = match kind {
             #[cfg(feature = "kafka")]
-            "kafka" => self.with(pillarbox_kafka::KafkaPublisher::new),
+            "kafka" => return self.with(pillarbox_kafka::KafkaPublisher::new),
             #[cfg(feature = "mqtt")]
-            "mqtt" => self.with(pillarbox_mqtt::MqttPublisher::new),
+            "mqtt" => return self.with(pillarbox_mqtt::MqttPublisher::new),
             #[cfg(feature = "nats")]
-            "nats" => self.with(pillarbox_nats::NatsPublisher::new),
+            "nats" => return self.with(pillarbox_nats::NatsPublisher::new),
             #[cfg(feature = "rabbitmq")]
-            "rabbitmq" => self.with(pillarbox_rabbitmq::RabbitMqPublisher::new),
+            "rabbitmq" => return self.with(pillarbox_rabbitmq::RabbitMqPublisher::new),
             #[cfg(feature = "redis")]
-            "redis" => self.with(pillarbox_redis::RedisPublisher::new),
+            "redis" => return self.with(pillarbox_redis::RedisPublisher::new),
             #[cfg(feature = "aws")]
-            "sns" => self.with(pillarbox_aws::SnsPublisher::new),
+            "sns" => return self.with(pillarbox_aws::SnsPublisher::new),
             #[cfg(feature = "aws")]
-            "sqs" => self.with(pillarbox_aws::SqsPublisher::new),
+            "sqs" => return self.with(pillarbox_aws::SqsPublisher::new),
             #[cfg(feature = "webhook")]
-            "webhook" => self.with(pillarbox_webhook::WebhookPublisher::new),
+            "webhook" => return self.with(pillarbox_webhook::WebhookPublisher::new),
             kind if KINDS.contains(&kind) => {
                 let feature = if kind == "sns" || kind == "sqs" { "aws" } else { kind };
-                let problem = format!(
+                format!(
                     "this build has no publisher of kind \"{kind}\"; take one that was built with `--features {feature}`"
-                );
-                Err(self.places.wrong(self.at, self.section, problem))
+                )
             }
-            _ => {
-                let problem = format!("`kind` is \"{kind}\", which does not exist; write one of {}", KINDS.join(", "));
-                Err(self.places.wrong(self.at, self.section, problem))
-            }
-        }
+            _ => format!("`kind` is \"{kind}\", which does not exist; write one of {}", KINDS.join(", ")),
+        };
+        Err(self.places.wrong(self.at, self.section, problem))
     }
 
     /// Reads the options, and makes the publisher of them.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pillarbox_config::{DatabaseUrl, Loader, Settings};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::Store;
-use pillarbox_core::store::operation;
+use pillarbox_core::publisher::Publisher;
+use pillarbox_core::store::{Store, operation};
 use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Route, RouteError, Routes};
 use serde::Deserialize;
@@ -111,21 +111,23 @@ impl RelayFile {
 
     /// True if both have a route of this name for a source, which says the same and has the same publisher.
     pub(crate) fn has_same_route(&self, other: &Self, source: &str, route: &str) -> bool {
-        let of =
-            |file: &Self| file.routes.iter().find(|section| section.name == route && section.is_for(source)).cloned();
-        let publisher = |file: &Self, section: &RouteSection| {
-            let name = section.publisher.as_ref()?;
-            file.publishers
-                .iter()
-                .find(|publisher| publisher.name == *name)
-                .map(|section| Arc::clone(&section.publisher))
-        };
-        let (Some(own), Some(others)) = (of(self), of(other)) else { return false };
+        let (Some(own), Some(others)) = (self.route(source, route), other.route(source, route)) else { return false };
         own == others
-            && match (publisher(self, &own), publisher(other, &others)) {
-                (Some(own), Some(others)) => Arc::ptr_eq(&own, &others),
+            && match (self.publisher(own), other.publisher(others)) {
+                (Some(own), Some(others)) => Arc::ptr_eq(own, others),
                 (own, others) => own.is_none() && others.is_none(),
             }
+    }
+
+    /// The route of this name, if it is for a source.
+    fn route(&self, source: &str, route: &str) -> Option<&RouteSection> {
+        self.routes.iter().find(|section| section.name == route && section.is_for(source))
+    }
+
+    /// The publisher of a route, unless it drops what it takes.
+    fn publisher(&self, route: &RouteSection) -> Option<&Arc<dyn Publisher>> {
+        let name = route.publisher.as_ref()?;
+        self.publishers.iter().find(|section| section.name == *name).map(|section| &section.publisher)
     }
 
     /// The settings of section `[relay]`, such as the address at which health, status and metrics are served.
@@ -145,9 +147,7 @@ impl RelayFile {
         let mut all: Vec<Reach> = Vec::new();
         let mut earlier: Vec<Route> = Vec::new();
         for (number, section) in self.routes.iter().enumerate().filter(|(_, route)| route.is_for(source)) {
-            let named = |name: &String| self.publishers.iter().find(|publisher| publisher.name == *name);
-            let publisher = section.publisher.as_ref().and_then(named).map(|section| section.publisher.clone());
-            let route = section.route(publisher);
+            let route = section.route(self.publisher(section).cloned());
             let number_of = |place: usize| all.get(place).map(|reach| reach.number);
             let hidden_by = route.hidden_by(&earlier).into_iter().filter_map(number_of).collect();
             earlier.push(route.clone());
@@ -177,8 +177,8 @@ impl Reader<'_> {
         let places = self.places;
         let root = DeTable::parse(places.text)
             .map_err(|error| places.wrong(error.span().map_or(0, |span| span.start), "", error.message()))?;
-        let (mut server, mut sources, mut publishers, mut routes) =
-            (ServerSettings::default(), Vec::new(), Vec::new(), Vec::new());
+        let (mut server, mut sources, mut publishers) = (ServerSettings::default(), Vec::new(), Vec::new());
+        let mut routes: Vec<(usize, RouteSection)> = Vec::new();
         for (name, item) in root.into_inner() {
             let at = name.span().start;
             match &**name.get_ref() {
@@ -198,9 +198,8 @@ impl Reader<'_> {
                 "route" => {
                     for item in self.list("route", at, item)? {
                         let at = item.span().start;
-                        let number = routes.len() + 1;
-                        let route: RouteSection = self.section(&format!("[[route]] number {number}"), at, item)?;
-                        routes.push((at, route));
+                        let section = format!("[[route]] number {}", routes.len() + 1);
+                        routes.push((at, self.section(&section, at, item)?));
                     }
                 }
                 other => {
@@ -221,7 +220,6 @@ impl Reader<'_> {
             return Err(places.wrong(0, "[relay]", problem));
         }
         self.agree(&sources, &publishers, &routes)?;
-        let routes: Vec<(usize, RouteSection)> = routes;
         let places_of_routes: Vec<(String, usize)> =
             routes.iter().map(|(at, route)| (route.name.clone(), *at)).collect();
         let file =

@@ -43,8 +43,7 @@ impl Sources {
             return Err(RelayError::NotByReload { setting: "relay.listen" });
         }
         for source in &file.sources {
-            let failed = |error| RelayError::Source { source_name: source.name.clone(), error: Box::new(error) };
-            source.settings.database_url().map_err(failed)?;
+            source.settings.database_url().map_err(|error| RelayError::of_source(source, error))?;
         }
         file.adopt(&self.file);
         let same_batch = file.server.batch == self.file.server.batch;

@@ -1,7 +1,8 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
@@ -102,7 +103,7 @@ impl Deliverer {
         loop {
             let error = match self.open(batch).await {
                 Ok(started) => return Ok(started),
-                Err(error) => RelayError::Source { source_name: self.source.name.clone(), error: Box::new(error) },
+                Err(error) => RelayError::of_source(&self.source, error),
             };
             if may_end && (must_be_there || error.is_in_the_file()) {
                 return Err(error);
@@ -139,12 +140,12 @@ impl Deliverer {
     }
 
     fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.state.lock() = state;
     }
 
     pub(super) fn report(&self) -> SourceReport {
         let (name, routes) = (self.source.name.clone(), self.forwarder.status());
-        let health = match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+        let health = match &*self.state.lock() {
             State::Starting => SourceHealth::Starting,
             State::Waiting { problem } => SourceHealth::Waiting { problem: problem.clone() },
             State::Started { store, outbox } => {

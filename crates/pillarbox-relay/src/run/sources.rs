@@ -1,12 +1,13 @@
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt as _};
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::Publisher;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
@@ -68,14 +69,14 @@ impl Sources {
 
     /// Lets the endpoint see the sources as they are now.
     pub(super) fn show(&self) {
-        self.shown.all.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.all);
+        self.shown.all.lock().clone_from(&self.all);
     }
 
     /// The reports that the endpoint shows.
     pub(crate) fn reports(&self) -> Reports {
         let shown = Arc::clone(&self.shown);
         Arc::new(move || {
-            let all = shown.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = shown.all.lock();
             shown.started.load(Ordering::Acquire).then(|| all.iter().map(|source| source.report()).collect())
         })
     }

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Response};
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
-use crate::report::{SourceHealth, SourceReport};
+use crate::report::SourceReport;
 
 /// `/status`. Its keys are a contract.
 #[derive(Debug, Serialize)]
@@ -56,22 +56,14 @@ pub(super) enum Probe {
 
 /// The answer to a probe: 200 if every source is well, else 503, with a line for each.
 pub(super) fn probe(probe: Probe, reports: Option<&[SourceReport]>) -> Response {
+    let status = |is_well: bool| if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let Some(reports) = reports else {
-        let status = match probe {
-            Probe::Live => StatusCode::OK,
-            Probe::Ready => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        return (status, "starting\n").into_response();
+        return (status(matches!(probe, Probe::Live)), "starting\n").into_response();
     };
-    let is_well = |health: &SourceHealth| match probe {
-        Probe::Live => health.is_alive(),
-        Probe::Ready => health.is_ready(),
-    };
-    let status = if reports.iter().all(|report| is_well(&report.health)) {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
+    let is_well = |report: &SourceReport| match probe {
+        Probe::Live => report.health.is_alive(),
+        Probe::Ready => report.health.is_ready(),
     };
     let lines: String = reports.iter().map(|report| format!("{}: {}\n", report.name, report.health)).collect();
-    (status, lines).into_response()
+    (status(reports.iter().all(is_well)), lines).into_response()
 }

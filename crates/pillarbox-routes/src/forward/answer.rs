@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use pillarbox_core::handle::{HandlerError, Outcome};
+use pillarbox_core::plants;
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
 use crate::guard::CallResult;
-use crate::plants;
 
 pub(crate) type Answer = Result<Outcome, HandlerError>;
 

@@ -51,20 +51,11 @@ impl Asked {
             let (name, shown) = (&runtime.name, self.publisher.shown(template.text()));
             match self.publisher.check_prefix(prefix).await {
                 Ok(true) => {
-                    let shown_prefix = self.publisher.shown(prefix);
-                    found
-                        .unchecked
-                        .push(format!("route `{name}`: each `{shown}`; there is a place for `{shown_prefix}…`"));
+                    let place = self.publisher.shown(prefix);
+                    found.unchecked.push(format!("route `{name}`: each `{shown}`; there is a place for `{place}…`"));
                 }
                 Ok(false) => found.unchecked.push(format!("route `{name}`: whether `{shown}` is there")),
-                Err(error) => {
-                    let asked = Self {
-                        publisher: Arc::clone(&self.publisher),
-                        targets: Vec::new(),
-                        runtimes: vec![Arc::clone(runtime)],
-                    };
-                    found.errors.push(asked.error(error));
-                }
+                Err(error) => found.errors.extend(Self::of(runtime).map(|alone| alone.error(error))),
             }
         }
         found
@@ -174,7 +165,7 @@ impl Forwarder {
             for runtime in &self.0.table().runtimes {
                 let Some(sink) = &runtime.sink else { continue };
                 forget(runtime, sink);
-                if sink.circuit().probe_unasked(Instant::now()) {
+                if sink.circuit.lock().probe_unasked(Instant::now()) {
                     asking.push(self.try_out(Arc::clone(runtime)));
                 }
             }
@@ -210,7 +201,7 @@ impl Forwarder {
 
 /// Forgets targets that no event has needed for a while.
 fn forget(runtime: &RouteRuntime, sink: &Sink) {
-    let mut targets = sink.targets();
+    let mut targets = sink.targets.lock();
     if !targets.is_empty() {
         targets.forget(Instant::now());
         runtime.meters.count_paused(targets.all_paused().count());

@@ -1,11 +1,13 @@
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use metrics::Counter;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
+use pillarbox_core::lock::Mutex;
+use pillarbox_core::plants;
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
 use pillarbox_engine::run::TypePause;
 use tokio::time::Instant;
@@ -15,7 +17,6 @@ use super::answer::Answer;
 use super::findings::{Findings, escalated, findings};
 use super::{RouteStatus, answer};
 use crate::guard::{Admission, CallResult, Part, Parts, Transition};
-use crate::plants;
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
 /// The time that an event may wait for its turn beside others that go elsewhere.
@@ -64,11 +65,8 @@ impl Table {
     }
 
     fn runtime(&self, event: &Delivery) -> Option<(usize, &RouteRuntime)> {
-        self.runtimes
-            .iter()
-            .enumerate()
-            .find(|(_, runtime)| runtime.selector.takes(event))
-            .map(|(index, runtime)| (index, &**runtime))
+        let mut runtimes = self.runtimes.iter().map(|runtime| &**runtime).enumerate();
+        runtimes.find(|(_, runtime)| runtime.selector.takes(event))
     }
 
     /// True if all events of a type take this route, so that they can be left in the table while it is paused.
@@ -212,7 +210,7 @@ impl Inner {
     fn unrouted(&self, unrouted: Unrouted, event: &Delivery) -> Answer {
         self.unrouted_events.increment(1);
         let is_first = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.told.lock();
             told.len() < MAX_TYPES && told.insert(event.event_type().into())
         };
         if is_first {
@@ -264,14 +262,14 @@ impl Inner {
         let receipts = send(runtime, sink, messages).await;
         drop(leave);
         let now = Instant::now();
-        let is_well = receipts.iter().all(Result::is_ok) && sink.targets().is_empty();
+        let is_well = receipts.iter().all(Result::is_ok) && sink.targets.lock().is_empty();
         let found = if is_well { Findings::well() } else { findings(&parts, &receipts) };
         let paused = self.learn_all(runtime, sink, now, &found);
         let mut receipts = receipts.into_iter().zip(parts);
         let misses = plants::is("receipts_out_of_step");
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
             let (receipt, parts) = receipts.next().unwrap_or_else(|| (no_receipt(), None));
-            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sink.targets().paused_until(&parts));
+            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sink.targets.lock().paused_until(&parts));
             let pause = paused.max(own).map(|until| self.spread(until.saturating_duration_since(now)));
             *waiting = Some(answer(&runtime.name, receipt, pause));
         }
@@ -297,7 +295,7 @@ impl Inner {
             };
             let parts = sink.parts(&message);
             let admission = match &parts {
-                Some(parts) => sink.targets().admit(parts, now),
+                Some(parts) => sink.targets.lock().admit(parts, now),
                 None => Admission::Go,
             };
             match (admission, &parts) {
@@ -322,7 +320,7 @@ impl Inner {
     fn admit(&self, table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> Admission {
         let (is_new, held_until) = note_types(table, index, sink, events);
         let now = Instant::now();
-        let paused = sink.circuit().paused();
+        let paused = sink.circuit.lock().paused();
         let until_read = match (held_until, &paused) {
             _ if plants::is("held_rows_are_overtaken") => None,
             (_, Some((until, _))) if is_new => Some((*until).max(now + A_MOMENT)),
@@ -340,7 +338,7 @@ impl Inner {
                 Admission::Wait { until, problem }
             }
             None => {
-                let admission = sink.circuit().admit(now);
+                let admission = sink.circuit.lock().admit(now);
                 if let Admission::Wait { until, .. } = &admission {
                     self.hold(sink, *until);
                 }
@@ -353,7 +351,7 @@ impl Inner {
     fn learn_all(&self, runtime: &RouteRuntime, sink: &Sink, now: Instant, found: &Findings) -> Option<Instant> {
         let mut is_new = false;
         if !found.parts.is_empty() {
-            let mut targets = sink.targets();
+            let mut targets = sink.targets.lock();
             let mut transitions = Vec::new();
             for (part, called) in &found.parts {
                 let changed = targets.ended(part, now, called.clone());
@@ -381,7 +379,7 @@ impl Inner {
         called: CallResult,
     ) -> Option<Instant> {
         let (transition, paused) = {
-            let mut circuit = sink.circuit();
+            let mut circuit = sink.circuit.lock();
             (circuit.ended(now, called), circuit.paused())
         };
         let info = sink.publisher.info();
@@ -399,7 +397,7 @@ impl Inner {
                 tracing::warn!(route, publisher, address, ?pause, problem, "{message}");
             }
             Transition::Resumed => {
-                let mut types = sink.types();
+                let mut types = sink.types.lock();
                 types.release(now);
                 self.type_pause.resume(types.known.keys().map(|held| &**held));
                 drop(types);
@@ -426,7 +424,7 @@ impl Inner {
 
     /// Leaves the route's events in the table, as far as their type says that they are.
     fn hold(&self, sink: &Sink, until: Instant) {
-        let mut types = sink.types();
+        let mut types = sink.types.lock();
         types.hold(Instant::now(), until);
         self.type_pause.pause_all(types.known.keys().map(|held| &**held), until);
         types.are_held(Instant::now());
@@ -441,7 +439,7 @@ impl Inner {
 /// Remembers the types of events that take this route, if none of their type takes another. Returns whether there was a new one, and the
 /// end of the time in which earlier events than these may have been left in the table, if there was one.
 fn note_types(table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> (bool, Option<Instant>) {
-    let mut types = sink.types();
+    let mut types = sink.types.lock();
     // If the routes were replaced meanwhile, other types may be alone with this one now.
     let is_current = types.generation == table.generation;
     let (mut is_new, mut last, mut held_until) = (false, "", None);
@@ -538,7 +536,7 @@ pub(super) struct Probing<'a>(pub(super) &'a Sink);
 
 impl Drop for Probing<'_> {
     fn drop(&mut self) {
-        self.0.circuit().withdraw();
+        self.0.circuit.lock().withdraw();
     }
 }
 
@@ -553,7 +551,7 @@ impl Drop for Probes<'_> {
         if self.parts.is_empty() {
             return;
         }
-        let mut targets = self.sink.targets();
+        let mut targets = self.sink.targets.lock();
         self.parts.iter().flat_map(Parts::each).for_each(|part| targets.withdraw(part));
     }
 }

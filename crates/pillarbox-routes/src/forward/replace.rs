@@ -34,17 +34,17 @@ impl Forwarder {
         }
         let (now, mut held_until) = (Instant::now(), None);
         for sink in table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
-            let mut types = sink.types();
+            let mut types = sink.types.lock();
             // None is held for a route that is no more.
             self.0.type_pause.resume(types.known.keys().map(|held| &**held));
             held_until = held_until.max(types.begin_anew(now, generation));
         }
         for sink in built.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
-            let mut types = sink.types();
+            let mut types = sink.types.lock();
             types.generation = generation;
             types.were_held(held_until);
         }
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.told.lock().clear();
         *table = Arc::new(Table::new(built, generation));
         Ok(())
     }

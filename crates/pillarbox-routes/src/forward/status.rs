@@ -49,7 +49,7 @@ impl RouteStatus {
     pub(super) fn of(route: &RouteRuntime, now: Instant) -> Self {
         let sink = route.sink.as_ref();
         let info = sink.map(|sink| sink.publisher.info());
-        let paused = sink.and_then(|sink| sink.circuit().paused());
+        let paused = sink.and_then(|sink| sink.circuit.lock().paused());
         let (paused_targets, targets) = sink.map(|sink| targets(sink, now)).unwrap_or_default();
         Self {
             route: route.name.to_string(),
@@ -64,7 +64,7 @@ impl RouteStatus {
 
 /// The number of paused targets, and the first of them.
 fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
-    let targets = sink.targets();
+    let targets = sink.targets.lock();
     let mut paused: Vec<_> = targets.all_paused().collect();
     paused.sort_by_key(|(_, until, _)| *until);
     let count = paused.len();

@@ -134,23 +134,12 @@ impl Circuit {
             }
             // One that began before the pause says nothing about what is now.
             (State::Open { probing: false, .. }, _) => Transition::None,
-            (State::Closed { failures, pause }, CallResult::Declined { problem }) => {
+            (State::Closed { failures, .. }, CallResult::Declined { .. }) if *failures + 1 < self.breaker.failures => {
                 *failures += 1;
-                let last = *pause;
-                if *failures < self.breaker.failures { Transition::None } else { self.pause(now, last, problem, None) }
+                Transition::None
             }
-            (State::Closed { pause, .. }, CallResult::Refused { problem, after }) => {
-                let last = *pause;
-                self.pause(now, last, problem, after)
-            }
-            (State::Open { pause, .. }, CallResult::Declined { problem }) => {
-                let last = *pause;
-                self.pause(now, Some(last), problem, None)
-            }
-            (State::Open { pause, .. }, CallResult::Refused { problem, after }) => {
-                let last = *pause;
-                self.pause(now, Some(last), problem, after)
-            }
+            (_, CallResult::Declined { problem }) => self.pause(now, problem, None),
+            (_, CallResult::Refused { problem, after }) => self.pause(now, problem, after),
         }
     }
 
@@ -161,13 +150,11 @@ impl Circuit {
         }
     }
 
-    fn pause(
-        &mut self,
-        now: Instant,
-        last: Option<Duration>,
-        problem: Arc<str>,
-        after: Option<Duration>,
-    ) -> Transition {
+    fn pause(&mut self, now: Instant, problem: Arc<str>, after: Option<Duration>) -> Transition {
+        let last = match &self.state {
+            State::Closed { pause, .. } => *pause,
+            State::Open { pause, .. } => Some(*pause),
+        };
         let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
         // What the destination asks for holds, within an hour.
         let asked = after.unwrap_or_default().min(Duration::from_secs(3600));

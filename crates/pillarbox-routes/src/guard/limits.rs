@@ -1,8 +1,9 @@
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout};
+
+use pillarbox_core::lock::Mutex;
 
 /// The limits of a destination: the calls that may be on their way at once, and the messages in a second.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Limits {
 impl Rate {
     /// Reserves the time at which these messages may be sent, or returns the wait until then if it is too long.
     fn reserve(&self, messages: usize, now: Instant, patience: Option<Duration>) -> Result<Instant, Duration> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let at = next.map_or(now, |next| next.max(now));
         if patience.is_some_and(|patience| at - now > patience) {
             return Err(at - now);

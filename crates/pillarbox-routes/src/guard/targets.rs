@@ -97,22 +97,20 @@ impl Targets {
 
     /// A call has ended that said something about a part.
     pub(crate) fn ended(&mut self, part: &Part, now: Instant, called: CallResult) -> Changed {
-        let is_well = called == CallResult::Well;
-        if !self.troubled.contains_key(part) {
-            if is_well {
-                return Changed { transition: Transition::None, is_new: false };
-            }
+        let (is_well, is_new) = (called == CallResult::Well, !self.troubled.contains_key(part));
+        if is_new && is_well {
+            return Changed { transition: Transition::None, is_new: false };
+        }
+        if is_new {
             self.make_room(now);
             let circuit = Circuit::new(self.breaker);
             self.troubled.insert(part.clone(), Troubled { circuit, waiting: 0, touched: now });
-            let transition = self.told(part, now, called);
-            return Changed { transition, is_new: true };
         }
         let transition = self.told(part, now, called);
         if is_well && self.paused(part).is_none() {
             self.troubled.remove(part);
         }
-        Changed { transition, is_new: false }
+        Changed { transition, is_new }
     }
 
     fn told(&mut self, part: &Part, now: Instant, called: CallResult) -> Transition {

@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random, SystemRandom};
+use pillarbox_core::lock::Mutex;
 use pillarbox_engine::run::TypePause;
 
 use super::{Route, RouteError, RouteRuntime, Sink};

@@ -7,10 +7,9 @@ use pillarbox_core::publisher::{Message, Publisher};
 
 use super::RouteError;
 use crate::guard::Breaker;
-use crate::select::{Pattern, Selector};
+use crate::select::{Pattern, Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Template};
 
-pub(crate) type Filter = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
 
 /// Longest pause of a breaker.
@@ -46,7 +45,7 @@ pub struct Route {
     pub(crate) source: Box<str>,
     pub(crate) without: Vec<Pattern>,
     pub(crate) with: Vec<(Box<str>, Box<str>)>,
-    pub(crate) only: Option<Filter>,
+    pub(crate) only: Option<Predicate>,
     pub(crate) remake: Option<Remake>,
     pub(crate) breaker: Breaker,
     pub(crate) concurrency: Option<usize>,
@@ -228,32 +227,21 @@ impl Route {
             }
             with.push((header.clone(), template("with_headers", value)?));
         }
-        if self.source.is_empty() {
-            return Err(error("source", "is empty".into(), "name your service, such as `/shop`"));
-        }
-        let number = "set 1 or more, or leave it out";
-        if self.concurrency == Some(0) {
-            return Err(error("concurrency", "is 0".into(), number));
-        }
-        if self.rate == Some(0) {
-            return Err(error("rate", "is 0".into(), number));
-        }
+        let (number, a_day) = ("set 1 or more, or leave it out", "set a day, `1d`, at most");
         let Breaker { failures, pause, max_pause } = self.breaker;
-        if failures == 0 {
-            return Err(error("breaker.failures", "is 0".into(), "set 1 or more"));
-        }
-        if pause.is_zero() {
-            return Err(error("breaker.pause", "is zero".into(), "set a duration, such as `500ms`"));
-        }
-        if pause > A_DAY {
-            return Err(error("breaker.pause", format!("is {pause:?}"), "set a day, `1d`, at most"));
-        }
-        if max_pause < pause {
-            let problem = format!("is {max_pause:?}, below `breaker.pause`, which is {pause:?}");
-            return Err(error("breaker.max_pause", problem, "set it to that or more"));
-        }
-        if max_pause > A_DAY {
-            return Err(error("breaker.max_pause", format!("is {max_pause:?}"), "set a day, `1d`, at most"));
+        let below = format!("is {max_pause:?}, below `breaker.pause`, which is {pause:?}");
+        let table = [
+            (self.source.is_empty(), "source", "is empty".into(), "name your service, such as `/shop`"),
+            (self.concurrency == Some(0), "concurrency", "is 0".into(), number),
+            (self.rate == Some(0), "rate", "is 0".into(), number),
+            (failures == 0, "breaker.failures", "is 0".into(), "set 1 or more"),
+            (pause.is_zero(), "breaker.pause", "is zero".into(), "set a duration, such as `500ms`"),
+            (pause > A_DAY, "breaker.pause", format!("is {pause:?}"), a_day),
+            (max_pause < pause, "breaker.max_pause", below, "set it to that or more"),
+            (max_pause > A_DAY, "breaker.max_pause", format!("is {max_pause:?}"), a_day),
+        ];
+        if let Some((_, field, problem, remedy)) = table.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            return Err(error(field, problem, remedy));
         }
         Ok((target, key, HeaderRules { without: self.without.iter().map(Pattern::in_small_letters).collect(), with }))
     }

@@ -1,15 +1,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::{Message, Publisher};
 use tokio::time::Instant;
 
-use super::rule::{Filter, Remake};
+use super::rule::Remake;
 use crate::guard::{Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
-use crate::select::Selector;
+use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
 
 /// A route at work.
@@ -30,7 +31,7 @@ pub(crate) struct Sink {
     pub(crate) format: Format,
     pub(crate) source: Box<str>,
     pub(crate) headers: HeaderRules,
-    pub(crate) only: Option<Filter>,
+    pub(crate) only: Option<Predicate>,
     pub(crate) remake: Option<Remake>,
     pub(crate) limits: Limits,
     pub(crate) circuit: Mutex<Circuit>,
@@ -134,18 +135,6 @@ impl Sink {
             Part::Server(server) => server.to_string(),
             Part::Target(target) => self.publisher.shown(target).into_owned(),
         }
-    }
-
-    pub(crate) fn targets(&self) -> MutexGuard<'_, Targets> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn circuit(&self) -> MutexGuard<'_, Circuit> {
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn types(&self) -> MutexGuard<'_, Types> {
-        self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,4 +4,4 @@ mod pattern;
 mod selector;
 
 pub use pattern::Pattern;
-pub(crate) use selector::Selector;
+pub(crate) use selector::{Predicate, Selector};

@@ -5,7 +5,7 @@ use pillarbox_core::handle::Delivery;
 
 use super::Pattern;
 
-type Predicate = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
+pub(crate) type Predicate = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 
 /// The conditions on an event, all of which have to hold. Of several patterns for one thing, one has to match.
 #[derive(Clone, Default)]

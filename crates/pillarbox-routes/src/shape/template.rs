@@ -26,7 +26,7 @@ enum Part {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Field {
+enum Field {
     EventId,
     EventType,
     AggregateType,
@@ -36,34 +36,14 @@ pub(crate) enum Field {
     Header(Box<str>),
 }
 
-/// Gives a template the values of an event that it asks for.
-pub(crate) trait Fill {
-    /// `None` if the event has no such thing.
-    fn value(&self, field: &Field) -> Option<&str>;
-}
-
-impl Fill for Delivery {
-    fn value(&self, field: &Field) -> Option<&str> {
-        match field {
-            Field::EventId => Some(self.id().as_str()),
-            Field::EventType => Some(self.event_type()),
-            Field::AggregateType => Some(self.aggregate_type()),
-            Field::AggregateId => self.aggregate_id(),
-            Field::TenantId => self.tenant_id(),
-            Field::Key => self.key(),
-            Field::Header(name) => self.headers().get(name),
-        }
-    }
-}
-
 impl Template {
     /// Fills it in with values as they are; the error names what the event does not have.
-    pub(crate) fn fill(&self, event: &impl Fill) -> Result<Arc<str>, String> {
+    pub(crate) fn fill(&self, event: &Delivery) -> Result<Arc<str>, String> {
         self.fill_target(event, TargetSyntax::Name)
     }
 
     /// Fills in a target.
-    pub(crate) fn fill_target(&self, event: &impl Fill, syntax: TargetSyntax) -> Result<Arc<str>, String> {
+    pub(crate) fn fill_target(&self, event: &Delivery, syntax: TargetSyntax) -> Result<Arc<str>, String> {
         if self.parts.is_empty() {
             return Ok(Arc::clone(&self.text));
         }
@@ -71,7 +51,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(part) => text.push_str(part),
-                Part::Place { field, otherwise, as_it_is } => match (event.value(field), otherwise) {
+                Part::Place { field, otherwise, as_it_is } => match (field.of(event), otherwise) {
                     (Some(value), _) if *as_it_is || field.keeps_parts(syntax) => text.push_str(value),
                     (Some(value), _) => text.push_str(&syntax.quote(value)),
                     (None, Some(otherwise)) => text.push_str(otherwise),
@@ -173,6 +153,19 @@ impl FromStr for Part {
 }
 
 impl Field {
+    /// The value that an event has; `None` if it has no such thing.
+    fn of<'a>(&self, event: &'a Delivery) -> Option<&'a str> {
+        match self {
+            Self::EventId => Some(event.id().as_str()),
+            Self::EventType => Some(event.event_type()),
+            Self::AggregateType => Some(event.aggregate_type()),
+            Self::AggregateId => event.aggregate_id(),
+            Self::TenantId => event.tenant_id(),
+            Self::Key => event.key(),
+            Self::Header(name) => event.headers().get(name),
+        }
+    }
+
     /// True for names that programs give, `order.placed`, where parts are meant to be parts. Whatever comes from data is one.
     fn keeps_parts(&self, syntax: TargetSyntax) -> bool {
         matches!(self, Self::EventType | Self::AggregateType) && matches!(syntax, TargetSyntax::Parts(_))
@@ -201,23 +194,22 @@ impl fmt::Display for Template {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::clock::Timestamp;
+    use pillarbox_core::event::Envelope;
+    use pillarbox_core::row::{NewRow, Row};
+
     use super::*;
 
-    struct Order;
-    impl Fill for Order {
-        fn value(&self, field: &Field) -> Option<&str> {
-            match field {
-                Field::EventType => Some("order.placed"),
-                Field::Header(name) if &**name == "region" => Some("eu"),
-                Field::AggregateType => Some("shop.order/v1"),
-                Field::AggregateId => Some("../a.b?c=100%"),
-                _ => None,
-            }
-        }
+    /// An event without a tenant.
+    fn order() -> Delivery {
+        let event =
+            Envelope::builder("order.placed").aggregate("shop.order/v1", "../a.b?c=100%").header("region", "eu");
+        let event = event.payload_json("{}").build().expect("valid");
+        Delivery::detached(Row::fresh(&NewRow::new(event), 1, Timestamp::from_micros(0)))
     }
 
     fn filled(text: &str) -> Result<String, String> {
-        text.parse::<Template>()?.fill(&Order).map(|text| text.to_string())
+        text.parse::<Template>()?.fill(&order()).map(|text| text.to_string())
     }
 
     #[test]
@@ -251,7 +243,7 @@ mod tests {
             (parts, "{aggregate_type}.{event_type}", "shop.order/v1.order.placed"),
         ] {
             let template: Template = text.parse().expect(text);
-            assert_eq!(template.fill_target(&Order, syntax).as_deref(), Ok(expected), "{syntax:?}: {text}");
+            assert_eq!(template.fill_target(&order(), syntax).as_deref(), Ok(expected), "{syntax:?}: {text}");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Harness;
 use crate::events::{HOUR, all, delayed, event, events, seqs_of, settle_all};
 use crate::nodes::owner;
 use crate::rows::rows_at;
-use crate::run::Outcome;
+use crate::run::{Db, Outcome};
 
 /// Raises the point, once nobody has done so a moment ago.
 async fn raise(store: &dyn Store) -> Result<(), BoxError> {
@@ -21,7 +21,7 @@ async fn raise(store: &dyn Store) -> Result<(), BoxError> {
 }
 
 /// However often it is raised: rows that wait for their first attempt, that failed, that were delayed and are due, that were replayed.
-pub(super) async fn raise_read_point_passes_no_pending_row<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn raise_read_point_passes_no_pending_row<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = owner(&*store).await?;
     raise(&*store).await?;
@@ -60,12 +60,11 @@ pub(super) async fn raise_read_point_passes_no_pending_row<H: Harness>(db: &H) -
     settle_all(&*store, &node, &fresh, &retried).await?;
     raise(&*store).await?;
     assert_eq!(store.counts().await?.pending(), 5);
-    other.close().await;
     Ok(())
 }
 
 /// A row that commits late, below rows that were delivered long ago, is found.
-pub(super) async fn raise_read_point_waits_for_open_transactions<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn raise_read_point_waits_for_open_transactions<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
     let node = owner(&*store).await?;
     for commits in [true, false, true] {
@@ -90,12 +89,11 @@ pub(super) async fn raise_read_point_waits_for_open_transactions<H: Harness>(db:
         }
         settle_all(&*store, &node, &expected, &Change::Done).await?;
     }
-    other.close().await;
     Ok(())
 }
 
 /// Whoever makes rows pending by hand says so, as the SQL contract asks.
-pub(super) async fn raise_read_point_goes_back_after_an_intervention<H: Harness>(db: &H) -> Outcome {
+pub(super) async fn raise_read_point_goes_back_after_an_intervention<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
     let written = events(3)?;

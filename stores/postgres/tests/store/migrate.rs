@@ -1,4 +1,5 @@
 //! Creating and checking the tables.
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
 use std::time::Duration;
 

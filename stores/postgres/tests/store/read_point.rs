@@ -1,4 +1,5 @@
 //! The read point: where it stands, and what brings it back.
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
 use std::time::Duration;
 

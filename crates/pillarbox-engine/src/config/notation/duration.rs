@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
 const NEVER: &str = "never";
 
@@ -60,16 +60,11 @@ pub mod if_given {
     use super::*;
 
     pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => span::serialize(value, serializer),
-            None => serializer.serialize_none(),
-        }
+        value.map(|value| humantime::format_duration(value).to_string()).serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-        match Option::<Cow<'_, str>>::deserialize(deserializer)? {
-            Some(text) => parse(&text).map(Some).map_err(D::Error::custom),
-            None => Ok(None),
-        }
+        let text = Option::<Cow<'_, str>>::deserialize(deserializer)?;
+        text.map(|text| parse(&text)).transpose().map_err(D::Error::custom)
     }
 }

@@ -9,7 +9,7 @@ use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::Row;
 
 use super::attempt::{guarded, limited, message};
-use super::{Worker, is_done};
+use super::{Worker, verdict_on};
 use crate::handlers::Registered;
 use crate::observe::{Consequence, Failed, Slot, clean_error};
 use crate::queue::Item;
@@ -26,7 +26,7 @@ impl Worker {
         slot: &Slot,
     ) -> Option<Verdict> {
         if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-            return Some(is_done(item));
+            return Some(verdict_on(&item.row, Change::Done));
         }
         if self.leaves(item, &attempt) {
             self.in_flight.leave(&item.row);
@@ -70,7 +70,7 @@ impl Worker {
 
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
         let row = &item.row;
-        let verdict = |change| Verdict { row: row.id(), expected: row.expected(), change };
+        let verdict = |change| verdict_on(row, change);
         let waited = is_unroutable(&attempt) && self.unknown.is_over(row).await;
         let Decision { change, given_up } = self.decide(row, registered, attempt, waited);
         let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else {

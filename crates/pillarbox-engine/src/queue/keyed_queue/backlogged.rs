@@ -57,7 +57,7 @@ pub(crate) struct Refill {
 impl KeyedQueue {
     /// The keys of which memory holds enough.
     pub(crate) fn behind(&self) -> Vec<OrderKey> {
-        self.lock().behind.values().map(|behind| behind.key.clone()).collect()
+        self.state.lock().behind.values().map(|behind| behind.key.clone()).collect()
     }
 
     /// Plans the next read of keys that are behind: of those of which little is left, and of all others that have used up some,
@@ -67,7 +67,7 @@ impl KeyedQueue {
     /// what is left of half of the memory. The other half is for keys that are not behind. All keys together get no more than
     /// there is room for: with many keys behind, their shares are more than the memory.
     pub(crate) fn refill(&self, most: usize, now: Instant) -> Option<Refill> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let room = self.capacity.saturating_sub(state.queued);
         // Below, it waits until half of the memory is free, of which `pop` tells: a statement for each place costs more than it brings.
@@ -112,7 +112,7 @@ impl KeyedQueue {
     /// Notes that the rows which a fetch found of keys that are behind are queued: all up to `seen`, or all there are if that
     /// is the highest number. Up to `complete` no row is added any more.
     pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, complete: i64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if fetch <= state.assigned_during {
             // None of it was taken.
             return;
@@ -134,7 +134,7 @@ impl KeyedQueue {
 
     /// Something of keys that are behind may be at `seq` that was not there when it was read.
     pub(crate) fn look_from(&self, seq: i64) {
-        for behind in self.lock().behind.values_mut() {
+        for behind in self.state.lock().behind.values_mut() {
             behind.floor = behind.floor.min(seq.saturating_sub(1).max(0));
         }
     }

@@ -310,14 +310,18 @@ impl State {
             && behind.floor < seq
         {
             // What was to be read of it apart from the others, below this event as well, is read with them now.
-            let lowest = behind.floor.saturating_add(1);
-            self.freed = Some(self.freed.map_or(lowest, |other| other.min(lowest)));
+            self.free_from(behind.floor.saturating_add(1));
         }
         let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
         let above = key.waiting.partition_point(|item| item.row.seq < seq);
         let dropped: Vec<i64> = key.waiting.drain(above..).map(|item| item.row.seq).collect();
         self.queued -= dropped.len();
         dropped
+    }
+
+    /// The next fetch has to read the table from this row on.
+    pub(super) fn free_from(&mut self, seq: i64) {
+        self.freed = Some(self.freed.map_or(seq, |other| other.min(seq)));
     }
 
     /// With the next fetch the table answers for a blocked key, unless a verdict on it is still to be recorded; says which.

@@ -19,10 +19,15 @@ fn key_lanes(capacity: usize, workers: usize, failing: FailingKey) -> KeyedQueue
     KeyedQueue::new(capacity, workers, failing, Arc::new(Shares::new(Classes::one(), workers, most)), deliverer())
 }
 
-fn queue(failing: FailingKey) -> KeyedQueue {
-    let queue = key_lanes(CAPACITY, 2, failing);
+/// A queue of all partitions.
+fn queue_of(capacity: usize, workers: usize, failing: FailingKey) -> KeyedQueue {
+    let queue = key_lanes(capacity, workers, failing);
     queue.assign(Partitions::ALL);
     queue
+}
+
+fn queue(failing: FailingKey) -> KeyedQueue {
+    queue_of(CAPACITY, 2, failing)
 }
 
 fn deliverer() -> Arc<DeliveringNode> {
@@ -42,20 +47,42 @@ fn key(key: &str) -> OrderKey {
     OrderKey { handler: None, key: key.into() }
 }
 
-fn push(queue: &KeyedQueue, rows: impl IntoIterator<Item = (Row, PriorAttempt)>, source: Source) -> Vec<i64> {
-    queue.push(rows.into_iter().map(|(row, past)| (Arc::new(row), past)), source).0
+/// The source of what a fetch reads from the bottom.
+fn source(fetch: u64) -> Source {
+    Source { fetch, floor: 0, refill: false, class: None, since: Instant::now() }
+}
+
+/// The source of what a fetch of keys that are behind reads above `floor`.
+fn refill_above(floor: i64, fetch: u64) -> Source {
+    Source { floor, refill: true, ..source(fetch) }
+}
+
+/// Begins a fetch.
+fn begin(queue: &KeyedQueue) -> Source {
+    source(queue.begin_fetch().number)
+}
+
+/// Queues what a fetch has read, and returns the rows that were refused.
+fn push(queue: &KeyedQueue, rows: impl IntoIterator<Item = Row>, source: Source) -> Vec<i64> {
+    queue.push(rows.into_iter().map(|row| (Arc::new(row), PriorAttempt::Clean)), source).0
 }
 
 /// Reads rows as one fetch, and returns those that were refused.
 fn read(queue: &KeyedQueue, rows: &[(i64, &str)]) -> Vec<i64> {
-    let source =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
-    push(queue, rows.iter().map(|(seq, key)| (row(*seq, key), PriorAttempt::Clean)), source)
+    push(queue, rows.iter().map(|(seq, key)| row(*seq, key)), begin(queue))
 }
 
 /// All that can run now.
 fn running(queue: &KeyedQueue) -> Vec<i64> {
     queue.pop_more(Class::FIRST, usize::MAX, |_| true).iter().map(|item| item.row.seq).collect()
+}
+
+/// A queue that has read `rows`, of which those of `first` run.
+fn running_of(rows: &[(i64, &str)], first: &[i64]) -> KeyedQueue {
+    let queue = queue(FailingKey::Wait);
+    read(&queue, rows);
+    assert_eq!(running(&queue), first);
+    queue
 }
 
 fn dead() -> Change {
@@ -75,21 +102,19 @@ fn of_each_key_the_lowest_runs_and_the_others_wait() {
     queue.ended(3, Some(&Change::Done));
     assert_eq!(running(&queue), [4]);
     queue.ended(4, Some(&Change::Done));
-    assert!(queue.lock().keys.is_empty() && queue.lock().running.is_empty(), "nothing is remembered of what is over");
+    let state = queue.state.lock();
+    assert!(state.keys.is_empty() && state.running.is_empty(), "nothing is remembered of what is over");
 }
 
 #[test]
 fn behind_one_that_fails_nothing_is_taken_until_the_table_knows() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a"), (3, "a"), (4, "b")]);
-    assert_eq!(running(&queue), [1, 4]);
+    let queue = running_of(&[(1, "a"), (2, "a"), (3, "a"), (4, "b")], &[1, 4]);
     assert_eq!(queue.ended(1, Some(&dead())).dropped, [2, 3]);
     assert_eq!(queue.depth(), 0);
     assert_eq!(read(&queue, &[(2, "a")]), [2], "not recorded yet");
-    let under_way =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
+    let under_way = begin(&queue);
     assert_eq!(queue.recorded([(1, true)]), None);
-    assert_eq!(push(&queue, [(row(2, "a"), PriorAttempt::Clean)], under_way), [2], "read before it was recorded");
+    assert_eq!(push(&queue, [row(2, "a")], under_way), [2], "read before it was recorded");
     assert!(read(&queue, &[(2, "a")]).is_empty(), "read after: the table would have kept it back");
 }
 
@@ -115,11 +140,7 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
     let begin = || queue.begin_fetch();
     let first = begin();
     assert!(first.heads, "nothing is known");
-    push(
-        &queue,
-        [(row(1, "a"), PriorAttempt::Clean), (row(2, "b"), PriorAttempt::Clean)],
-        Source { fetch: first.number, floor: 0, refill: false, class: None, since: Instant::now() },
-    );
+    push(&queue, [row(1, "a"), row(2, "b")], source(first.number));
     queue.saw_heads(first.number, false);
     assert!(!begin().heads);
     assert_eq!(running(&queue), [1, 2]);
@@ -150,9 +171,7 @@ fn the_table_has_no_heads_if_it_was_seen_to_have_none_and_nothing_failed_since()
 fn one_that_was_waited_for_makes_the_table_be_read_when_it_is_done() {
     let queue = queue(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
-    push(&queue, [(retried, PriorAttempt::Clean)], source);
+    push(&queue, [retried], begin(&queue));
     assert_eq!(running(&queue), [1]);
     queue.ended(1, Some(&Change::Done));
     assert_eq!(queue.recorded([(7, true), (1, true)]), Some(1));
@@ -162,22 +181,18 @@ fn one_that_was_waited_for_makes_the_table_be_read_when_it_is_done() {
 /// Its row is gone, or the database does not take the verdict: then nothing in the table keeps the key waiting.
 #[test]
 fn a_failure_that_is_not_recorded_makes_the_table_be_read_from_there() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     assert_eq!(queue.ended(1, Some(&dead())).dropped, [2]);
     assert_eq!(queue.recorded([(1, false)]), Some(1));
     let begun = queue.begin_fetch();
     assert_eq!(begun.freed, Some(1));
-    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None, since: Instant::now() };
-    assert!(push(&queue, [(row(2, "a"), PriorAttempt::Clean)], source).is_empty());
+    assert!(push(&queue, [row(2, "a")], source(begun.number)).is_empty());
 }
 
 /// However small the memory is, one key takes no more than its share.
 #[test]
 fn a_small_memory_is_shared_as_well() {
-    let queue = key_lanes(20, 8, FailingKey::Wait);
-    queue.assign(Partitions::ALL);
+    let queue = queue_of(20, 8, FailingKey::Wait);
     let refused = read(&queue, &[(1, "slow"), (2, "slow"), (3, "slow"), (4, "other")]);
     assert_eq!(refused, [2, 3]);
     assert_eq!(running(&queue), [1, 4]);
@@ -220,10 +235,8 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
     let refill = queue.refill(1000, slowly).expect("half of it is gone");
     assert_eq!((&*refill.keys, refill.floor, refill.wanted), (&[key("hot")][..], 0, 8));
     let fetch = queue.begin_fetch().number;
-    let rows = (17..=24).map(|seq| (row(seq, "hot"), PriorAttempt::Clean));
-    assert!(
-        push(&queue, rows, Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }).is_empty()
-    );
+    let rows = (17..=24).map(|seq| row(seq, "hot"));
+    assert!(push(&queue, rows, refill_above(0, fetch)).is_empty());
     queue.refilled(&refill.keys, fetch, 24, i64::MAX);
     assert_eq!(queue.behind().len(), 1, "there may be more");
     queue.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
@@ -259,19 +272,15 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
     // Two fast keys use up two events each, two slow ones one. Half of the room is shared by those that are fast enough.
     let table = [(1000 * LASTS, 6), (LASTS / 2, 4 + 4 + 1 + 1), (LASTS / 1000, 4 * ((200 - 2) / 4))];
     for (elapsed, wanted) in table {
-        let queue = key_lanes(400, 100, FailingKey::Wait);
-        queue.assign(Partitions::ALL);
+        let queue = queue_of(400, 100, FailingKey::Wait);
         let keys = ["a", "b", "c", "d"];
         behind(&queue, &keys, 2);
         let slowly = Instant::now() + 1000 * LASTS;
         let refill = queue.refill(1000, slowly).expect("all are hungry");
         assert_eq!((refill.keys.len(), refill.wanted), (4, 8), "slow ones get their share");
         let fetch = queue.begin_fetch().number;
-        let rows = (100..108).zip(keys.iter().cycle()).map(|(seq, key)| (row(seq, key), PriorAttempt::Clean));
-        assert_eq!(
-            push(&queue, rows, Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }),
-            [0; 0]
-        );
+        let rows = (100..108).zip(keys.iter().cycle()).map(|(seq, key)| row(seq, key));
+        assert_eq!(push(&queue, rows, refill_above(0, fetch)), [0; 0]);
         for _ in 0..2 {
             for seq in running(&queue) {
                 if seq % 4 < 2 {
@@ -288,8 +297,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
 
 #[test]
 fn a_refill_names_no_more_keys_than_it_has_rows_for() {
-    let queue = key_lanes(400, 100, FailingKey::Wait);
-    queue.assign(Partitions::ALL);
+    let queue = queue_of(400, 100, FailingKey::Wait);
     behind(&queue, &["a", "b", "c", "d", "e"], 2);
     let refill = queue.refill(5, Instant::now() + 1000 * LASTS).expect("all are hungry");
     assert_eq!((refill.keys.len(), refill.wanted), (3, 5));
@@ -312,16 +320,14 @@ fn a_refill_reads_one_run_of_partitions() {
 
 #[test]
 fn a_key_is_read_from_where_it_is_known_and_complete() {
-    let queue = key_lanes(400, 100, FailingKey::Wait);
-    queue.assign(Partitions::ALL);
+    let queue = queue_of(400, 100, FailingKey::Wait);
     behind(&queue, &["a", "b"], 2);
     let refill = || queue.refill(1000, Instant::now() + 1000 * LASTS).expect("both are hungry");
     let fetched = |rows: &[(i64, &str)], seen, complete| {
         let refill = refill();
         let fetch = queue.begin_fetch().number;
-        let rows = rows.iter().map(|(seq, key)| (row(*seq, key), PriorAttempt::Clean));
-        let refused =
-            push(&queue, rows, Source { fetch, floor: refill.floor, refill: true, class: None, since: Instant::now() });
+        let rows = rows.iter().map(|(seq, key)| row(*seq, key));
+        let refused = push(&queue, rows, refill_above(refill.floor, fetch));
         queue.refilled(&refill.keys, fetch, seen, complete);
         use_up(&queue);
         refused
@@ -347,13 +353,13 @@ fn nothing_of_a_key_is_taken_above_what_was_refused() {
     behind(&queue, &["a"], 16);
     let refill = queue.refill(4, Instant::now()).expect("it is hungry");
     let fetch = queue.begin_fetch().number;
-    let source = Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() };
-    let rows = (100..=200).map(|seq| (row(seq, "a"), PriorAttempt::Clean));
+    let source = refill_above(0, fetch);
+    let rows = (100..=200).map(|seq| row(seq, "a"));
     let refused = push(&queue, rows, source);
     let first = *refused.first().expect("a key does not get all");
     assert_eq!(refused, (first..=200).collect::<Vec<_>>());
     use_up(&queue);
-    assert_eq!(push(&queue, [(row(201, "a"), PriorAttempt::Clean)], source), [201]);
+    assert_eq!(push(&queue, [row(201, "a")], source), [201]);
     queue.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
     assert_eq!(queue.refill(4, Instant::now()).map(|refill| refill.floor), Some(first - 1));
 }
@@ -367,14 +373,7 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
     let mut fewer = Partitions::ALL;
     fewer.remove(row(1, "a").partition.map_or(0, |of_a| of_a.wrapping_add(1)));
     queue.assign(fewer);
-    assert_eq!(
-        push(
-            &queue,
-            [(row(100, "a"), PriorAttempt::Clean)],
-            Source { fetch, floor: 0, refill: true, class: None, since: Instant::now() }
-        ),
-        [100]
-    );
+    assert_eq!(push(&queue, [row(100, "a")], refill_above(0, fetch)), [100]);
     queue.refilled(&refill.keys, fetch, 100, 100);
     assert_eq!(queue.refill(4, Instant::now()).map(|refill| refill.floor), Some(0));
 }
@@ -384,9 +383,7 @@ fn what_was_read_for_an_earlier_share_is_read_again() {
 fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
     let queue = queue(FailingKey::Wait);
     let retried = Row { status: Status::Retry, attempts: 1, timed: true, ..row(1, "a") };
-    let source =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
-    push(&queue, [(retried, PriorAttempt::Clean)], source);
+    push(&queue, [retried], begin(&queue));
     read(&queue, &(2..=40).map(|seq| (seq, "a")).collect::<Vec<_>>());
     for seq in 1..=16 {
         assert_eq!(running(&queue), [seq]);
@@ -399,13 +396,10 @@ fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
 
 #[test]
 fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
-    let queue = key_lanes(2 * MOST_BACKLOGGED, MOST_BACKLOGGED, FailingKey::Wait);
-    queue.assign(Partitions::ALL);
+    let queue = queue_of(2 * MOST_BACKLOGGED, MOST_BACKLOGGED, FailingKey::Wait);
     let keys: Vec<String> = (0..MOST_BACKLOGGED).map(|number| number.to_string()).collect();
-    let of_each = |seq: i64| keys.iter().map(move |key| (row(seq, key), PriorAttempt::Clean));
-    let source =
-        || Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
-    push(&queue, of_each(1).chain(of_each(2)), source());
+    let of_each = |seq: i64| keys.iter().map(move |key| row(seq, key));
+    push(&queue, of_each(1).chain(of_each(2)), begin(&queue));
     assert_eq!(queue.behind().len(), MOST_BACKLOGGED);
     assert_eq!(queue.room(), None);
     use_up(&queue);
@@ -416,21 +410,14 @@ fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
 
 #[test]
 fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     let of_a = row(1, "a").partition.expect("stamped");
     let mut rest = Partitions::ALL;
     rest.remove(of_a);
-    let under_way =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
+    let under_way = begin(&queue);
     assert_eq!(queue.assign(rest), [2]);
     assert_eq!(queue.assign(Partitions::ALL), [0; 0]);
-    assert_eq!(
-        push(&queue, [(row(3, "a"), PriorAttempt::Clean)], under_way),
-        [3],
-        "what was read before it was given away"
-    );
+    assert_eq!(push(&queue, [row(3, "a")], under_way), [3], "what was read before it was given away");
     assert!(read(&queue, &[(2, "a")]).is_empty());
     assert!(running(&queue).is_empty(), "row 1 still runs");
     assert!(!queue.ended(1, Some(&Change::Done)).left);
@@ -453,10 +440,9 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
 
     // The partitions stay after all, and the second handler fails for having been told.
     queue.assign(Partitions::ALL);
-    let under_way =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
+    let under_way = begin(&queue);
     assert!(queue.ended(2, Some(&dead())).left);
-    assert_eq!(push(&queue, [(row(4, "b"), PriorAttempt::Clean)], under_way), [4], "it would overtake what was left");
+    assert_eq!(push(&queue, [row(4, "b")], under_way), [4], "it would overtake what was left");
     queue.recorded([(2, false)]);
     assert_eq!(queue.begin_fetch().freed, Some(2), "from where the table is read again");
     read(&queue, &[(2, "b"), (4, "b")]);
@@ -467,13 +453,20 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
 
 #[test]
 fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
-    let queue = key_lanes(CAPACITY, 2, FailingKey::Wait);
+    use PriorAttempt::{Clean, Suspect};
     let of_a = row(1, "a").partition.expect("stamped");
-    queue.suspect(Partitions::from(of_a..=of_a), 10);
-    queue.assign(Partitions::ALL);
-    read(&queue, &[(1, "a"), (2, "b")]);
-    let items = queue.pop_more(Class::FIRST, 2, |_| true);
-    assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), [PriorAttempt::Suspect, PriorAttempt::Clean]);
+    let table = [
+        (Partitions::from(of_a..=of_a), 10, [Suspect, Clean, Clean], "those of its partitions"),
+        (Partitions::ALL, 2, [Suspect, Suspect, Clean], "none that was written after the takeover"),
+    ];
+    for (unclean, highest, expected, which) in table {
+        let queue = key_lanes(CAPACITY, 3, FailingKey::Wait);
+        queue.suspect(unclean, highest);
+        queue.assign(Partitions::ALL);
+        read(&queue, &[(1, "a"), (2, "b"), (3, "c")]);
+        let items = queue.pop_more(Class::FIRST, 3, |_| true);
+        assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), expected, "{which}");
+    }
 }
 
 #[test]
@@ -517,28 +510,13 @@ fn the_table_is_read_again_from_a_dead_event_that_may_have_been_replayed() {
 /// A try to record it, whose answer was lost, may have been recorded after a fetch saw no failed event, and the next try is refused then.
 #[test]
 fn a_fetch_asks_for_failed_events_after_a_refused_verdict_on_one() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     queue.ended(1, Some(&dead()));
     let begun = queue.begin_fetch();
     queue.saw_heads(begun.number, false);
     assert!(queue.begin_fetch().heads, "it is to be recorded");
     queue.recorded([(1, false)]);
     assert!(queue.begin_fetch().heads);
-}
-
-#[test]
-fn what_was_written_after_a_takeover_is_not_suspected() {
-    let queue = key_lanes(CAPACITY, 3, FailingKey::Wait);
-    queue.suspect(Partitions::ALL, 2);
-    queue.assign(Partitions::ALL);
-    read(&queue, &[(1, "a"), (2, "b"), (3, "c")]);
-    let items = queue.pop_more(Class::FIRST, 3, |_| true);
-    assert_eq!(
-        items.iter().map(|item| item.past).collect::<Vec<_>>(),
-        [PriorAttempt::Suspect, PriorAttempt::Suspect, PriorAttempt::Clean]
-    );
 }
 
 #[test]
@@ -554,32 +532,22 @@ fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
 
 #[test]
 fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a"), (3, "b")]);
-    assert_eq!(running(&queue), [1, 3]);
-    let under_way =
-        Source { fetch: queue.begin_fetch().number, floor: 0, refill: false, class: None, since: Instant::now() };
+    let queue = running_of(&[(1, "a"), (2, "a"), (3, "b")], &[1, 3]);
+    let under_way = begin(&queue);
     assert_eq!(queue.left(1).dropped, [2]);
     assert_eq!((queue.depth(), running(&queue)), (0, vec![]));
-    assert_eq!(
-        push(&queue, [(row(4, "a"), PriorAttempt::Clean)], under_way),
-        [4],
-        "read before, it would overtake both"
-    );
+    assert_eq!(push(&queue, [row(4, "a")], under_way), [4], "read before, it would overtake both");
     assert_eq!(read(&queue, &[(4, "a")]), [4], "the registry holds both still, so that this fetch has left them out");
     queue.recorded([(1, false)]);
     let begun = queue.begin_fetch();
     assert_eq!(begun.freed, Some(1), "from there the table is read again");
-    let source = Source { fetch: begun.number, floor: 0, refill: false, class: None, since: Instant::now() };
-    assert!(push(&queue, [1, 2, 4].map(|seq| (row(seq, "a"), PriorAttempt::Clean)), source).is_empty());
+    assert!(push(&queue, [1, 2, 4].map(|seq| row(seq, "a")), source(begun.number)).is_empty());
     assert_eq!(running(&queue), [1]);
 }
 
 #[test]
 fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a"), (4, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a"), (4, "a")], &[1]);
     assert_eq!(queue.failed(&key("a"), 3, &dead()), [4], "a row that is no event");
     assert_eq!(queue.left(1).dropped, [2]);
     assert_eq!(read(&queue, &[(4, "a")]), [4], "a fetch of now may not know that 3 is DEAD");
@@ -589,9 +557,7 @@ fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
 
 #[test]
 fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     queue.failed(&key("a"), 3, &dead());
     assert_eq!(queue.ended(1, Some(&dead())).dropped, [2]);
     queue.recorded([(3, true)]);
@@ -602,9 +568,7 @@ fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
 
 #[test]
 fn rows_between_two_verdicts_are_read_again_once_both_are_recorded() {
-    let queue = queue(FailingKey::Wait);
-    read(&queue, &[(1, "a"), (2, "a")]);
-    assert_eq!(running(&queue), [1]);
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     queue.failed(&key("a"), 5, &dead());
     assert_eq!(queue.left(1).dropped, [2]);
     queue.recorded([(1, false)]);
