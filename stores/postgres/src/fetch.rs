@@ -18,19 +18,18 @@ use crate::types::{names, without};
 /// with as many of that kind as fit. So a limit of bytes costs nothing where it is not reached.
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
     let limit = fetch.limit;
-    let mut most = Kinds { plain: limit, set_aside: limit, due: limit };
+    let mut most = [limit; KINDS];
     let found = loop {
         match read(store, fetch, most).await? {
             Ok(found) => break found,
             Err(fits) => most = fits,
         }
     };
-    let mut fetched =
-        Fetched { cut: [most.plain, most.set_aside, most.due].iter().any(|most| *most < limit), ..Fetched::default() };
+    let mut fetched = Fetched { cut: most.iter().any(|most| *most < limit), ..Fetched::default() };
     let (mut ready, mut due) = (Vec::with_capacity(found.len().min(limit)), Vec::new());
     for row in &found {
         match row.try_get::<_, Option<i64>>(row::SEQ)? {
-            Some(seq) if row::due_at(row)?.is_some() => due.push((seq, row)),
+            Some(seq) if kind(row)? == DUE => due.push((seq, row)),
             Some(seq) => ready.push((seq, row)),
             None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
                 Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
@@ -72,29 +71,25 @@ fn in_order(ready: &mut Vec<(i64, &Row)>, room: usize, max_bytes: usize) -> Resu
     Ok(false)
 }
 
-/// A number for each kind of rows.
-#[derive(Debug, Clone, Copy, Default)]
-struct Kinds {
-    plain: usize,
-    set_aside: usize,
-    due: usize,
-}
+/// The kinds of rows, each of which a fetch bounds by itself: in the place of their `seq`, set aside there, with a due time.
+const KINDS: usize = 3;
+const PLAIN: usize = 0;
+const SET_ASIDE: usize = 1;
+const DUE: usize = 2;
 
-impl Kinds {
-    /// The number for rows of the kind of this one.
-    fn of(&mut self, row: &Row) -> Result<&mut usize, Error> {
-        Ok(match row.try_get::<_, Option<i16>>(row::ASIDE)? {
-            None => &mut self.plain,
-            Some(_) if row::due_at(row)?.is_some() => &mut self.due,
-            Some(_) => &mut self.set_aside,
-        })
-    }
+/// The kind of a row.
+fn kind(row: &Row) -> Result<usize, Error> {
+    Ok(match row.try_get::<_, Option<i16>>(row::ASIDE)? {
+        None => PLAIN,
+        Some(_) if row::due_at(row)?.is_some() => DUE,
+        Some(_) => SET_ASIDE,
+    })
 }
 
 /// Reads rows; or says how many fit, if those of one kind exceed the bytes that the fetch asks for.
-async fn read(store: &Inner, fetch: &Fetch, most: Kinds) -> Result<Result<Vec<Row>, Kinds>, Failure> {
+async fn read(store: &Inner, fetch: &Fetch, most: [usize; KINDS]) -> Result<Result<Vec<Row>, [usize; KINDS]>, Failure> {
     let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
-    let (most_due, most_plain, most_aside) = (size(most.due), size(most.plain), size(most.set_aside));
+    let (most_due, most_plain, most_aside) = (size(most[DUE]), size(most[PLAIN]), size(most[SET_ASIDE]));
     let mut params: Vec<Param<'_>> = vec![
         (&above, Type::INT8),
         (&fetch.exclude, Type::INT8_ARRAY),
@@ -113,17 +108,18 @@ async fn read(store: &Inner, fetch: &Fetch, most: Kinds) -> Result<Result<Vec<Ro
     if !types.is_empty() {
         params.push((&types, Type::TEXT_ARRAY));
     }
-    let (mut rows, mut bytes, mut fits) = (Kinds::default(), Kinds::default(), most);
+    let (mut rows, mut bytes, mut fits) = ([0; KINDS], [0; KINDS], most);
     let is_full = |row: &Row| {
         if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {
             return Ok(false);
         }
-        if *bytes.of(row)? >= fetch.max_bytes {
-            *fits.of(row)? = *rows.of(row)?;
+        let kind = kind(row)?;
+        if bytes[kind] >= fetch.max_bytes {
+            fits[kind] = rows[kind];
             return Ok(true);
         }
-        *rows.of(row)? += 1;
-        *bytes.of(row)? += row::payload_bytes(row)?;
+        rows[kind] += 1;
+        bytes[kind] += row::payload_bytes(row)?;
         Ok(false)
     };
     let mut session = store.sessions.session().await?;

@@ -13,6 +13,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The interval while it does not: other nodes may, and have gone meanwhile.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// Raising it takes at most this share of the time, however much was settled meanwhile.
+const SHARE: u32 = 50;
+
 /// Raises the table's read point, for as long as this node delivers.
 #[derive(Debug)]
 pub(crate) struct ReadPointKeeper {
@@ -34,9 +37,11 @@ impl ReadPointKeeper {
             if settled == Some(now) && raised.elapsed() < IDLE {
                 continue;
             }
+            let began = Instant::now();
             match self.store.raise_read_point().await {
                 Ok(_) => {
                     failing.end();
+                    wait = wait.max(began.elapsed() * SHARE);
                     // One call more after the last event: what a transaction kept back may be complete then.
                     (settled, raised) = (Some(now), Instant::now());
                 }
