@@ -249,7 +249,7 @@ pub mod backend {
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
             BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Judged, LeaseClock, Listener,
-            SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
+            Proof, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
         };
     }
 
