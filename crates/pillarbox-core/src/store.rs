@@ -185,6 +185,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_takes_no_event_from_a_row_without_one_payload`
     /// - `fetch_leaves_out_event_types`
     /// - `fetch_stops_at_the_limit_of_bytes`
+    /// - `fetch_leaves_no_gap_at_the_limit_of_bytes`
     ///
     /// With a [`Fetch::scope`]:
     /// - `fetch_in_a_scope_returns_its_partitions_and_rows_without_one`

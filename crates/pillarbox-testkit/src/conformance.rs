@@ -150,6 +150,7 @@ behaviors! {
         fetch_leaves_out_excluded_rows,
         fetch_leaves_out_event_types,
         fetch_stops_at_the_limit_of_bytes,
+        fetch_leaves_no_gap_at_the_limit_of_bytes,
         fetch_never_exceeds_the_limit,
         fetch_finds_a_late_commit_below_later_rows needs concurrent_writers,
         fetch_leaves_out_done_and_dead_rows,

@@ -15,7 +15,6 @@ WITH fence AS MATERIALIZED (
     LIMIT $4::bigint
     FOR UPDATE SKIP LOCKED
 ), ready AS MATERIALIZED (
-    -- Those that are set aside first: they are few.
     SELECT * FROM (
         SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
         WHERE {is_aside} AND "seq" > $2::bigint
@@ -35,6 +34,8 @@ WITH fence AS MATERIALIZED (
         LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
     ) "plain"
+    -- The lowest of both: whoever reads on begins above the highest.
+    ORDER BY "seq"
     LIMIT $4::bigint - (SELECT least(count(*), $5::bigint) FROM due)
 ), free AS MATERIALIZED (
     SELECT "place", "seq", "locked_by" FROM (

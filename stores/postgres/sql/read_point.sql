@@ -1,9 +1,12 @@
 -- What is known of the read point; see migrations/0010_read_point.sql. Numbers that sessions take in advance come in no order, so with
--- them no point can be proven.
-SELECT CASE WHEN "read_point_sequence" = {sequence} AND "read_point_numbers" = {numbers} THEN "read_point" END AS "point", "read_point_proof", "interventions",
-    coalesce("read_point_moved_at" BETWEEN now() - interval '500 milliseconds' AND now(), false) AS "was_moved_just_now",
-    coalesce("read_point_interventions" = "interventions"
-        AND "read_point_checked_at" BETWEEN now() - interval '1 hour' AND now(), false) AS "is_known",
-    coalesce((SELECT "seqcache" = 1 FROM pg_sequence WHERE "seqrelid" = {sequence}), false) AS "numbers_are_in_order",
-    (SELECT "seq" FROM {event} ORDER BY "seq" LIMIT 1) AS "lowest"
-FROM {partition} WHERE "partition" = 0
+-- them no point can be proven. Beside nodes of the release before, which put rows below the point that were delayed, it is checked often.
+WITH numbers AS MATERIALIZED (SELECT {sequence} AS "sequence", pg_relation_filenode({sequence})::bigint AS "file")
+SELECT "read_point", "read_point_state", "interventions",
+    coalesce("read_point_interventions" = "interventions", false) AS "heard_of_all",
+    coalesce("read_point_sequence" = "sequence" AND "read_point_numbers" = "file", false) AS "is_of_these_numbers",
+    coalesce("read_point_moved_at" BETWEEN now() - interval '1 second' AND now(), false) AS "was_moved_just_now",
+    NOT coalesce("read_point_checked_at" BETWEEN now() - CASE WHEN to_regclass('{of_schema}{ready_index}') IS NULL
+        THEN interval '1 hour' ELSE interval '15 seconds' END AND now(), false) AS "is_to_be_checked",
+    "sequence", "file",
+    coalesce((SELECT "seqcache" = 1 FROM pg_sequence WHERE "seqrelid" = "sequence"), false) AS "numbers_are_in_order"
+FROM {partition} CROSS JOIN numbers WHERE "partition" = 0

@@ -40,8 +40,8 @@ const THEIRS: [(&str, &[&str]); 15] = [
 ];
 
 /// The columns that it gains, and so must not have.
-const OURS: [&str; 8] =
-    ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at", "replays"];
+const OURS: [&str; 9] =
+    ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at", "replays", "aside"];
 
 /// A column as the catalog describes it.
 struct Column {

@@ -41,7 +41,8 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
             },
         }
     }
-    fetched.cut |= in_order(&mut ready, limit - due.len().min(share_of_due(limit)), fetch.max_bytes)?;
+    let room = limit - due.len().min(share_of_due(limit));
+    fetched.cut |= in_order(&mut ready, most, room, fetch)?;
     due.truncate(limit - ready.len());
     let rows = ready.into_iter().chain(due).map(|(seq, row)| row::decode(seq, row));
     fetched.rows = rows.collect::<Result<_, _>>()?;
@@ -51,18 +52,29 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
     Ok(fetched)
 }
 
-/// Puts rows that came ascending by `seq` twice, those that are set aside and the others, into one order, and leaves as many as there is
-/// room for; true if bytes are what there is no room for.
-fn in_order(ready: &mut Vec<(i64, &Row)>, room: usize, max_bytes: usize) -> Result<bool, Error> {
-    let is_one_kind = ready.is_sorted_by_key(|(seq, _)| *seq);
-    ready.sort_unstable_by_key(|(seq, _)| *seq);
-    ready.truncate(room);
-    if is_one_kind && ready.len() < room {
+/// Puts rows that came ascending by `seq` twice, those that are set aside and the others, into one order without a gap, and leaves as
+/// many as there is room for; true if bytes are what there is no room for. Of a kind of which no more than `most` could be read, there
+/// may be more behind its last row.
+fn in_order(ready: &mut Vec<(i64, &Row)>, most: [usize; KINDS], room: usize, fetch: &Fetch) -> Result<bool, Error> {
+    let mut read = [0; KINDS];
+    let mut complete = i64::MAX;
+    for (seq, row) in &*ready {
+        let kind = kind(row)?;
+        read[kind] += 1;
+        if read[kind] == most[kind] && most[kind] < fetch.limit {
+            complete = complete.min(*seq);
+        }
+    }
+    if read[SET_ASIDE] == 0 && most[PLAIN] == fetch.limit {
+        ready.truncate(room);
         return Ok(false);
     }
+    ready.retain(|(seq, _)| *seq <= complete);
+    ready.sort_unstable_by_key(|(seq, _)| *seq);
+    ready.truncate(room);
     let mut bytes = 0;
     for (place, (_, row)) in ready.iter().enumerate() {
-        if bytes >= max_bytes {
+        if bytes >= fetch.max_bytes {
             ready.truncate(place);
             return Ok(true);
         }

@@ -5,94 +5,165 @@ use std::time::Duration;
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::Proof;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{Oid, Type};
 
 use crate::error::Failure;
 use crate::order::writers_of;
-use crate::session::BY_INDEX;
+use crate::session::{BY_INDEX, Session};
 use crate::store::Inner;
 
-/// Numbers that one statement looks at, so that none takes long.
-const WINDOW: i64 = 1_000_000;
+/// Numbers that one statement looks at, so that none takes long, on a cold disk either.
+const WINDOW: i64 = 50_000;
 /// Rows among which a few that wait stand in the way of the point.
 const CROWD: i64 = 20_000;
-/// The time after which the rest is left to the next call: it goes on where this one ended.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which a transaction ends and keeps what it has found.
+const SLICE: Duration = Duration::from_millis(500);
+/// The time after which the rest is left to the next call.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Raises the read point, in one transaction: so the proof that it rests on, and the look that completes the proof, are of the same
-/// server and of the same history, whatever stands between this process and the server.
-/// False if that was done a moment ago.
+/// What the next point rests on, as the row keeps it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// The `seq` up to which the table is complete.
+    complete: Option<i64>,
+    /// The proof that follows.
+    next: Option<Proof>,
+    /// The check of the point that is under way.
+    check: Option<Check>,
+}
+
+/// A check that no row below the point waits for its first attempt: only what nobody should do puts one there.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Check {
+    /// No row waits up to this `seq`.
+    up_to: i64,
+    /// The interventions that had been counted when it began.
+    interventions: i64,
+}
+
+/// Raises the read point. False if that was done a moment ago.
 pub(crate) async fn raise(store: &Inner) -> Result<bool, Failure> {
+    let began = Instant::now();
     let mut session = store.sessions.session().await?;
+    let mut raised = None;
+    loop {
+        let (done, goes_on) = raise_once(store, &mut session, raised.is_some()).await?;
+        let first = *raised.get_or_insert(done);
+        if !goes_on || began.elapsed() >= PATIENCE {
+            session.finish();
+            return Ok(first);
+        }
+    }
+}
+
+/// Raises it in one transaction: so the proof that it rests on, and the look that completes the proof, are of the same server and of
+/// the same history, whatever stands between this process and the server. The answer also says whether there is more to do.
+async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result<(bool, bool), Failure> {
     let transaction = session.transaction().await?;
     // A point that a crash of the server takes back is a lower one.
     transaction.batch_execute(&format!("{BY_INDEX}; SET LOCAL synchronous_commit = off")).await?;
-    let raised = raise_in(store, &transaction).await?;
-    transaction.commit().await?;
-    session.finish();
-    Ok(raised)
-}
-
-async fn raise_in(store: &Inner, transaction: &Transaction<'_>) -> Result<bool, Failure> {
     let row = transaction.query_typed_one(&store.sql.read_point, &[]).await?;
-    let (point, used): (Option<i64>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
-    let interventions: i64 = row.try_get(2)?;
-    let (was_moved_just_now, is_known): (bool, bool) = (row.try_get(3)?, row.try_get(4)?);
-    let (numbers_are_in_order, lowest): (bool, Option<i64>) = (row.try_get(5)?, row.try_get(6)?);
-    if was_moved_just_now || !numbers_are_in_order {
-        return Ok(!was_moved_just_now);
+    let (point, before): (Option<i64>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
+    let (interventions, heard_of_all): (i64, bool) = (row.try_get(2)?, row.try_get(3)?);
+    let (of_these_numbers, was_moved_just_now, is_to_be_checked): (bool, bool, bool) =
+        (row.try_get(4)?, row.try_get(5)?, row.try_get(6)?);
+    let (sequence, file): (Option<Oid>, Option<i64>) = (row.try_get(7)?, row.try_get(8)?);
+    if was_moved_just_now && !again {
+        return Ok((false, false));
     }
-    let mut proof = used.as_deref().and_then(|text| serde_json::from_str::<Proof>(text).ok());
-    let complete = Proof::advance(&mut proof, writers_of(store, transaction).await?);
-    let known = point.filter(|_| is_known);
-    // What is not known is looked at from the first row on, up to where the table is or was complete.
-    let above = known.or(lowest.map(|seq| seq - 1));
-    let found = match complete.or(point.filter(|_| !is_known)) {
-        Some(complete) => Some(waiting_above(store, transaction, above.unwrap_or(complete), complete).await?),
-        None => None,
-    };
-    let next = proof.as_ref().map(serde_json::to_string).transpose();
-    let next = next.map_err(|error| Failure::Refused(StoreErrorKind::Unexpected, error.to_string()))?;
-    if found == point && is_known && next == used {
-        return Ok(true);
+    if !row.try_get(9)? {
+        tracing::debug!(table = %store.table, "the numbers of the table are cached by sessions, so it is read from its beginning");
+        return Ok((true, false));
     }
-    let checked = known.is_none() && found.is_some();
-    let params = [
-        (&found as _, Type::INT8),
-        (&next as _, Type::TEXT),
-        (&used as _, Type::TEXT),
-        (&interventions as _, Type::INT8),
-        (&checked as _, Type::BOOL),
-    ];
-    let raised = transaction.query_typed(&store.sql.read_point_raise, &params).await?;
-    Ok(!raised.is_empty())
+    // What was known of other numbers means nothing.
+    let known = before.as_deref().filter(|_| of_these_numbers);
+    let mut state: State = known.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let point = point.filter(|_| of_these_numbers);
+    state.complete = Proof::advance(&mut state.next, writers_of(store, &transaction).await?).max(state.complete);
+
+    let (mut found, mut checked, mut heard, mut goes_on) = (point, false, heard_of_all, false);
+    if let Some(point) = point
+        && (!heard_of_all || is_to_be_checked || state.check.is_some())
+    {
+        let check = match state.check.filter(|check| check.interventions == interventions) {
+            Some(check) => check,
+            None => Check { up_to: below_the_lowest(store, &transaction).await?.unwrap_or(point), interventions },
+        };
+        let (up_to, waits) = waiting(store, &transaction, check.up_to, point).await?;
+        checked = waits.is_some() || up_to >= point;
+        heard |= checked;
+        goes_on = !checked;
+        found = Some(if waits.is_some() { up_to } else { point });
+        state.check = (!checked).then_some(Check { up_to, ..check });
+    }
+    if let Some(complete) = state.complete {
+        let above = match found {
+            Some(point) => point,
+            None => {
+                (checked, heard) = (true, true);
+                below_the_lowest(store, &transaction).await?.unwrap_or(complete)
+            }
+        };
+        let (up_to, waits) = waiting(store, &transaction, above, complete).await?;
+        found = Some(up_to);
+        goes_on |= match waits {
+            Some(is_old) => is_old && set_aside(store, &transaction, up_to, complete).await?,
+            None => up_to < complete,
+        };
+    }
+    let after = serde_json::to_string(&state);
+    let after = after.map_err(|error| Failure::Refused(StoreErrorKind::Unexpected, error.to_string()))?;
+    let mut done = true;
+    if found != point || heard != heard_of_all || checked || before.as_ref() != Some(&after) {
+        // Without an answer to them, the interventions that were known stay those that were.
+        let known_interventions = heard.then_some(interventions);
+        let params = [
+            (&found as _, Type::INT8),
+            (&after as _, Type::TEXT),
+            (&before as _, Type::TEXT),
+            (&known_interventions as _, Type::INT8),
+            (&sequence as _, Type::OID),
+            (&file as _, Type::INT8),
+            (&checked as _, Type::BOOL),
+        ];
+        done = !transaction.query_typed(&store.sql.read_point_raise, &params).await?.is_empty();
+    }
+    transaction.commit().await?;
+    Ok((done, done && goes_on))
 }
 
-/// The number below the first row above `above` that waits for its first attempt, or `complete` if there is none up to there. A few
-/// that have waited for long are set aside on the way.
-async fn waiting_above(
+/// The number below all rows; none, if there are no rows.
+async fn below_the_lowest(store: &Inner, transaction: &Transaction<'_>) -> Result<Option<i64>, Failure> {
+    let rows = transaction.query_typed(&store.sql.read_point_lowest, &[]).await?;
+    Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.map(|lowest| lowest - 1))
+}
+
+/// Looks for the first row above `above`, up to `last`, that waits for its first attempt. Returns the number up to which there is none,
+/// and if a row follows, whether it has waited for long.
+async fn waiting(
     store: &Inner,
     transaction: &Transaction<'_>,
     mut above: i64,
-    complete: i64,
-) -> Result<i64, Failure> {
+    last: i64,
+) -> Result<(i64, Option<bool>), Failure> {
     let began = Instant::now();
-    while above < complete && began.elapsed() < PATIENCE {
-        let up_to = above.saturating_add(WINDOW).min(complete);
+    while above < last && began.elapsed() < SLICE {
+        let up_to = above.saturating_add(WINDOW).min(last);
         let params = [(&above as _, Type::INT8), (&up_to as _, Type::INT8)];
-        let Some(first) = transaction.query_typed(&store.sql.read_point_next, &params).await?.into_iter().next() else {
-            above = up_to;
-            continue;
-        };
-        above = first.try_get::<_, i64>(0)? - 1;
-        let (is_old, rows): (bool, i64) = (first.try_get(1)?, CROWD);
-        let params = [(&above as _, Type::INT8), (&complete as _, Type::INT8), (&rows as _, Type::INT8)];
-        if !is_old
-            || transaction.query_typed_one(&store.sql.read_point_set_aside, &params).await?.try_get::<_, i64>(0)? == 0
-        {
-            break;
+        if let Some(first) = transaction.query_typed(&store.sql.read_point_next, &params).await?.first() {
+            return Ok((first.try_get::<_, i64>(0)? - 1, Some(first.try_get(1)?)));
         }
+        above = up_to;
     }
-    Ok(above)
+    Ok((above, None))
+}
+
+/// Sets rows aside that have waited for long among many that were delivered. They are locked until the transaction ends, which therefore
+/// does nothing more.
+async fn set_aside(store: &Inner, transaction: &Transaction<'_>, above: i64, complete: i64) -> Result<bool, Failure> {
+    let params = [(&above as _, Type::INT8), (&complete as _, Type::INT8), (&CROWD as _, Type::INT8)];
+    let moved = transaction.query_typed_one(&store.sql.read_point_set_aside, &params).await?;
+    Ok(moved.try_get::<_, i64>(0)? > 0)
 }

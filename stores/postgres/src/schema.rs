@@ -42,14 +42,8 @@ const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
     Migration::new(9, 6, Steps::sql(include_str!("../migrations/0009_replays.sql"))),
     Migration::new(10, 6, Steps::sql(include_str!("../migrations/0010_read_point.sql"))),
     Migration::new(11, 6, Steps::sql(include_str!("../migrations/0011_aside.sql"))),
-    Migration::new(
-        12,
-        6,
-        Steps {
-            indexes: include_str!("../migrations/0012_aside_indexes.sql"),
-            sql: include_str!("../migrations/0012_aside.sql"),
-        },
-    ),
+    Migration::new(12, 6, Steps { indexes: include_str!("../migrations/0012_aside_indexes.sql"), ..Steps::sql("") }),
+    Migration::contraction(13, 12, Steps::sql(include_str!("../migrations/0013_aside.sql"))),
 ]);
 
 /// The SQL of a migration.

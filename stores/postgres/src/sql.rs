@@ -94,7 +94,7 @@ statements! {
         claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
-        read_point_set_aside read_point_raise record record_by_seq dead count_dead replay discard purge channel ring;
+        read_point_lowest read_point_set_aside read_point_raise record record_by_seq dead count_dead replay discard purge channel ring;
     fenced:
         begin_attempt settle_done settle_removed settle_mixed
 }
@@ -109,7 +109,8 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
 
 /// The rows that wait for their first attempt in the place of their `seq`: nearly all that are pending. No index knows of them, so
 /// that delivering one changes none; they are found by the primary key, [above a point](READ_POINT) below which there are none.
-const IS_PLAIN: &str = r#""status" = 0 AND "aside" IS NULL"#;
+/// The last condition follows from the others: by it the server knows the index that the release before needs, where tables still have it.
+const IS_PLAIN: &str = r#""status" = 0 AND "aside" IS NULL AND ("available_at" IS NULL OR "status" = 0 AND "available_at" <= "created_at")"#;
 /// Other pending rows without a due time, which are in an index of their own: held, replayed, or due after a delay. Writers that stamp
 /// both times, as those of an adopted table do, mean no delay by a due time that is not after the creation, whatever their clock says.
 /// Only a NEW row's due time is its writer's.
@@ -120,11 +121,11 @@ const IS_TIMED: &str =
     r#""aside" IN (0, 2) AND "available_at" IS NOT NULL AND ("aside" = 2 OR "available_at" > "created_at")"#;
 /// All pending rows without a due time, in no order.
 const READY: &str = r#"(SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} UNION ALL SELECT * FROM {event} WHERE {is_aside})"#;
-/// No plain row is pending at or below it, in the moment of the statement.
-const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0 AND "read_point_numbers" = {numbers}), -9223372036854775808)"#;
-/// The file that the numbers come from which the point knows: another one once they begin anew. The sequence is named in the row, since
-/// looking it up would cost each statement more than finding its rows.
-const NUMBERS: &str = r#"pg_relation_filenode("read_point_sequence")::bigint"#;
+/// No plain row is pending at or below it, in the moment of the statement. The sequence is named in the row, since looking it up would
+/// cost each statement more than finding its rows.
+const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0
+    AND "read_point_numbers" = pg_relation_filenode("read_point_sequence")::bigint
+    AND "read_point_interventions" = "interventions"), -9223372036854775808)"#;
 /// The sequence of the numbers.
 const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')::regclass::oid";
 
@@ -138,7 +139,6 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{is_aside}", IS_ASIDE)
         .replace("{is_timed}", IS_TIMED)
         .replace("{read_point}", READ_POINT)
-        .replace("{numbers}", NUMBERS)
         .replace("{sequence}", SEQUENCE)
         .replace("{event}", &qualified(table, event))
         .replace("{node}", &qualified(table, &table.beside("node")))

@@ -62,12 +62,20 @@ pub struct Migration<S> {
     pub compatible_from: i64,
     /// Its SQL, in the form that the store runs it. That of a release never changes.
     pub sql: S,
+    /// True if it takes away what only older releases need: new tables come without that, and others keep it until the next release.
+    pub contracts: bool,
 }
 
 impl<S> Migration<S> {
     /// A step to `version`, on whose tables the releases of `compatible_from` and newer ones run.
     pub const fn new(version: i64, compatible_from: i64, sql: S) -> Self {
-        Self { version, compatible_from, sql }
+        Self { version, compatible_from, sql, contracts: false }
+    }
+
+    /// A step that takes away what only releases before `version` need. It stands at the end of its list; with the step of the next
+    /// release behind it, it becomes one like any other.
+    pub const fn contraction(version: i64, compatible_from: i64, sql: S) -> Self {
+        Self { version, compatible_from, sql, contracts: true }
     }
 
     /// The oldest compatible version, if the record of this step has it: the table of the first versions had no such column.
@@ -92,10 +100,16 @@ impl<S> Migrations<S> {
         Self(list)
     }
 
-    /// The version that this release needs.
+    /// The version that this release gives to new tables, and the newest that it knows.
     #[must_use]
     pub fn latest(&self) -> i64 {
         self.0.last().map_or(0, |migration| migration.version)
+    }
+
+    /// The version that this release needs.
+    #[must_use]
+    pub fn needed(&self) -> i64 {
+        self.0.iter().rfind(|migration| !migration.contracts).map_or(0, |migration| migration.version)
     }
 
     /// The migrations that follow `version`.
@@ -105,13 +119,16 @@ impl<S> Migrations<S> {
         self.0.get(applied..).unwrap_or_default()
     }
 
-    /// The migrations that the tables lack; none, if they are newer and compatible.
+    /// The migrations that the tables lack; none, if they are newer and compatible. Tables with rows keep what older releases need.
     ///
     /// # Errors
     /// If they are newer, and this release cannot run on them; in words for the user.
     pub fn missing(&self, table: &TableName, found: SchemaVersion) -> Result<&'static [Migration<S>], String> {
         found.refuse_newer(table, self.latest())?;
-        Ok(self.after(found.applied))
+        let missing = self.after(found.applied);
+        let all =
+            if found.applied == 0 { missing.len() } else { missing.iter().take_while(|next| !next.contracts).count() };
+        Ok(missing.get(..all).unwrap_or_default())
     }
 
     /// Verifies that this release can run on the tables.
@@ -119,7 +136,7 @@ impl<S> Migrations<S> {
     /// # Errors
     /// If they are older, or newer and not compatible; in words for the user.
     pub fn check(&self, table: &TableName, found: SchemaVersion) -> Result<(), String> {
-        found.refuse_older(table, self.latest())?;
+        found.refuse_older(table, self.needed())?;
         found.refuse_newer(table, self.latest())
     }
 }

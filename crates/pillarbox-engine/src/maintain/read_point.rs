@@ -9,9 +9,9 @@ use crate::observe::Counters;
 use crate::pause::{Pause, jittered};
 
 /// The interval while this node settles events. Readers pass over what was settled since.
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(2);
 /// The interval while it does not: other nodes may, and have gone meanwhile.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Raising it takes at most this share of the time, however much was settled meanwhile.
 const SHARE: u32 = 50;

@@ -130,6 +130,26 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) ->
     Ok(())
 }
 
+/// Replayed rows among others, which a store may keep apart: of all of them the lowest come, and none is passed over for its size.
+pub(super) async fn fetch_leaves_no_gap_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) -> Outcome {
+    let sizes = [10, 10, 10, 10, 1, 1, 10, 1, 10, 1];
+    let Owned { store, node, seqs, .. } = owned(db, of_kilobytes(&sizes)?).await?;
+    let large = [0, 1, 2, 3, 6, 8].map(|place: usize| seqs[place]);
+    settle_all(&*store, &node, &large, &Change::Dead { attempts: 0, error: "for good".to_owned() }).await?;
+    store.replay(&large).await?;
+    for scope in [None, Some(everything())] {
+        for kilobytes in [1, 15, 25, 41, 43, 52, 55, 100] {
+            let has_room = |place: &usize| sizes[..*place].iter().sum::<usize>() < kilobytes;
+            let fits = (0..sizes.len()).take_while(has_room).count();
+            let fetch = Fetch { max_bytes: kilobytes * 1000, scope: scope.clone(), ..some(100) };
+            let fetched = store.fetch(&fetch).await?;
+            assert_eq!(&*seqs_of(&fetched), &seqs[..fits], "{kilobytes} kB");
+            assert!(fetched.cut || fits == sizes.len(), "{kilobytes} kB: there is more");
+        }
+    }
+    Ok(())
+}
+
 /// Events with payloads of so many thousand bytes, which compress well.
 pub(super) fn of_kilobytes(sizes: &[usize]) -> Result<Vec<Envelope>, BoxError> {
     let payload = |size: &usize| format!("\"{}\"", "x".repeat(size * 1000 - 2));

@@ -79,6 +79,58 @@ async fn a_table_that_is_emptied_and_numbered_anew_is_read_from_its_beginning() 
     .await;
 }
 
+/// Nor does a proof of the numbers before say anything of them, though one who writes now keeps it alive.
+#[tokio::test]
+async fn a_proof_of_earlier_numbers_is_forgotten() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let insert = |id: &str| {
+            format!("INSERT INTO {}.outbox_event (event_id, event_type, payload) VALUES ('{id}', 't', '1')", db.schema)
+        };
+        let (mut first, mut second) = (db.pool.get().await.expect("one"), db.pool.get().await.expect("another"));
+        db.write(&store, events(20)).await;
+        end(db, "true").await;
+        let open = first.transaction().await.expect("begins");
+        open.batch_execute(&insert("a")).await.expect("inserts");
+        raise(&store).await;
+        open.commit().await.expect("commits");
+        db.execute(&format!("TRUNCATE {}.outbox_event RESTART IDENTITY", db.schema)).await;
+        let open = second.transaction().await.expect("begins");
+        open.batch_execute(&insert("b")).await.expect("inserts");
+        for _ in 0..2 {
+            raise(&store).await;
+        }
+        open.commit().await.expect("commits");
+        assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [1]);
+    })
+    .await;
+}
+
+/// What an older release does beside this one, or somebody by hand, is found when the point is checked.
+#[tokio::test]
+async fn a_row_that_waits_below_it_is_found_by_the_next_check() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let written = db.write(&store, events(120_000)).await;
+        end(db, "true").await;
+        raise(&store).await;
+        while point(db).await != written.last().copied() {
+            raise(&store).await;
+        }
+        db.execute(&format!("UPDATE {}.outbox_event SET status = 0, done_at = NULL WHERE seq = 110000", db.schema))
+            .await;
+        raise(&store).await;
+        assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [0; 0], "nobody has told");
+        let due =
+            format!("UPDATE {}.outbox_partition SET read_point_checked_at = now() - interval '61 minutes'", db.schema);
+        db.execute(&due).await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(109_999));
+        assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [110_000]);
+    })
+    .await;
+}
+
 /// Sessions that take numbers in advance write rows below those that were complete.
 #[tokio::test]
 async fn with_numbers_taken_in_advance_it_is_not_moved() {

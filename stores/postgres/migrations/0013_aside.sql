@@ -1,4 +1,4 @@
--- What waits for its first attempt is found by the primary key, above the read point.
+-- The indexes by which the releases before find rows: they name the state, so that each delivery has to change them.
 DROP INDEX {of_schema}{ready_index}, {of_schema}{due_index}, {of_schema}{dead_index}, {of_schema}{head_index};
 -- These get no second entry for a row any more, or hardly ever.
 ALTER INDEX {of_schema}{event_pk} SET (fillfactor = 90);

@@ -1,0 +1,1 @@
+SELECT "seq" FROM {event} ORDER BY "seq" LIMIT 1
