@@ -32,6 +32,8 @@ struct State {
     next: Option<Proof>,
     /// The check of the point that is under way.
     check: Option<Check>,
+    /// Another number for each state, so that who has seen an earlier one changes nothing.
+    turn: u64,
 }
 
 /// A check that no row below the point waits for its first attempt: only what nobody should do puts one there.
@@ -83,26 +85,19 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
     let point = point.filter(|_| of_these_numbers);
     state.complete = Proof::advance(&mut state.next, writers_of(store, &transaction).await?).max(state.complete);
 
-    let (mut found, mut checked, mut heard, mut goes_on) = (point, false, heard_of_all, false);
+    let (mut found, mut checked) = (point, false);
     if let Some(point) = point
         && (!heard_of_all || is_to_be_checked || state.check.is_some())
     {
-        let check = match state.check.filter(|check| check.interventions == interventions) {
-            Some(check) => check,
-            None => Check { up_to: below_the_lowest(store, &transaction).await?.unwrap_or(point), interventions },
-        };
-        let (up_to, waits) = waiting(store, &transaction, check.up_to, point).await?;
-        checked = waits.is_some() || up_to >= point;
-        heard |= checked;
-        goes_on = !checked;
-        found = Some(if waits.is_some() { up_to } else { point });
-        state.check = (!checked).then_some(Check { up_to, ..check });
+        found = Some(check(store, &transaction, &mut state, point, interventions).await?);
+        checked = state.check.is_none();
     }
+    let mut goes_on = state.check.is_some();
     if let Some(complete) = state.complete {
         let above = match found {
             Some(point) => point,
             None => {
-                (checked, heard) = (true, true);
+                checked = true;
                 below_the_lowest(store, &transaction).await?.unwrap_or(complete)
             }
         };
@@ -113,17 +108,15 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
             None => up_to < complete,
         };
     }
-    let after = serde_json::to_string(&state);
-    let after = after.map_err(|error| Failure::Refused(StoreErrorKind::Unexpected, error.to_string()))?;
     let mut done = true;
-    if found != point || heard != heard_of_all || checked || before.as_ref() != Some(&after) {
-        // Without an answer to them, the interventions that were known stay those that were.
-        let known_interventions = heard.then_some(interventions);
+    if found != point || checked || before != Some(state.text()?) {
+        state.turn += 1;
+        let after = state.text()?;
         let params = [
             (&found as _, Type::INT8),
             (&after as _, Type::TEXT),
             (&before as _, Type::TEXT),
-            (&known_interventions as _, Type::INT8),
+            (&interventions as _, Type::INT8),
             (&sequence as _, Type::OID),
             (&file as _, Type::INT8),
             (&checked as _, Type::BOOL),
@@ -132,6 +125,34 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
     }
     transaction.commit().await?;
     Ok((done, done && goes_on))
+}
+
+impl State {
+    fn text(&self) -> Result<String, Failure> {
+        let text = serde_json::to_string(self);
+        text.map_err(|error| Failure::Refused(StoreErrorKind::Unexpected, error.to_string()))
+    }
+}
+
+/// Begins a check of the point or goes on with it, and returns the point, which is lower if a row waits below. No check is under way any
+/// more when it has ended.
+async fn check(
+    store: &Inner,
+    transaction: &Transaction<'_>,
+    state: &mut State,
+    point: i64,
+    interventions: i64,
+) -> Result<i64, Failure> {
+    let check = match state.check.take().filter(|check| check.interventions == interventions) {
+        Some(check) => check,
+        None => Check { up_to: below_the_lowest(store, transaction).await?.unwrap_or(point), interventions },
+    };
+    let (up_to, waits) = waiting(store, transaction, check.up_to, point).await?;
+    if waits.is_some() {
+        return Ok(up_to);
+    }
+    state.check = (up_to < point).then_some(Check { up_to, ..check });
+    Ok(point)
 }
 
 /// The number below all rows; none, if there are no rows.

@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Raising it takes at most this share of the time, however much was settled meanwhile.
-const SHARE: u32 = 50;
+const SHARE: u32 = 10;
 
 /// Raises the table's read point, for as long as this node delivers.
 #[derive(Debug)]
