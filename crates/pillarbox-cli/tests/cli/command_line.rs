@@ -155,8 +155,14 @@ fn benches_are_run_by_the_program_beside_this_one() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("pillarbox");
     std::fs::copy(env!("CARGO_BIN_EXE_pillarbox"), &program).unwrap();
+    // A process that another test has just begun may still have the copy open for writing.
     let bench = |args: &[&str]| -> Ended {
-        std::process::Command::new(&program).arg("bench").args(args).output().unwrap().into()
+        loop {
+            match std::process::Command::new(&program).arg("bench").args(args).output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                ended => return ended.unwrap().into(),
+            }
+        }
     };
     let missing = bench(&["drain", "--store", "x.db"]);
     assert_eq!((missing.code, &*missing.stdout), (Some(1), ""), "{missing:?}");
