@@ -23,7 +23,7 @@ const SLICE: Duration = Duration::from_millis(500);
 /// The time after which the rest is left to the next call.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the next point rests on, as the row keeps it.
+/// The proofs and checks that the next point rests on, as the row keeps them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     /// The `seq` up to which the table is complete.

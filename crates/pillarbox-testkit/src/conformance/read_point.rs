@@ -92,7 +92,7 @@ pub(super) async fn raise_read_point_waits_for_open_transactions<H: Harness>(db:
     Ok(())
 }
 
-/// Whoever makes rows pending by hand says so, as the SQL contract asks.
+/// Rows that are made pending by hand are found as soon as an intervention is counted, as the SQL contract asks.
 pub(super) async fn raise_read_point_goes_back_after_an_intervention<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
