@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use backlogged::MOST_BACKLOGGED;
 
 pub(crate) use backlogged::Refill;
-use state::{Admission, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
+use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
 use super::ready_queue::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
@@ -336,18 +336,16 @@ impl KeyedQueue {
         let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else { return ended };
         if let (Some(hash), Some(change)) = (hash, change) {
             if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
-                state.block(hash, seq).unrecorded += 1;
+                let fetch = state.fetch;
+                state.watch(seq, Watched::blocks(hash, change, fetch));
+                state.failed_during = fetch;
                 if !plants::is("failed_head_drops_nothing") {
                     ended.dropped = state.drop_above(hash, seq);
                 }
-                let fetch = state.fetch;
-                state.watched.insert(seq, Watched::blocks(hash, change, fetch));
-                state.failed_during = fetch;
             } else if head {
                 // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
                 // it has come back, nothing of the key is taken.
-                state.block(hash, seq).unrecorded += 1;
-                state.watched.insert(seq, Watched::Frees(hash));
+                state.watch(seq, Watched::frees(hash));
             }
         }
         if let Some(hash) = hash {
@@ -373,8 +371,7 @@ impl KeyedQueue {
         let mut ended = Decided { left: true, dropped: Vec::new() };
         let Some(Running { key: hash, .. }) = state.running.remove(&seq) else { return ended };
         if let Some(hash) = hash {
-            state.block(hash, seq).unrecorded += 1;
-            state.watched.insert(seq, Watched::Frees(hash));
+            state.watch(seq, Watched::frees(hash));
             ended.dropped = state.drop_above(hash, seq);
             state.released(hash);
         } else {
@@ -397,8 +394,7 @@ impl KeyedQueue {
         let state = &mut *state;
         let hash = hash(key);
         state.failed_during = state.fetch;
-        state.block(hash, seq).unrecorded += 1;
-        state.watched.insert(seq, Watched::blocks(hash, change, state.fetch));
+        state.watch(seq, Watched::blocks(hash, change, state.fetch));
         state.drop_above(hash, seq)
     }
 
@@ -412,8 +408,8 @@ impl KeyedQueue {
         }
         let (mut freed, mut answered) = (None, false);
         for (seq, recorded) in verdicts {
-            let Some(watched) = state.watched.remove(&seq) else { continue };
-            if matches!(watched, Watched::Blocks { .. }) {
+            let Some(Watched { key: hash, effect, read_again }) = state.watched.remove(&seq) else { continue };
+            if matches!(effect, Effect::Blocks { .. }) {
                 // Even if it was refused: a first try, whose answer was lost, may have been recorded.
                 state.failed_during = state.fetch;
             }
@@ -421,20 +417,16 @@ impl KeyedQueue {
                 freed = Some(freed.map_or(seq, |other: i64| other.min(seq)));
                 state.free_from(seq);
             };
-            let hash = match watched {
-                Watched::Blocks { key, dead } if recorded => {
+            match effect {
+                Effect::Blocks { dead } if recorded && !read_again => {
                     if dead.is_some_and(|since| state.intervened_during >= since) {
                         // It may have been replayed before the answer was here, while fetches left it out.
                         state.free_from(seq);
                     }
-                    key
                 }
-                // What was to keep the key waiting does not: what was dropped behind it has to be read again.
-                Watched::Blocks { key: hash, .. } | Watched::Frees(hash) => {
-                    free_from(state, seq);
-                    hash
-                }
-            };
+                // What was to keep the key waiting does not, or was not taken: it has to be read again, and what was dropped behind it.
+                Effect::Blocks { .. } | Effect::Frees => free_from(state, seq),
+            }
             if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
                 blocked.unrecorded = blocked.unrecorded.saturating_sub(1);
                 let head = blocked.head;

@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) behind: HashMap<KeyHash, Backlogged>,
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
-    /// Verdicts to be recorded that matter to their key.
+    /// Events, by their `seq`, with a verdict to be recorded that matters to their key.
     pub(super) watched: HashMap<i64, Watched>,
     /// Blocked keys whose failure is recorded, in the order of the fetches since then.
     pub(super) recorded: VecDeque<(u64, KeyHash)>,
@@ -136,19 +136,37 @@ pub(super) struct Running {
     pub(super) told: bool,
 }
 
+/// An event of which others of its key may wait for the verdict, from the moment that it is decided about until it is known here if the
+/// verdict was recorded.
 #[derive(Debug)]
-pub(super) enum Watched {
-    /// Once it is recorded, the table keeps the key waiting. If the event is DEAD, an operator may replay it; `dead` is the fetch that was
-    /// under way, or over, when it was given up.
-    Blocks { key: KeyHash, dead: Option<u64> },
-    /// Once it is recorded, the table has more of the key to deliver.
-    Frees(KeyHash),
+pub(super) struct Watched {
+    pub(super) key: KeyHash,
+    pub(super) effect: Effect,
+    /// The row was read again in the meantime: it is released a moment before this is known here. It was not taken, since a second
+    /// verdict would be counted in the place of this one.
+    pub(super) read_again: bool,
+}
+
+/// The effect of a verdict once it is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Effect {
+    /// The table keeps the key waiting. If the event is DEAD, an operator may replay it; `dead` is the fetch that was under way, or over,
+    /// when it was given up.
+    Blocks { dead: Option<u64> },
+    /// The table has more of the key to deliver.
+    Frees,
 }
 
 impl Watched {
     /// The event has failed, and its key waits for it once `change` is recorded.
     pub(super) fn blocks(key: KeyHash, change: &Change, fetch: u64) -> Self {
-        Self::Blocks { key, dead: matches!(change, Change::Dead { .. }).then_some(fetch) }
+        let effect = Effect::Blocks { dead: matches!(change, Change::Dead { .. }).then_some(fetch) };
+        Self { key, effect, read_again: false }
+    }
+
+    /// The rest of the key is to be read again.
+    pub(super) fn frees(key: KeyHash) -> Self {
+        Self { key, effect: Effect::Frees, read_again: false }
     }
 }
 
@@ -167,6 +185,10 @@ impl State {
         let row = &item.row;
         let (seq, partition) = (row.seq, partition_of(row));
         if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
+            return Admission::Refused;
+        }
+        if let Some(watched) = self.watched.get_mut(&seq) {
+            watched.read_again = true;
             return Admission::Refused;
         }
         let hash = hash_of(row);
@@ -297,11 +319,18 @@ impl State {
     }
 
     /// Nothing of the key above `seq` is taken, until every fetch that began before the table knows of it is over.
-    pub(super) fn block(&mut self, hash: KeyHash, seq: i64) -> &mut Blocked {
+    fn block(&mut self, hash: KeyHash, seq: i64) -> &mut Blocked {
         let key = self.keys.entry(hash).or_default();
         let blocked = key.blocked.get_or_insert(Blocked { head: seq, ..Blocked::default() });
         blocked.head = blocked.head.min(seq);
         blocked
+    }
+
+    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken.
+    pub(super) fn watch(&mut self, seq: i64, watched: Watched) {
+        let key = watched.key;
+        let is_another = self.watched.insert(seq, watched).is_none();
+        self.block(key, seq).unrecorded += usize::from(is_another);
     }
 
     /// Drops the events of a key that wait in memory above `seq`, and returns them: they are left to the table.

@@ -577,3 +577,21 @@ fn rows_between_two_verdicts_are_read_again_once_both_are_recorded() {
     queue.recorded([(5, true)]);
     assert_eq!(queue.begin_fetch().freed, Some(1), "2 has been passed over, and waits for nothing");
 }
+
+/// A row is released in the register a moment before its queue knows that the verdict is recorded, so another thread may read it in between.
+#[test]
+fn an_event_that_is_read_before_it_is_known_to_be_recorded_is_taken_afterwards() {
+    let retry = Change::Retry { attempts: 1, delay: Duration::ZERO, error: None };
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
+    queue.ended(1, Some(&retry));
+    assert_eq!(read(&queue, &[(1, "a")]), [1], "not known yet");
+    assert!(running(&queue).is_empty());
+    assert_eq!(queue.recorded([(1, true)]), Some(1));
+    assert_eq!(queue.begin_fetch().freed, Some(1));
+    assert!(read(&queue, &[(1, "a")]).is_empty());
+    assert_eq!(running(&queue), [1]);
+    queue.ended(1, Some(&Change::Done));
+    queue.recorded([(1, true)]);
+    assert!(read(&queue, &[(2, "a")]).is_empty(), "nothing keeps the key waiting any more");
+    assert_eq!(running(&queue), [2]);
+}
