@@ -64,13 +64,14 @@ impl<H> Deref for Db<H> {
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Tests that run at once for each processor, if nothing else is asked for: they wait for leases and databases more than they work.
-const TESTS_PER_PROCESSOR: usize = 2;
+const TESTS_PER_PROCESSOR: usize = 4;
 
-/// The arguments of a test binary.
+/// The arguments of a test binary, with the number of threads that the variable of Rust's own test programs asks for.
 pub(crate) fn arguments() -> Arguments {
     let mut arguments = Arguments::from_args();
+    let asked = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.test_threads.get_or_insert(TESTS_PER_PROCESSOR * processors);
+    arguments.test_threads.get_or_insert(asked.unwrap_or(TESTS_PER_PROCESSOR * processors));
     arguments
 }
 

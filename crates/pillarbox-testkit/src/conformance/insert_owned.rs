@@ -2,7 +2,7 @@ use pillarbox_core::handle::Path;
 use pillarbox_engine::run::Outbox;
 
 use crate::Harness;
-use crate::events::{all, claimed, columns, delayed, event, events, holders};
+use crate::events::{HOUR, all, claimed, columns, delayed, event, events, holders};
 use crate::nodes::peer;
 use crate::recorder::gated;
 use crate::run::{Db, Outcome};
@@ -14,7 +14,8 @@ pub(super) async fn insert_names_the_owner_it_is_given<H: Harness>(db: &Db<H>) -
     // Once the outbox has found this row, it is known to be at work.
     db.write(vec![event()?]).await?;
     // Nobody but an outbox gives rows an owner: it does so for what is written through its guard.
-    let builder = Outbox::multi_node(db.connect().await?).workers(8).handle_all(recorder.clone());
+    let unpolled = Outbox::multi_node(db.connect().await?).poll_interval(HOUR, HOUR);
+    let builder = unpolled.workers(8).handle_all(recorder.clone());
     let outbox = builder.start().await?;
     recorder.wait_for_calls(1).await;
 
