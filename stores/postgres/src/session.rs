@@ -211,15 +211,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Settings of the engine's own sessions, followed by the user's, which win.
 ///
-/// Statements are planned for their values each time, since a generic plan guesses at the limit. Sorting and reading the
-/// whole table are what a queue's statistics, always out of date, would talk the planner into. `off` forbids neither
-/// where nothing else is possible. Claims pass over rows that others have changed meanwhile, which stricter isolation
+/// A statement is planned once for all values: to plan a fetch costs the server as much as to find some hundred rows. Sorting and
+/// reading the whole table are what a queue's statistics, always out of date, would talk the planner into; without them there is one way
+/// to the rows, whatever the values are. `off` forbids neither where nothing else is possible. Claims pass over rows that others have changed meanwhile, which stricter isolation
 /// makes an error. The server ends by itself what this side has given up on, and soon the transaction of a process that
 /// stands still, whose locks would stop the others.
 fn session_options(user: Option<&str>) -> String {
     let (deadline, pause) = (DEADLINE.as_millis(), LONGEST_PAUSE.as_millis());
     let ours = format!(
-        "-c plan_cache_mode=force_custom_plan -c max_parallel_workers_per_gather=0 -c jit=off -c enable_seqscan=off \
+        "-c plan_cache_mode=force_generic_plan -c max_parallel_workers_per_gather=0 -c jit=off -c enable_seqscan=off \
          -c enable_bitmapscan=off -c enable_sort=off -c default_transaction_isolation=read\\ committed \
          -c statement_timeout={deadline} -c idle_in_transaction_session_timeout={pause}"
     );

@@ -7,6 +7,7 @@ mod upkeep;
 
 use std::time::Duration;
 
+use deadpool_postgres::Transaction;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::store::Store as _;
@@ -23,7 +24,7 @@ const PENDING: i64 = 10_000;
 /// The settings of a store's sessions, and the statistics of its table.
 #[derive(Clone, Copy)]
 pub(crate) enum Setting {
-    /// The sessions' settings keep the plans right even where the statistics know nothing of the table yet.
+    /// The sessions' settings keep the plans right even where the statistics know nothing of the table yet, and for all values at once.
     WithoutStatistics,
     WithStatistics,
     /// A pooler's sessions have no settings: there the statements have to be right by themselves.
@@ -95,8 +96,15 @@ impl Plan {
         let mut session = store.inner().sessions.session().await.expect("a session");
         let transaction = session.transaction().await.expect("begins");
         transaction.batch_execute(settings).await.expect("sets");
-        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}");
-        let rows = transaction.query_typed(&explain, params).await.expect("explains");
+        let explain = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)";
+        let mode: String = transaction.query_typed_one("SHOW plan_cache_mode", &[]).await.expect("shows").get(0);
+        let rows = if mode == "force_generic_plan" {
+            let execute = prepare(&transaction, sql, params).await;
+            transaction.query_typed(&format!("{explain} {execute}"), &[]).await
+        } else {
+            transaction.query_typed(&format!("{explain} {sql}"), params).await
+        };
+        let rows = rows.expect("explains");
         Self(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
     }
 
@@ -130,6 +138,18 @@ impl Plan {
             assert!(number(sort, "actual rows=") <= most, "{sort}\n{}", self.0);
         }
     }
+}
+
+/// Prepares a statement, and returns another that executes it with these values: explained by itself, it would be planned for them.
+async fn prepare(transaction: &Transaction<'_>, sql: &str, params: &[Param<'_>]) -> String {
+    let types: Vec<&str> = params.iter().map(|(_, of)| of.name()).collect();
+    let quoted: Vec<String> = (1..=params.len()).map(|number| format!("quote_nullable(${number}::text)")).collect();
+    let quote = format!("SELECT ARRAY[{}]::text[]", quoted.join(", "));
+    let values: Vec<String> = transaction.query_typed_one(&quote, params).await.expect("quotes").get(0);
+    let in_parentheses = |list: String| if list.is_empty() { list } else { format!("({list})") };
+    let prepare = format!("PREPARE statement {} AS {sql}", in_parentheses(types.join(", ")));
+    transaction.batch_execute(&prepare).await.expect("prepares");
+    format!("EXECUTE statement {}", in_parentheses(values.join(", ")))
 }
 
 /// The number after a label. A branch that had nothing to do says `never executed` instead.
