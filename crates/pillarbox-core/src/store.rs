@@ -339,6 +339,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_stores_any_error_text`
     /// - `settle_keeps_payload_bytes`
     /// - `settle_remove_deletes_the_row`
+    /// - `settle_leaves_the_rows_in_between_alone`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer

@@ -237,6 +237,7 @@ behaviors! {
         settle_stores_any_error_text,
         settle_keeps_payload_bytes,
         settle_remove_deletes_the_row,
+        settle_leaves_the_rows_in_between_alone,
     }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,

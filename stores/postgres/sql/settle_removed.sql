@@ -6,7 +6,7 @@ WITH fence AS MATERIALIZED (
     FOR KEY SHARE
 ), removed AS (
     DELETE FROM {event}
-    WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0 AND "replays" = 0
+    WHERE {is_among_them} AND "status" IN (0, 2) AND "attempts" <= 0 AND "replays" = 0
       AND {event_is_named}
       AND EXISTS (SELECT FROM fence){and_is_its_own}
     RETURNING "seq"

@@ -68,6 +68,14 @@ pub(crate) struct Alike<'a> {
 }
 
 impl Alike<'_> {
+    /// True if it is cheaper to pass over what lies between the rows than to look for each of them: two thirds of all that could lie from the
+    /// first to the last are theirs.
+    pub(crate) fn are_dense(&self) -> bool {
+        let (Some(first), Some(last)) = (self.seqs.first(), self.seqs.last()) else { return false };
+        let span = last.abs_diff(*first).saturating_add(1);
+        u64::try_from(self.seqs.len()).is_ok_and(|rows| rows.saturating_mul(3) >= span.saturating_mul(2))
+    }
+
     pub(crate) fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
         params.extend([
             (self.seqs as _, Type::INT8_ARRAY),

@@ -38,7 +38,7 @@ pub(crate) async fn settle(
     };
     let sql = if let Some(rows) = &alike {
         rows.bind(&mut params);
-        if only_done { &store.sql.settle_done } else { &store.sql.settle_removed }
+        if only_done { store.sql.settle_done.of(rows) } else { store.sql.settle_removed.of(rows) }
     } else {
         done.bind(&mut params);
         others.bind(&mut params);

@@ -244,3 +244,18 @@ pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &Db<H>) -> Out
     assert_eq!(store.counts().await?, counts);
     Ok(())
 }
+
+/// However close together the rows are that a call names, those between them stay as they are.
+pub(super) async fn settle_leaves_the_rows_in_between_alone<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    for change in [Change::Done, Change::Remove] {
+        let seqs = db.write(events(20)?).await?;
+        let (others, named): (Vec<i64>, Vec<i64>) = seqs.iter().partition(|seq| (*seq - seqs[0]) % 7 == 3);
+        settle_all(&*store, &node, &named, &change).await?;
+        assert_eq!(seqs_of(&store.fetch(&all()).await?), others, "{change:?}");
+        settle_all(&*store, &node, &others, &change).await?;
+        assert!(store.fetch(&all()).await?.rows.is_empty(), "{change:?}");
+    }
+    Ok(())
+}

@@ -82,8 +82,9 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&expected[0], Type::INT4),
     ];
     for fence in FENCES {
-        let at_once = [&sql.settle_done, &sql.settle_removed].map(|statement| (statement, &at_once[..]));
-        for (statement, params) in at_once.into_iter().chain([(&sql.settle_mixed, &settle[..])]) {
+        let of_rows_alike = [sql.settle_done.both(), sql.settle_removed.both()].concat();
+        let of_rows_alike = of_rows_alike.into_iter().map(|statement| (statement, &at_once[..]));
+        for (statement, params) in of_rows_alike.chain([(&sql.settle_mixed, &settle[..])]) {
             Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
         }
         Plan::of(store, "", sql.begin_attempt.of(fence), &begin).await.enters_by(&["pkey"], 1);
@@ -144,9 +145,12 @@ async fn claims_and_first_successes_are_heap_only() {
             (&length, Type::INT4),
             (&handler, Type::TEXT),
         ];
-        let done = transaction.query_typed_one(sql.settle_done.of(Fence::Table), &params).await.expect("settles");
-        assert_eq!(done.get::<_, Vec<i64>>(0).len(), 1000);
-        assert_eq!(updated().await, (2000, 2000));
+        let [sparse, dense] = sql.settle_done.both().map(|statement| statement.of(Fence::Table));
+        for (statement, rows) in [(dense, 1000), (sparse, 0)] {
+            let done = transaction.query_typed_one(statement, &params).await.expect("settles");
+            assert_eq!(done.get::<_, Vec<i64>>(0).len(), rows);
+            assert_eq!(updated().await, (2000, 2000));
+        }
     })
     .await;
 }
@@ -157,8 +161,9 @@ async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
     with_rows(Setting::WithoutStatistics, async |store, node| {
         let (node, seqs) = (node.as_str(), vec![ENDED + 1]);
         let sql = &store.inner().sql;
-        let statements = FENCES.map(|fence| [sql.settle_done.of(fence), sql.settle_removed.of(fence)]);
-        for statement in statements.concat() {
+        let statements = [sql.settle_done.both(), sql.settle_removed.both()].concat();
+        let statements = statements.iter().flat_map(|statement| FENCES.map(|fence| statement.of(fence)));
+        for statement in statements {
             for (durable, expected) in [(false, "off"), (true, "on")] {
                 let mut session = store.inner().sessions.session().await.expect("a session");
                 let transaction = session.transaction().await.expect("begins");

@@ -135,7 +135,7 @@ async fn changes(store: &PostgresStore, node: &NodeId) {
         (&length, Type::INT4),
         (&handler, Type::TEXT),
     ];
-    for statement in [&sql.settle_done, &sql.settle_removed] {
+    for statement in [sql.settle_done.both(), sql.settle_removed.both()].concat() {
         let plan = Plan::of(store, "", statement.of(Fence::Partition), &settle).await;
         plan.enters_by(&["pkey"], 1000);
         // The partitions are read once and looked up, not joined.
