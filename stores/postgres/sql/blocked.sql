@@ -2,7 +2,8 @@
 -- Pending rows whose key has a head, and all DEAD rows, from the last to the first of their key and handler: of the pending
 -- ones, as many as were passed before a head wait behind it. Each pending row asks the index of heads once and the few that
 -- are left are sorted, so that neither many heads nor many rows of one key multiply.
--- Each OFFSET 0 keeps the planner from turning the look-up into a join, which would read whole indexes.
+-- Each OFFSET 0 keeps the planner from turning the look-up into a join, which would read whole indexes. IS TRUE keeps it from the primary
+-- key, where it would pass over all that was delivered.
 WITH concerned AS MATERIALIZED (
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C" AS "key", e."handler"
     FROM {ready} AS e
@@ -14,7 +15,7 @@ WITH concerned AS MATERIALIZED (
     UNION ALL
     SELECT e."seq", e."status", coalesce(e."ordering_key", e."aggregate_id") COLLATE "C", e."handler"
     FROM {event} AS e
-    WHERE {is_timed} AND "seq" > $1::bigint AND EXISTS (
+    WHERE {is_timed} AND ("seq" > $1::bigint) IS TRUE AND EXISTS (
         SELECT FROM {event} AS h
         WHERE coalesce(h."ordering_key", h."aggregate_id") = coalesce(e."ordering_key", e."aggregate_id") COLLATE "C"
           AND h."aside" IN (2, 3)

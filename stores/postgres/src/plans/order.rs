@@ -1,10 +1,11 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId};
 use pillarbox_core::store::{Heads, OrderKey, Scope, Store as _};
 use tokio_postgres::types::Type;
 
-use super::{Plan, Setting, execute, with_table};
+use super::{Plan, Setting, execute, number, with_table};
 use crate::PostgresStore;
 use crate::scope::Bounds;
 use crate::session::{BY_INDEX, Param};
@@ -90,12 +91,10 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             plan.enters_by(&["pkey", "aside_idx", "due_idx"], most).sorts(0);
             assert!(!plan.0.contains("JIT:"), "{}", plan.0);
             // What is excluded and which keys are meant is read once and looked up, in each of the three branches; nothing is joined.
-            assert_eq!(
-                (plan.0.matches("hashed SubPlan").count(), plan.0.contains("Join")),
-                (3 * lists, false),
-                "{}",
-                plan.0
-            );
+            // A plan may mention one that compares two columns twice.
+            let looked_up: BTreeSet<i64> =
+                plan.0.split("hashed ").skip(1).map(|mention| number(mention, "SubPlan ")).collect();
+            assert_eq!((looked_up.len(), plan.0.contains("Join")), (3 * lists, false), "{}", plan.0);
             if scope.heads != Heads::None {
                 plan.enters_by(&["head_idx"], most);
             }
