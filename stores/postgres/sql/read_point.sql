@@ -4,7 +4,7 @@ WITH numbers AS MATERIALIZED (SELECT {sequence} AS "sequence", pg_relation_filen
 SELECT "read_point", "read_point_state", "interventions",
     coalesce("read_point_interventions" = "interventions", false) AS "heard_of_all",
     coalesce("read_point_sequence" = "sequence" AND "read_point_numbers" = "file", false) AS "is_of_these_numbers",
-    coalesce("read_point_moved_at" BETWEEN now() - interval '1 second' AND now(), false) AS "was_moved_just_now",
+    coalesce("read_point_moved_at" BETWEEN now() - interval '200 milliseconds' AND now(), false) AS "was_moved_just_now",
     NOT coalesce("read_point_checked_at" BETWEEN now() - CASE WHEN to_regclass('{of_schema}{ready_index}') IS NULL
         THEN interval '1 hour' ELSE interval '15 seconds' END AND now(), false) AS "is_to_be_checked",
     "sequence", "file",

@@ -18,10 +18,19 @@ use crate::store::Inner;
 const WINDOW: i64 = 50_000;
 /// Rows among which a few that wait stand in the way of the point.
 const CROWD: i64 = 20_000;
-/// The time after which a transaction ends and keeps what it has found.
-const SLICE: Duration = Duration::from_millis(500);
-/// The time after which the rest is left to the next call.
-const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The time that a call may take.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// The time after which a transaction ends and keeps what it has found.
+    slice: Duration,
+    /// The time after which the rest is left to the next call, unless that is [far](Self::far).
+    patience: Duration,
+    /// The numbers of rows that readers should not have to pass over.
+    far: i64,
+}
+
+const PACE: Pace = Pace { slice: Duration::from_millis(500), patience: Duration::from_secs(2), far: 1_000_000 };
 
 /// The proofs and checks that the next point rests on, as the row keeps them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,24 +54,38 @@ struct Check {
     interventions: i64,
 }
 
+/// The result of one transaction.
+#[derive(Debug, Clone, Copy)]
+struct Raised {
+    /// False if somebody else has raised it a moment ago, or does so now.
+    done: bool,
+    /// True if there is more to do.
+    goes_on: bool,
+    /// True if what is left is so much that it is not left to the next call.
+    is_far: bool,
+}
+
 /// Raises the read point. False if that was done a moment ago.
 pub(crate) async fn raise(store: &Inner) -> Result<bool, Failure> {
+    raise_at(store, PACE).await
+}
+
+async fn raise_at(store: &Inner, pace: Pace) -> Result<bool, Failure> {
     let began = Instant::now();
     let mut session = store.sessions.session().await?;
-    let mut raised = None;
-    loop {
-        let (done, goes_on) = raise_once(store, &mut session, raised.is_some()).await?;
-        let first = *raised.get_or_insert(done);
-        if !goes_on || began.elapsed() >= PATIENCE {
-            session.finish();
-            return Ok(first);
-        }
+    let first = raise_once(store, &mut session, pace, false).await?;
+    let mut last = first;
+    // What was delivered above the point, each reader passes over: in a table that was restored, of many millions of rows, until this is done.
+    while last.goes_on && (last.is_far || began.elapsed() < pace.patience) {
+        last = raise_once(store, &mut session, pace, true).await?;
     }
+    session.finish();
+    Ok(first.done)
 }
 
 /// Raises it in one transaction: so the proof that it rests on, and the look that completes the proof, are of the same server and of
-/// the same history, whatever stands between this process and the server. The answer also says whether there is more to do.
-async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result<(bool, bool), Failure> {
+/// the same history, whatever stands between this process and the server.
+async fn raise_once(store: &Inner, session: &mut Session, pace: Pace, again: bool) -> Result<Raised, Failure> {
     let transaction = session.transaction().await?;
     // A point that a crash of the server takes back is a lower one.
     transaction.batch_execute(&format!("{BY_INDEX}; SET LOCAL synchronous_commit = off")).await?;
@@ -73,11 +96,11 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
         (row.try_get(4)?, row.try_get(5)?, row.try_get(6)?);
     let (sequence, file): (Option<Oid>, Option<i64>) = (row.try_get(7)?, row.try_get(8)?);
     if was_moved_just_now && !again {
-        return Ok((false, false));
+        return Ok(Raised { done: false, goes_on: false, is_far: false });
     }
     if !row.try_get(9)? {
         tracing::debug!(table = %store.table, "the numbers of the table are cached by sessions, so it is read from its beginning");
-        return Ok((true, false));
+        return Ok(Raised { done: true, goes_on: false, is_far: false });
     }
     // What was known of other numbers means nothing.
     let known = before.as_deref().filter(|_| of_these_numbers);
@@ -89,10 +112,10 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
     if let Some(point) = point
         && (!heard_of_all || is_to_be_checked || state.check.is_some())
     {
-        found = Some(check(store, &transaction, &mut state, point, interventions).await?);
+        found = Some(check(store, &transaction, pace, &mut state, point, interventions).await?);
         checked = state.check.is_none();
     }
-    let mut goes_on = state.check.is_some();
+    let (mut goes_on, mut is_far) = (state.check.is_some(), false);
     if let Some(complete) = state.complete {
         let above = match found {
             Some(point) => point,
@@ -101,12 +124,13 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
                 below_the_lowest(store, &transaction).await?.unwrap_or(complete)
             }
         };
-        let (up_to, waits) = waiting(store, &transaction, above, complete).await?;
+        let (up_to, waits) = waiting(store, &transaction, pace, above, complete).await?;
         found = Some(up_to);
         goes_on |= match waits {
             Some(is_old) => is_old && set_aside(store, &transaction, up_to, complete).await?,
             None => up_to < complete,
         };
+        is_far = waits.is_none() && complete.saturating_sub(up_to) > pace.far;
     }
     let mut done = true;
     if found != point || checked || before != Some(state.text()?) {
@@ -124,7 +148,7 @@ async fn raise_once(store: &Inner, session: &mut Session, again: bool) -> Result
         done = !transaction.query_typed(&store.sql.read_point_raise, &params).await?.is_empty();
     }
     transaction.commit().await?;
-    Ok((done, done && goes_on))
+    Ok(Raised { done, goes_on: done && goes_on, is_far })
 }
 
 impl State {
@@ -139,6 +163,7 @@ impl State {
 async fn check(
     store: &Inner,
     transaction: &Transaction<'_>,
+    pace: Pace,
     state: &mut State,
     point: i64,
     interventions: i64,
@@ -147,7 +172,7 @@ async fn check(
         Some(check) => check,
         None => Check { up_to: below_the_lowest(store, transaction).await?.unwrap_or(point), interventions },
     };
-    let (up_to, waits) = waiting(store, transaction, check.up_to, point).await?;
+    let (up_to, waits) = waiting(store, transaction, pace, check.up_to, point).await?;
     if waits.is_some() {
         return Ok(up_to);
     }
@@ -166,17 +191,21 @@ async fn below_the_lowest(store: &Inner, transaction: &Transaction<'_>) -> Resul
 async fn waiting(
     store: &Inner,
     transaction: &Transaction<'_>,
+    pace: Pace,
     mut above: i64,
     last: i64,
 ) -> Result<(i64, Option<bool>), Failure> {
     let began = Instant::now();
-    while above < last && began.elapsed() < SLICE {
+    while above < last {
         let up_to = above.saturating_add(WINDOW).min(last);
         let params = [(&above as _, Type::INT8), (&up_to as _, Type::INT8)];
         if let Some(first) = transaction.query_typed(&store.sql.read_point_next, &params).await?.first() {
             return Ok((first.try_get::<_, i64>(0)? - 1, Some(first.try_get(1)?)));
         }
         above = up_to;
+        if began.elapsed() >= pace.slice {
+            break;
+        }
     }
     Ok((above, None))
 }
@@ -187,4 +216,41 @@ async fn set_aside(store: &Inner, transaction: &Transaction<'_>, above: i64, com
     let params = [(&above as _, Type::INT8), (&complete as _, Type::INT8), (&CROWD as _, Type::INT8)];
     let moved = transaction.query_typed_one(&store.sql.read_point_set_aside, &params).await?;
     Ok(moved.try_get::<_, i64>(0)? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::store::Store as _;
+
+    use super::*;
+    use crate::plans::{Setting, execute, with_table};
+    use crate::sql::qualified;
+
+    const IMPATIENT: Pace = Pace { slice: Duration::ZERO, patience: Duration::ZERO, far: 2 * WINDOW };
+
+    async fn point(store: &Inner) -> Option<i64> {
+        let session = store.sessions.session().await.expect("a session");
+        let row = session.query(&store.sql.read_point, &[]).await.expect("reads");
+        session.finish();
+        row[0].get(0)
+    }
+
+    #[tokio::test]
+    async fn what_is_far_is_passed_over_in_one_call_however_long_it_takes() {
+        with_table(Setting::WithStatistics, async |store| {
+            let (inner, table) = (store.inner(), &store.info().table);
+            let done = format!(
+                "INSERT INTO {table} (event_id, event_type, payload, status, done_at)
+                 SELECT gen_random_uuid(), 'order.placed', '{{}}', 1, now() FROM generate_series(1, 4 * {WINDOW})"
+            );
+            execute(store, &done).await;
+            assert!(raise_at(inner, IMPATIENT).await.expect("raises"));
+            assert_eq!(point(inner).await, Some(2 * WINDOW), "the rest is near");
+            let partition = qualified(&inner.table, &inner.table.beside("partition"));
+            execute(store, &format!("UPDATE {partition} SET read_point_moved_at = NULL")).await;
+            assert!(raise_at(inner, IMPATIENT).await.expect("raises"));
+            assert_eq!(point(inner).await, Some(3 * WINDOW));
+        })
+        .await;
+    }
 }

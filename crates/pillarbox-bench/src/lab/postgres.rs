@@ -148,6 +148,8 @@ impl BenchDb for PostgresLab {
             let vacuum = format!("VACUUM (ANALYZE) pillarbox_bench_{table}");
             client.batch_execute(&vacuum).await.map_err(Failure::during("vacuum the bench's tables"))?;
         }
+        // As it is where rows were delivered by nodes, and not put there as they are.
+        self.store.raise_read_point().await?;
         if let Err(error) = client.batch_execute("CHECKPOINT").await {
             let reason = error.as_db_error().map_or_else(|| error.to_string(), |refusal| refusal.message().to_owned());
             tracing::warn!(reason, "no checkpoint between the phases: one may be taxed for what another has written");

@@ -10,6 +10,8 @@ use crate::pause::{Pause, jittered};
 
 /// The interval while this node settles events. Readers pass over what was settled since.
 const EVERY: Duration = Duration::from_secs(2);
+/// The interval after which it is raised sooner where each fetch begins there, if so many events were settled.
+const SOON: (Duration, u64) = (Duration::from_millis(250), 5_000);
 /// The interval while it does not: other nodes may, and have gone meanwhile.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -22,6 +24,8 @@ pub(crate) struct ReadPointKeeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) random: Arc<dyn Random>,
+    /// True if each fetch begins at the point, and so passes over what was settled since it was raised.
+    pub(crate) is_read_from: bool,
 }
 
 impl ReadPointKeeper {
@@ -29,12 +33,13 @@ impl ReadPointKeeper {
     pub(crate) async fn run(self) {
         let mut failing = Pause::default();
         let (mut settled, mut raised) = (None, Instant::now());
-        let mut wait = jittered(EVERY, &*self.random);
+        // At once, since without a point each reader passes over all that was ever delivered.
+        let mut wait = Duration::ZERO;
         loop {
             tokio::time::sleep(wait).await;
-            wait = jittered(EVERY, &*self.random);
+            wait = jittered(if self.is_read_from { SOON.0 } else { EVERY }, &*self.random);
             let now = self.counters.settled();
-            if settled == Some(now) && raised.elapsed() < IDLE {
+            if !self.is_due(settled.map(|before| now.saturating_sub(before)), raised.elapsed()) {
                 continue;
             }
             let began = Instant::now();
@@ -52,6 +57,15 @@ impl ReadPointKeeper {
                     wait = failing.next(&*self.random);
                 }
             }
+        }
+    }
+
+    /// True if it is time: so much was `settled` since it was last raised, if it was, and so much time has passed.
+    fn is_due(&self, settled: Option<u64>, passed: Duration) -> bool {
+        match settled {
+            None => true,
+            Some(0) => passed >= IDLE,
+            Some(settled) => !self.is_read_from || settled >= SOON.1 || passed >= EVERY,
         }
     }
 }
