@@ -15,8 +15,10 @@ const SOON: (Duration, u64) = (Duration::from_millis(250), 5_000);
 /// The interval while it does not: other nodes may, and have gone meanwhile.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Raising it takes at most this share of the time, however much was settled meanwhile.
+/// Raising it takes at most this share of the time, however much was settled meanwhile,
 const SHARE: u32 = 10;
+/// unless a call took so long that its share is more than this: what is settled then would be passed over for as long.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// Raises the table's read point, for as long as this node delivers.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(crate) struct ReadPointKeeper {
     pub(crate) counters: Arc<Counters>,
     pub(crate) random: Arc<dyn Random>,
     /// True if each fetch begins at the point, and so passes over what was settled since it was raised.
-    pub(crate) is_read_from: bool,
+    pub(crate) begins_each_fetch: bool,
 }
 
 impl ReadPointKeeper {
@@ -37,7 +39,7 @@ impl ReadPointKeeper {
         let mut wait = Duration::ZERO;
         loop {
             tokio::time::sleep(wait).await;
-            wait = jittered(if self.is_read_from { SOON.0 } else { EVERY }, &*self.random);
+            wait = jittered(if self.begins_each_fetch { SOON.0 } else { EVERY }, &*self.random);
             let now = self.counters.settled();
             if !self.is_due(settled.map(|before| now.saturating_sub(before)), raised.elapsed()) {
                 continue;
@@ -46,7 +48,7 @@ impl ReadPointKeeper {
             match self.store.raise_read_point().await {
                 Ok(_) => {
                     failing.end();
-                    wait = wait.max(began.elapsed() * SHARE);
+                    wait = wait.max((began.elapsed() * SHARE).min(LONGEST));
                     // One call more after the last event: what a transaction kept back may be complete then.
                     (settled, raised) = (Some(now), Instant::now());
                 }
@@ -65,7 +67,7 @@ impl ReadPointKeeper {
         match settled {
             None => true,
             Some(0) => passed >= IDLE,
-            Some(settled) => !self.is_read_from || settled >= SOON.1 || passed >= EVERY,
+            Some(settled) => !self.begins_each_fetch || settled >= SOON.1 || passed >= EVERY,
         }
     }
 }

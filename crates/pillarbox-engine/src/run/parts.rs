@@ -209,7 +209,7 @@ impl<'a> Parts<'a> {
             store: Arc::clone(&shared.store),
             counters: Arc::clone(&shared.telemetry.counters),
             random: Arc::clone(random),
-            is_read_from: self.tenure.mode == Mode::Ordered,
+            begins_each_fetch: self.tenure.mode == Mode::Ordered,
         }
     }
 
