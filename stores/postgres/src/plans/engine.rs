@@ -155,6 +155,27 @@ async fn claims_and_first_successes_are_heap_only() {
     .await;
 }
 
+/// Until the next release, tables that are there keep the index of ready rows. Where it is, no read point is needed.
+#[tokio::test]
+async fn a_table_of_the_release_before_is_read_by_its_index_of_ready_rows() {
+    with_rows(Setting::WithStatistics, async |store, _| {
+        let (table, partition) = (&store.info().table, store.inner().table.beside("partition"));
+        let schema = store.inner().table.schema().expect("a schema");
+        let ready_index = format!(
+            "CREATE INDEX outbox_event_ready_idx ON {table} (seq)
+             WHERE status IN (0, 2) AND (available_at IS NULL OR status = 0 AND available_at <= created_at);
+             UPDATE {schema}.{partition} SET read_point = NULL"
+        );
+        execute(store, &ready_index).await;
+        let (above, exclude, limit, share) = (i64::MIN, Vec::<i64>::new(), 1000_i64, 334_i64);
+        let params = claim(&"", &above, &exclude, &limit, &share);
+        let fetch = [&params[1..5], &[params[3].clone(), params[3].clone(), params[3].clone()]].concat();
+        let plan = Plan::of(store, "", store.inner().sql.fetch.of(None), &fetch).await;
+        plan.enters_by(&["ready_idx", "aside_idx", "due_idx"], 1500);
+    })
+    .await;
+}
+
 /// The setting is made inside the fence, of which the UPDATE only asks whether it has a row: it must not be left out.
 #[tokio::test]
 async fn marks_relax_their_commit_unless_they_are_to_be_durable() {
