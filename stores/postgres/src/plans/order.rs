@@ -11,7 +11,7 @@ use crate::scope::Bounds;
 use crate::session::{BY_INDEX, Param};
 
 /// Rows in the table, of as many keys. Up to half of them become heads.
-const ROWS: i64 = 200_000;
+const ROWS: i64 = 100_000;
 /// The keys of these stand before others: one row in ten waits behind one of the first half, if that is a head.
 const WAITING: i64 = 10;
 
@@ -61,8 +61,8 @@ async fn with_keys(setting: Setting, statistics: Statistics) {
 async fn fetches(store: &PostgresStore, heads: i64) {
     let key = |key: &str| OrderKey { handler: None, key: key.into() };
     let (one, some) = (vec![key("order-150001")], vec![key("order-150002"), key("order-150003")]);
-    let many: Vec<OrderKey> = (150_000..151_000).map(|number| key(&format!("order-{number}"))).collect();
-    let (above, exclude) = (heads, (150_000..150_500).collect::<Vec<i64>>());
+    let many: Vec<OrderKey> = (75_000..76_000).map(|number| key(&format!("order-{number}"))).collect();
+    let (above, exclude) = (heads, (75_000..75_500).collect::<Vec<i64>>());
     let (limit, share) = (1000_i64, 334_i64);
     for heads in [Heads::None, Heads::Retry, Heads::RetryAndDead] {
         // Half of the rows are in other partitions, and one in ten waits; some keys alone are looked for among all.
@@ -117,7 +117,7 @@ async fn overview(store: &PostgresStore) {
 async fn changes(store: &PostgresStore, node: &NodeId) {
     let sql = &store.inner().sql;
     let (node, durable) = (node.as_str(), false);
-    let seqs: Vec<i64> = (150_001..151_001).collect();
+    let seqs: Vec<i64> = (75_001..76_001).collect();
     let partitions = vec![7_i16; seqs.len()];
     let (events, handlers) = (vec!["event"; seqs.len()], vec![None::<&str>; seqs.len()]);
     let rows: [Param<'_>; 3] = [(&seqs, Type::INT8_ARRAY), (&events, Type::TEXT_ARRAY), (&handlers, Type::TEXT_ARRAY)];
