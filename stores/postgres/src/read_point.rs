@@ -26,11 +26,19 @@ struct Pace {
     slice: Duration,
     /// The time after which the rest is left to the next call, unless that is [far](Self::far).
     patience: Duration,
-    /// The numbers of rows that readers should not have to pass over.
+    /// More numbers than this are far.
     far: i64,
+    /// The time after which what is far is left to the next call, too: far below the limit of a call, whose end would cost a connection and
+    /// have the node read everything again.
+    most: Duration,
 }
 
-const PACE: Pace = Pace { slice: Duration::from_millis(500), patience: Duration::from_secs(2), far: 1_000_000 };
+const PACE: Pace = Pace {
+    slice: Duration::from_millis(500),
+    patience: Duration::from_secs(2),
+    far: 1_000_000,
+    most: Duration::from_secs(10),
+};
 
 /// The proofs and checks that the next point rests on, as the row keeps them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -72,20 +80,26 @@ pub(crate) async fn raise(store: &Inner) -> Result<bool, Failure> {
 
 async fn raise_at(store: &Inner, pace: Pace) -> Result<bool, Failure> {
     let began = Instant::now();
-    let mut session = store.sessions.session().await?;
-    let first = raise_once(store, &mut session, pace, false).await?;
+    let first = raise_once(store, pace, false).await?;
     let mut last = first;
     // What was delivered above the point, each reader passes over: in a table that was restored, of many millions of rows, until this is done.
-    while last.goes_on && (last.is_far || began.elapsed() < pace.patience) {
-        last = raise_once(store, &mut session, pace, true).await?;
+    while last.goes_on && began.elapsed() < if last.is_far { pace.most } else { pace.patience } {
+        last = raise_once(store, pace, true).await?;
     }
-    session.finish();
     Ok(first.done)
 }
 
 /// Raises it in one transaction: so the proof that it rests on, and the look that completes the proof, are of the same server and of
 /// the same history, whatever stands between this process and the server.
-async fn raise_once(store: &Inner, session: &mut Session, pace: Pace, again: bool) -> Result<Raised, Failure> {
+async fn raise_once(store: &Inner, pace: Pace, again: bool) -> Result<Raised, Failure> {
+    // One for each: fetches and settles may be waiting for it.
+    let mut session = store.sessions.session().await?;
+    let raised = raise_in(store, &mut session, pace, again).await?;
+    session.finish();
+    Ok(raised)
+}
+
+async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool) -> Result<Raised, Failure> {
     let transaction = session.transaction().await?;
     // A point that a crash of the server takes back is a lower one.
     transaction.batch_execute(&format!("{BY_INDEX}; SET LOCAL synchronous_commit = off")).await?;
@@ -226,7 +240,8 @@ mod tests {
     use crate::plans::{Setting, execute, with_table};
     use crate::sql::qualified;
 
-    const IMPATIENT: Pace = Pace { slice: Duration::ZERO, patience: Duration::ZERO, far: 2 * WINDOW };
+    const IMPATIENT: Pace =
+        Pace { slice: Duration::ZERO, patience: Duration::ZERO, far: 2 * WINDOW, most: Duration::from_secs(3600) };
 
     async fn point(store: &Inner) -> Option<i64> {
         let session = store.sessions.session().await.expect("a session");
@@ -236,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_far_is_passed_over_in_one_call_however_long_it_takes() {
+    async fn what_is_far_is_passed_over_in_one_call_as_long_as_there_is_time() {
         with_table(Setting::WithStatistics, async |store| {
             let (inner, table) = (store.inner(), &store.info().table);
             let done = format!(
@@ -244,12 +259,18 @@ mod tests {
                  SELECT gen_random_uuid(), 'order.placed', '{{}}', 1, now() FROM generate_series(1, 4 * {WINDOW})"
             );
             execute(store, &done).await;
-            assert!(raise_at(inner, IMPATIENT).await.expect("raises"));
-            assert_eq!(point(inner).await, Some(2 * WINDOW), "the rest is near");
             let partition = qualified(&inner.table, &inner.table.beside("partition"));
-            execute(store, &format!("UPDATE {partition} SET read_point_moved_at = NULL")).await;
+            let some_time_later = format!("UPDATE {partition} SET read_point_moved_at = NULL");
+            let at_once = Pace { most: Duration::ZERO, ..IMPATIENT };
+            assert!(raise_at(inner, at_once).await.expect("raises"));
+            assert_eq!(point(inner).await, Some(WINDOW), "the time is up, and what was found is kept");
+            execute(store, &some_time_later).await;
+            let far = Pace { far: WINDOW, ..IMPATIENT };
+            assert!(raise_at(inner, far).await.expect("raises"));
+            assert_eq!(point(inner).await, Some(3 * WINDOW), "the rest is near");
+            execute(store, &some_time_later).await;
             assert!(raise_at(inner, IMPATIENT).await.expect("raises"));
-            assert_eq!(point(inner).await, Some(3 * WINDOW));
+            assert_eq!(point(inner).await, Some(4 * WINDOW));
         })
         .await;
     }
