@@ -67,10 +67,15 @@ impl InFlight {
     }
 
     /// A row of a key that makes no event has failed: `change` is to be recorded. What was waiting behind it is left to the table.
-    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) {
-        if let WorkQueue::Keyed(keyed) = &self.queue {
-            self.forget(keyed.failed(key, seq, change));
-        }
+    ///
+    /// Returns false if nothing is to be recorded: an earlier verdict on the row may be recorded at this moment, and it is read again afterwards.
+    #[must_use = "a verdict on a row that is left to the table must not be recorded"]
+    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) -> bool {
+        let WorkQueue::Keyed(keyed) = &self.queue else { return true };
+        let dropped = keyed.failed(key, seq, change);
+        let is_taken = dropped.is_some();
+        self.forget(dropped.unwrap_or_else(|| vec![seq]));
+        is_taken
     }
 
     /// The next event; `None` once the queue is closed and empty.

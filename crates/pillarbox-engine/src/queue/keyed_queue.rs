@@ -385,17 +385,21 @@ impl KeyedQueue {
     }
 
     /// The row `seq` of a key has failed without having been an event: `change` is to be recorded. Returns the events that
-    /// were waiting behind it in memory, and are left to the table.
-    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) -> Vec<i64> {
+    /// were waiting behind it in memory, and are left to the table. `None` if the row is not taken, and `change` not to be recorded: it
+    /// is not known yet if an earlier verdict on it was.
+    pub(crate) fn failed(&self, key: &OrderKey, seq: i64, change: &Change) -> Option<Vec<i64>> {
         if !self.failing.blocks(change) {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let mut state = self.state.lock();
         let state = &mut *state;
+        if state.notes_reading_again(seq) {
+            return None;
+        }
         let hash = hash(key);
         state.failed_during = state.fetch;
         state.watch(seq, Watched::blocks(hash, change, state.fetch));
-        state.drop_above(hash, seq)
+        Some(state.drop_above(hash, seq))
     }
 
     /// These verdicts are recorded, or, if not `true`, never will be. Returns the lowest row whose key the table has more of

@@ -318,12 +318,11 @@ impl OrderedPoller {
 
     /// Queues rows that were admitted. Returns, of each class that has its share, the rows that were left in the table for it.
     async fn queue(&mut self, rows: Vec<FetchedRow>, admitted: &[bool], source: Source) -> BTreeMap<Class, Vec<i64>> {
-        let (events, broken) = self.cursor.sort_out(rows, admitted);
-        for (row, verdict) in &broken {
-            if let Some(key) = &row.key {
-                self.in_flight.failed(key, row.seq, &verdict.change);
-            }
-        }
+        let (events, mut broken) = self.cursor.sort_out(rows, admitted);
+        broken.retain(|(row, verdict)| match &row.key {
+            Some(key) => self.in_flight.failed(key, row.seq, &verdict.change),
+            None => true,
+        });
         let read = events.len();
         let tenure = &self.cursor.tenure;
         let with_past = |row: Arc<Row>| {

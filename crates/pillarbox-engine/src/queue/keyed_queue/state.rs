@@ -187,8 +187,7 @@ impl State {
         if self.closed || source.fetch <= self.assigned_during || !self.active.contains(partition) {
             return Admission::Refused;
         }
-        if let Some(watched) = self.watched.get_mut(&seq) {
-            watched.read_again = true;
+        if self.notes_reading_again(seq) {
             return Admission::Refused;
         }
         let hash = hash_of(row);
@@ -326,11 +325,17 @@ impl State {
         blocked
     }
 
-    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken.
+    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken. No other verdict on it is awaited,
+    /// since a row [that is watched](Self::notes_reading_again) is not taken.
     pub(super) fn watch(&mut self, seq: i64, watched: Watched) {
-        let key = watched.key;
-        let is_another = self.watched.insert(seq, watched).is_none();
-        self.block(key, seq).unrecorded += usize::from(is_another);
+        self.block(watched.key, seq).unrecorded += 1;
+        self.watched.insert(seq, watched);
+    }
+
+    /// True if a verdict on a row that was read is still awaited. Then the row is not taken, but read again afterwards.
+    pub(super) fn notes_reading_again(&mut self, seq: i64) -> bool {
+        let watched = self.watched.get_mut(&seq);
+        watched.map(|watched| watched.read_again = true).is_some()
     }
 
     /// Drops the events of a key that wait in memory above `seq`, and returns them: they are left to the table.

@@ -123,7 +123,7 @@ fn behind_a_row_that_is_no_event_nothing_is_taken_until_the_table_knows() {
     let queue = queue(FailingKey::Wait);
     read(&queue, &[(1, "a"), (2, "a"), (4, "a"), (5, "b")]);
     let key = row(3, "a").order_key().expect("a key");
-    assert_eq!(queue.failed(&key, 3, &dead()), [4]);
+    assert_eq!(queue.failed(&key, 3, &dead()), Some(vec![4]));
     assert_eq!(read(&queue, &[(4, "a"), (6, "a")]), [4, 6], "not recorded yet");
     assert_eq!(running(&queue), [1, 5]);
     queue.ended(1, Some(&Change::Done));
@@ -131,7 +131,7 @@ fn behind_a_row_that_is_no_event_nothing_is_taken_until_the_table_knows() {
     queue.ended(2, Some(&Change::Done));
     queue.recorded([1, 2, 3].map(|seq| (seq, true)));
     assert!(read(&queue, &[(4, "a")]).is_empty(), "the table would have kept it back");
-    assert!(key_lanes(CAPACITY, 2, FailingKey::Continue).failed(&key, 3, &dead()).is_empty());
+    assert_eq!(key_lanes(CAPACITY, 2, FailingKey::Continue).failed(&key, 3, &dead()), Some(vec![]));
 }
 
 #[test]
@@ -548,7 +548,7 @@ fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
 #[test]
 fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
     let queue = running_of(&[(1, "a"), (2, "a"), (4, "a")], &[1]);
-    assert_eq!(queue.failed(&key("a"), 3, &dead()), [4], "a row that is no event");
+    assert_eq!(queue.failed(&key("a"), 3, &dead()), Some(vec![4]), "a row that is no event");
     assert_eq!(queue.left(1).dropped, [2]);
     assert_eq!(read(&queue, &[(4, "a")]), [4], "a fetch of now may not know that 3 is DEAD");
     queue.recorded([(3, true), (1, false)]);
@@ -558,7 +558,7 @@ fn a_key_waits_until_all_is_recorded_that_it_has_to_wait_for() {
 #[test]
 fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
     let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
-    queue.failed(&key("a"), 3, &dead());
+    assert_eq!(queue.failed(&key("a"), 3, &dead()), Some(vec![]));
     assert_eq!(queue.ended(1, Some(&dead())).dropped, [2]);
     queue.recorded([(3, true)]);
     assert_eq!(read(&queue, &[(2, "a")]), [2], "that 1 has failed is not in the table yet");
@@ -569,7 +569,7 @@ fn of_two_failures_the_first_to_be_recorded_frees_nothing() {
 #[test]
 fn rows_between_two_verdicts_are_read_again_once_both_are_recorded() {
     let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
-    queue.failed(&key("a"), 5, &dead());
+    assert_eq!(queue.failed(&key("a"), 5, &dead()), Some(vec![]));
     assert_eq!(queue.left(1).dropped, [2]);
     queue.recorded([(1, false)]);
     assert_eq!(queue.begin_fetch().freed, Some(1));
@@ -594,4 +594,18 @@ fn an_event_that_is_read_before_it_is_known_to_be_recorded_is_taken_afterwards()
     queue.recorded([(1, true)]);
     assert!(read(&queue, &[(2, "a")]).is_empty(), "nothing keeps the key waiting any more");
     assert_eq!(running(&queue), [2]);
+}
+
+/// Its second verdict would block the key under the first one's name, and the first to be recorded would free it.
+#[test]
+fn a_row_that_is_no_event_and_is_read_before_its_verdict_is_known_to_be_recorded_is_read_again() {
+    let queue = queue(FailingKey::Wait);
+    assert_eq!(queue.failed(&key("a"), 5, &dead()), Some(vec![]));
+    assert_eq!(queue.failed(&key("a"), 5, &dead()), None, "not known yet");
+    assert_eq!(read(&queue, &[(6, "a")]), [6]);
+    assert_eq!(queue.recorded([(5, true)]), Some(5));
+    assert_eq!(queue.begin_fetch().freed, Some(5));
+    assert_eq!(queue.failed(&key("a"), 5, &dead()), Some(vec![]));
+    queue.recorded([(5, true)]);
+    assert!(read(&queue, &[(6, "a")]).is_empty(), "nothing keeps the key waiting any more");
 }
