@@ -1,6 +1,6 @@
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Transaction, Value};
-use pillarbox_core::write::{Bind, Connection, Dialect, Insert, Statement};
+use pillarbox_core::write::{Bind, Command, Connection, Dialect, Insert, Statement};
 
 use crate::MysqlAsync;
 use crate::open::{ensure_open, is_open};
@@ -31,6 +31,16 @@ impl Connection<MysqlAsync> for Transaction<'_> {
             seqs.push(i64::try_from(generated).map_err(|_| unexpected("a `seq` that is no 64-bit integer"))?);
         }
         Ok(seqs)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, Error> {
+        ensure_open(self).await?;
+        let mut rows = 0;
+        for statement in &command.statements {
+            self.exec_drop(&*statement.sql, params(statement)?).await?;
+            rows = self.affected_rows();
+        }
+        Ok(rows)
     }
 }
 

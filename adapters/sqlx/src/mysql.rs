@@ -1,6 +1,6 @@
 use futures_util::TryStreamExt as _;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{
@@ -46,6 +46,15 @@ impl Connection<Sqlx> for MySqlConnection {
             seqs.push(i64::try_from(generated).map_err(|error| sqlx::Error::Decode(error.into()))?);
         }
         Ok(seqs)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+        self.execute(sqlx::raw_sql(STILL_OPEN)).await?;
+        let mut rows = 0;
+        for statement in &command.statements {
+            rows = query(statement)?.execute(&mut *self).await?.rows_affected();
+        }
+        Ok(rows)
     }
 }
 

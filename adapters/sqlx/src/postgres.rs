@@ -1,5 +1,5 @@
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
@@ -29,6 +29,14 @@ impl Connection<Sqlx> for PgConnection {
             seqs[first..].sort_unstable();
         }
         Ok(seqs)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+        let mut rows = 0;
+        for statement in &command.statements {
+            rows = query(statement)?.execute(&mut *self).await?.rows_affected();
+        }
+        Ok(rows)
     }
 }
 

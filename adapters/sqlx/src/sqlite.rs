@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{
@@ -34,6 +34,14 @@ impl Connection<Sqlx> for SqliteConnection {
             seqs[first..].sort_unstable();
         }
         Ok(seqs)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+        let mut rows = 0;
+        for statement in &command.statements {
+            rows = query(statement)?.execute(&mut *self).await?.rows_affected();
+        }
+        Ok(rows)
     }
 }
 

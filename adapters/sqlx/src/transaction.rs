@@ -1,4 +1,4 @@
-use pillarbox_core::write::{Connection, ConnectionId, Dialect, Insert};
+use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert};
 use sqlx::{Database, Transaction};
 
 use crate::Sqlx;
@@ -19,6 +19,10 @@ where
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
         Connection::insert(&mut **self, insert).await
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+        Connection::run(&mut **self, command).await
     }
 
     fn id(&self) -> ConnectionId {

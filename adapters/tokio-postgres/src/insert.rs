@@ -1,5 +1,5 @@
 use deadpool_postgres::GenericClient;
-use pillarbox_core::write::{Connection, ConnectionId, Dialect, Insert, Statement};
+use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Statement};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
@@ -29,6 +29,17 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
         Ok(seqs)
     }
 
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, Error> {
+        let mut rows = 0;
+        for statement in &command.statements {
+            let values = values(statement);
+            let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                values.iter().map(|value| (value as _, value.sql_type())).collect();
+            rows = self.execute_typed(&statement.sql, &typed).await?;
+        }
+        Ok(rows)
+    }
+
     /// Nested transactions are of the same client.
     fn id(&self) -> ConnectionId {
         ConnectionId::of(self.client())
@@ -50,6 +61,10 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
         insert_prepared(self, insert).await
     }
 
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, Error> {
+        run_prepared(self, command).await
+    }
+
     fn id(&self) -> ConnectionId {
         ConnectionId::of(self.client())
     }
@@ -60,16 +75,38 @@ pub(crate) async fn insert_prepared<C: GenericClient>(client: &C, insert: &Inser
     let mut seqs = Vec::with_capacity(insert.rows.len());
     for statement in &insert.statements {
         let values = values(statement);
-        let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
-        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let prepared = if statement.reusable {
-            client.prepare_typed_cached(&statement.sql, &types).await?
-        } else {
-            client.prepare_typed(&statement.sql, &types).await?
-        };
-        collect(&mut seqs, &client.query(&prepared, &values).await?)?;
+        let prepared = prepare(client, statement, &values).await?;
+        collect(&mut seqs, &client.query(&prepared, &by_reference(&values)).await?)?;
     }
     Ok(seqs)
+}
+
+/// As [`insert_prepared`], for a change.
+pub(crate) async fn run_prepared<C: GenericClient>(client: &C, command: &Command<'_>) -> Result<u64, Error> {
+    let mut rows = 0;
+    for statement in &command.statements {
+        let values = values(statement);
+        let prepared = prepare(client, statement, &values).await?;
+        rows = client.execute(&prepared, &by_reference(&values)).await?;
+    }
+    Ok(rows)
+}
+
+async fn prepare<C: GenericClient>(
+    client: &C,
+    statement: &Statement<'_>,
+    values: &[Value<'_>],
+) -> Result<tokio_postgres::Statement, Error> {
+    let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
+    if statement.reusable {
+        client.prepare_typed_cached(&statement.sql, &types).await
+    } else {
+        client.prepare_typed(&statement.sql, &types).await
+    }
+}
+
+fn by_reference<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    values.iter().map(|value| value as _).collect()
 }
 
 fn values<'a>(statement: &'a Statement<'a>) -> Vec<Value<'a>> {

@@ -4,12 +4,12 @@ use std::task::{Context, Waker};
 
 use deadpool_postgres::{Client, Pool, PoolError};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Connection, ConnectionId, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Probe};
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::TokioPostgres;
 use crate::begin::{before_commit, row_id};
-use crate::insert::insert_prepared;
+use crate::insert::{insert_prepared, run_prepared};
 
 /// A transaction that owns its connection: what `outbox.begin(&pool)` begins.
 ///
@@ -73,6 +73,10 @@ impl Connection<TokioPostgres> for PooledTransaction {
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, PoolError> {
         Ok(insert_prepared(&self.client, insert).await?)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, PoolError> {
+        Ok(run_prepared(&self.client, command).await?)
     }
 
     fn id(&self) -> ConnectionId {

@@ -270,12 +270,18 @@ impl State {
 
     /// Records the verdicts that apply and returns the others.
     pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let owned = self.nodes.owners.of(node);
-        let refused = verdicts.iter().filter(|verdict| {
-            let mine = self.is_mine(node, owned, fence, verdict.row.seq) || plants::is("settle_without_fence");
-            !(mine && self.record(verdict, now))
-        });
+        let refused =
+            verdicts.iter().filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(verdict, now)));
         refused.map(|verdict| verdict.row.seq).collect()
+    }
+
+    /// True if a verdict of `node` would be recorded.
+    pub(super) fn would_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
+        self.may_settle(node, fence, verdict) && self.applies(verdict)
+    }
+
+    fn may_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
+        self.is_mine(node, self.nodes.owners.of(node), fence, verdict.row.seq) || plants::is("settle_without_fence")
     }
 
     /// True if a row is that of `node`, which owns the partitions `owned`.
@@ -338,18 +344,10 @@ impl State {
     }
 
     fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
-        let (seq, next) = (verdict.row.seq, verdict.change.status());
-        let Some(row) = self.rows.get(&seq) else { return false };
-        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
-        let applies = same && row.status.is_pending() && row.status.can_become(next);
-        let expected = if plants::is("settle_forgets_replays") {
-            Expected { replays: row.replays, ..verdict.expected }
-        } else {
-            verdict.expected
-        };
-        if !applies || row.expected() != expected {
+        if !self.applies(verdict) {
             return false;
         }
+        let (seq, next) = (verdict.row.seq, verdict.change.status());
         if verdict.change == Change::Remove {
             self.remove(seq);
             return true;
@@ -385,6 +383,19 @@ impl State {
             }
         });
         true
+    }
+
+    /// True if the row of a verdict is in the state that it was decided on.
+    fn applies(&self, verdict: &Verdict) -> bool {
+        let Some(row) = self.rows.get(&verdict.row.seq) else { return false };
+        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
+        let expected = if plants::is("settle_forgets_replays") {
+            Expected { replays: row.replays, ..verdict.expected }
+        } else {
+            verdict.expected
+        };
+        let next = verdict.change.status();
+        same && row.status.is_pending() && row.status.can_become(next) && row.expected() == expected
     }
 
     /// Changes a row, and what the indexes and the counts know of it.

@@ -3,9 +3,11 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::EventId;
+use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::plants;
+use pillarbox_core::row::Verdict;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert, NewRow, Probe};
+use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, NewRow, Probe};
 
 use super::MemoryStore;
 use super::row::Stored;
@@ -31,6 +33,17 @@ pub enum MemoryError {
         /// The name.
         name: Box<str>,
     },
+    /// The database would make the transaction wait for another one, or let the other wait; here the one that commits second fails.
+    #[error(
+        "event `{id}`, which this transaction completes, was changed by another one; the transaction is rolled back"
+    )]
+    Conflict {
+        /// The id of the event.
+        id: EventId,
+    },
+    /// The connection is asked for something that this release does not know.
+    #[error("the in-memory store does not know this change; use one release of all pillarbox crates")]
+    Unknown,
 }
 
 /// An open transaction on a [`MemoryStore`]. Its rows are invisible until it commits; dropping it rolls it back.
@@ -39,6 +52,7 @@ pub enum MemoryError {
 pub struct MemoryTransaction {
     tables: Arc<Tables>,
     rows: Vec<Inserted>,
+    completions: Vec<Completion>,
     /// The first `seq` that it was given, even if that row was rolled back.
     first: Option<i64>,
     savepoints: Vec<Savepoint>,
@@ -53,29 +67,57 @@ struct Inserted {
     at: Timestamp,
 }
 
+/// A verdict that is recorded with the commit.
+#[derive(Debug)]
+struct Completion {
+    node: NodeId,
+    fence: Fence,
+    verdict: Verdict,
+}
+
 #[derive(Debug)]
 struct Savepoint {
     name: Box<str>,
     /// The number of rows at the savepoint.
     rows: usize,
+    /// The number of completions at the savepoint.
+    completions: usize,
 }
 
 impl MemoryTransaction {
     pub(super) fn new(tables: Arc<Tables>) -> Self {
-        Self { returns: tables.returns(), tables, rows: Vec::new(), first: None, savepoints: Vec::new() }
+        let (returns, rows, completions, savepoints) = (tables.returns(), Vec::new(), Vec::new(), Vec::new());
+        Self { returns, tables, rows, completions, first: None, savepoints }
     }
 
-    /// Makes its rows visible.
-    pub fn commit(mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        let mut state = self.tables.lock();
+    /// Makes its rows visible, unless it is rolled back for a [conflict](MemoryError::Conflict).
+    pub fn commit(self) {
+        drop(self.try_commit());
+    }
+
+    fn try_commit(mut self) -> Result<(), MemoryError> {
+        let tables = Arc::clone(&self.tables);
+        let mut state = tables.lock();
         if self.is_lost() {
-            return;
+            return Ok(());
         }
+        for Completion { node, fence, verdict } in &self.completions {
+            if !state.would_settle(node, *fence, verdict) {
+                // Dropping it locks again.
+                drop(state);
+                return Err(MemoryError::Conflict { id: verdict.row.event_id.clone() });
+            }
+        }
+        for Completion { node, fence, verdict } in &self.completions {
+            state.settle(node, *fence, std::slice::from_ref(verdict), tables.now());
+        }
+        let rows = std::mem::take(&mut self.rows);
         if let Some(first) = self.first.take() {
             state.transaction_ended(first);
         }
         state.commit(rows.into_iter().map(|Inserted { seq, row, at }| (seq, Stored::new(row, at))));
+        drop(state);
+        Ok(())
     }
 
     /// True if the tables have gone back since it began.
@@ -90,7 +132,8 @@ impl MemoryTransaction {
 
     /// Sets a savepoint, as the SQL statement `SAVEPOINT` does.
     pub fn savepoint(&mut self, name: &str) {
-        self.savepoints.push(Savepoint { name: name.into(), rows: self.rows.len() });
+        let (rows, completions) = (self.rows.len(), self.completions.len());
+        self.savepoints.push(Savepoint { name: name.into(), rows, completions });
     }
 
     /// Forgets the rows that were written since a savepoint, as `ROLLBACK TO SAVEPOINT` does.
@@ -100,7 +143,9 @@ impl MemoryTransaction {
     pub fn rollback_to(&mut self, name: &str) -> Result<(), MemoryError> {
         let index = self.find(name)?;
         self.savepoints.truncate(index + 1);
-        let kept = self.savepoints.last().map_or(0, |savepoint| savepoint.rows);
+        let (kept, completions) =
+            self.savepoints.last().map_or((0, 0), |savepoint| (savepoint.rows, savepoint.completions));
+        self.completions.truncate(completions);
         let kept = if plants::is("savepoint_ignored") { self.rows.len() } else { kept };
         let undone = self.rows.split_off(kept);
         self.tables.lock().release(undone.iter().map(|inserted| &inserted.row));
@@ -120,6 +165,14 @@ impl MemoryTransaction {
     fn find(&self, name: &str) -> Result<usize, MemoryError> {
         let found = self.savepoints.iter().rposition(|savepoint| *savepoint.name == *name);
         found.ok_or_else(|| MemoryError::NoSavepoint { name: name.into() })
+    }
+
+    fn complete(&mut self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
+        let completes = !self.is_lost() && self.tables.lock().would_settle(node, fence, verdict);
+        if completes {
+            self.completions.push(Completion { node: node.clone(), fence, verdict: verdict.clone() });
+        }
+        completes
     }
 
     fn insert(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
@@ -162,6 +215,13 @@ impl Connection<Memory> for MemoryTransaction {
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, MemoryError> {
         Self::insert(self, insert.rows)
     }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, MemoryError> {
+        match command.action {
+            Action::Complete { node, fence, verdict } => Ok(u64::from(self.complete(node, fence, verdict))),
+            _ => Err(MemoryError::Unknown),
+        }
+    }
 }
 
 impl Begin<Memory> for &MemoryStore {
@@ -192,7 +252,7 @@ impl Finish<Memory> for MemoryTransaction {
         }
         let found = self.rows.iter().filter(|inserted| probed.binary_search(&inserted.seq).is_ok());
         let found = found.map(|inserted| inserted.row.id(inserted.seq)).collect();
-        Self::commit(self);
+        self.try_commit()?;
         Ok(found)
     }
 

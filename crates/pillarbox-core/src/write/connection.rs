@@ -2,7 +2,7 @@ use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{ConnectionId, Dialect, NewRow, Receipts, Statement};
+use super::{Command, ConnectionId, Dialect, NewRow, Receipts, Statement};
 
 /// A transaction of the user's, on which events can be written. Adapter crates implement it for their driver's types.
 ///
@@ -33,6 +33,13 @@ pub trait Connection<M>: Send {
     /// - each statement returns one `seq` per row it inserts, as a 64-bit integer in its only column
     /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
     fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, Self::Error>> + Send;
+
+    /// Makes a change inside the open transaction, and returns the number of rows that its last statement inserted, changed or deleted.
+    ///
+    /// # Behavior
+    /// - runs the statements in order, on this connection, and nothing else
+    /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
     /// Identifies the driver's connection, by which a guard recognises what is written on it through a reborrowed
     /// connection or a nested transaction.

@@ -1,5 +1,6 @@
 //! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
 
+mod command;
 mod connection;
 mod error;
 mod hook;
@@ -13,6 +14,7 @@ mod written;
 
 pub use crate::row::NewRow;
 pub use crate::store::{Bind, Dialect, Statement};
+pub use command::{Action, Command};
 pub use connection::{Connection, Insert};
 pub use error::WriteError;
 pub use hook::WriterHook;

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::open::OpenTransaction;
-use super::{Connection, ConnectionId, Dialect, Insert, OpenTransactions, Probe, Receipts};
+use super::{Command, Connection, ConnectionId, Dialect, Insert, OpenTransactions, Probe, Receipts};
 use crate::store::RowId;
 
 /// A source of transactions: a driver's pool or connection. Adapter crates implement it.
@@ -144,6 +144,10 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
         self.inner.insert(insert).await
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, T::Error> {
+        self.inner.run(command).await
     }
 
     fn id(&self) -> ConnectionId {

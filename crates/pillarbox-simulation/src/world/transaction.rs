@@ -1,7 +1,7 @@
 use std::sync::{Arc, PoisonError};
 
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Connection, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Begin, Command, Connection, Dialect, Finish, Insert, Probe};
 use pillarbox_memory::{Memory, MemoryTransaction};
 use tokio::time::sleep;
 
@@ -102,6 +102,20 @@ impl Connection<Simulated> for SimulatedTransaction {
         self.link.tell_story(format_args!("inserts {:?}", self.rows));
         self.link.travel().await;
         Ok(seqs)
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, DriverError> {
+        self.link.travel().await;
+        let mut inner = self.take()?;
+        if self.link.loses_request() {
+            drop(inner);
+            return Err(DriverError::Lost("the connection broke"));
+        }
+        let changed = Connection::<Memory>::run(&mut inner, command).await;
+        self.put(inner);
+        let changed = changed.map_err(|error| DriverError::Refused(error.to_string()))?;
+        self.link.travel().await;
+        Ok(changed)
     }
 }
 

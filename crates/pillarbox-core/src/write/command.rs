@@ -1,0 +1,27 @@
+use crate::ownership::{Fence, NodeId};
+use crate::row::Verdict;
+use crate::store::Statement;
+
+/// A change other than an insert of events, which an adapter makes in the user's transaction.
+#[derive(Debug)]
+pub struct Command<'a> {
+    /// The change, for stores without SQL.
+    pub action: Action<'a>,
+    /// The statements, in execution order. The last one makes the change; those before it lock what the change rests on.
+    pub statements: Vec<Statement<'a>>,
+}
+
+/// The change that a [`Command`] makes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Action<'a> {
+    /// An event becomes DONE, or its row is removed, if `node` is its owner as `fence` sees it: one row, or none.
+    Complete {
+        /// The node that delivers the event.
+        node: &'a NodeId,
+        /// The kind of its right to the row.
+        fence: Fence,
+        /// The row, its expected state, and [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
+        verdict: &'a Verdict,
+    },
+}
