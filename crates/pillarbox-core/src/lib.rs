@@ -5,9 +5,9 @@
 //!
 //! | Module | |
 //! |---|---|
-//! | [`write`](mod@write) | events become rows, on the user's transaction |
 //! | [`context`] | what the writer had around it, in headers |
 //! | [`handle`] | the user's code: what it is given, what it may answer |
+//! | [`write`](mod@write) | events become rows, on the user's transaction |
 //! | [`retry`] | when to try again |
 //! | [`publisher`] | the port to a broker |
 //! | [`store`] | the port to a database |

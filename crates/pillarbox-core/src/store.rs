@@ -3,6 +3,7 @@
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
 mod admission;
+mod command;
 mod history;
 mod lease_clock;
 pub mod operation;
@@ -15,6 +16,7 @@ mod upkeep;
 mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
+pub use command::{Action, Command};
 pub use history::{History, HistoryKeeper};
 pub use lease_clock::{Judged, LeaseClock};
 pub use proof::Proof;
@@ -341,6 +343,22 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_remove_deletes_the_row`
     /// - `settle_leaves_the_rows_in_between_alone`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
+
+    /// The change that makes a row DONE, or removes it, as [`settle`](Self::settle) does, for an adapter to make in the transaction in which
+    /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
+    ///
+    /// It changes one row, or none for the reasons for which a settle is refused. Until the transaction ends, whoever else settles the
+    /// row waits for it, as does whoever clears the node away.
+    ///
+    /// # Behavior
+    /// - `complete_commits_with_the_transaction`
+    /// - `complete_clears_the_error_of_earlier_attempts`
+    /// - `complete_removes_the_row_if_asked`
+    /// - `complete_rolled_back_leaves_the_row_pending`
+    /// - `complete_is_refused_as_a_settle_is`
+    /// - `complete_is_refused_for_rows_of_others`
+    /// - `complete_concurrently_changes_the_row_once`
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a>;
 
     /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
     /// says no.

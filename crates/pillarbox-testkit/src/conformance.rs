@@ -17,6 +17,7 @@ mod begin_attempt;
 mod claim;
 mod claim_together;
 mod close;
+mod complete;
 mod evict;
 mod fetch;
 mod fetch_due;
@@ -249,6 +250,15 @@ behaviors! {
         settle_refuses_another_handler_of_the_same_event,
         settle_twice_counts_once,
         settle_never_inserts,
+    }
+    complete on migrated tables {
+        complete_commits_with_the_transaction,
+        complete_clears_the_error_of_earlier_attempts,
+        complete_removes_the_row_if_asked,
+        complete_rolled_back_leaves_the_row_pending,
+        complete_is_refused_as_a_settle_is,
+        complete_is_refused_for_rows_of_others,
+        complete_concurrently_changes_the_row_once,
     }
     settle_shared on migrated tables {
         settle_refuses_a_row_of_a_partition_that_is_not_owned,

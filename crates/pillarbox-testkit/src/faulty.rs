@@ -11,7 +11,7 @@ use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, NodeStatus,
     PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
-use pillarbox_core::write::{NewRow, Statement};
+use pillarbox_core::write::{Command, NewRow, Statement};
 use tokio::sync::watch;
 
 /// A store whose database fails when told to. Clones fail together.
@@ -167,6 +167,9 @@ impl<S: Store> Store for FaultyStore<S> {
     }
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         self.inner.insert(rows)
+    }
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        self.inner.complete(node, fence, verdict)
     }
     async fn migrate(&self) -> Result<(), StoreError> {
         self.inner.migrate().await

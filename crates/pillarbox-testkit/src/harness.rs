@@ -25,6 +25,9 @@ pub struct Capabilities {
 /// The type that a backend's transactions dereference to.
 pub type InnerOf<H> = <<H as Harness>::Transaction as Finish<<H as Harness>::Marker>>::Inner;
 
+/// The error of a backend's transactions.
+pub type ErrorOf<H> = <<H as Harness>::Transaction as Finish<<H as Harness>::Marker>>::Error;
+
 /// Gives the suite access to one backend. One value is one database of its own: fresh, shared with no other test.
 ///
 /// A backend with SQL implements [`execute`](Self::execute), [`execute_in`](Self::execute_in), [`query`](Self::query),
@@ -37,7 +40,7 @@ pub trait Harness: Sized + Send + Sync + 'static {
     /// A transaction on the harness's own connection, as a user's code has.
     type Transaction: Connection<Self::Marker> + Finish<Self::Marker, Inner: Connection<Self::Marker> + Sized> + 'static;
     /// The source of those transactions, such as `&Pool`.
-    type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction>;
+    type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction, Error = ErrorOf<Self>>;
 
     /// The capabilities of the backend.
     const CAPABILITIES: Capabilities;

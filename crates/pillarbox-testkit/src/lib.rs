@@ -42,7 +42,7 @@ pub use drop_after::drop_after;
 pub use failover_drill::FailoverDrill;
 pub use fake_clock::FakeClock;
 pub use faulty::{Fault, FaultyStore, Operation};
-pub use harness::{Capabilities, Columns, Harness, Held, InnerOf};
+pub use harness::{Capabilities, Columns, ErrorOf, Harness, Held, InnerOf};
 pub use memory::MemoryHarness;
 pub use publishers::{Answer, MemoryPublisher};
 pub use recorder::{Call, Ending, Recorder};

@@ -9,9 +9,11 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::store::Store;
+use pillarbox_core::write::Begin;
 use tokio::runtime::Builder;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use crate::harness::ErrorOf;
 use crate::invariants::Observed;
 use crate::{Call, Harness};
 
@@ -34,7 +36,7 @@ pub(crate) struct Case<H> {
 
 /// The database of a test.
 pub(crate) struct Db<H> {
-    harness: H,
+    harness: Arc<H>,
     connected: Mutex<Vec<Arc<dyn Store>>>,
 }
 
@@ -46,9 +48,26 @@ impl<H: Harness> Db<H> {
         Ok(store)
     }
 
+    /// The source of transactions for handlers.
+    pub(crate) fn transactions(&self) -> Transactions<H> {
+        Transactions(Arc::clone(&self.harness))
+    }
+
     /// The rows of these events as they stand now, beside the calls for them.
     pub(crate) async fn observed(&self, committed: &[Envelope], calls: Vec<Call>) -> Result<Observed, BoxError> {
-        Observed::read(&self.harness, committed, calls).await
+        Observed::read(&*self.harness, committed, calls).await
+    }
+}
+
+/// The source of transactions for handlers, which outlive the reference that a test has.
+pub(crate) struct Transactions<H>(Arc<H>);
+
+impl<H: Harness> Begin<H::Marker> for &Transactions<H> {
+    type Transaction = H::Transaction;
+    type Error = ErrorOf<H>;
+
+    async fn begin(self) -> Result<H::Transaction, Self::Error> {
+        self.0.source().begin().await
     }
 }
 
@@ -90,7 +109,7 @@ impl<H: Harness> Case<H> {
     }
 
     async fn on_a_fresh_database(&self) -> Outcome {
-        let db = Db { harness: H::create().await?, connected: Mutex::default() };
+        let db = Db { harness: Arc::new(H::create().await?), connected: Mutex::default() };
         let test = async {
             if self.migrated {
                 db.store().migrate().await?;
@@ -104,13 +123,25 @@ impl<H: Harness> Case<H> {
             store.close().await;
         }
         harness.store().close().await;
-        let destroyed = harness.destroy().await;
+        let destroyed = async { alone(harness).await?.destroy().await }.await;
         match ended {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(Err(_)) => Err(format!("it waited {PATIENCE:?} for something that did not happen").into()),
             Ok(Ok(outcome)) => outcome.and(destroyed),
         }
     }
+}
+
+/// The harness, once nothing of the test's has it any more: handlers may, for a moment after their outbox is gone.
+async fn alone<H>(mut harness: Arc<H>) -> Result<H, BoxError> {
+    for _ in 0..1000 {
+        match Arc::try_unwrap(harness) {
+            Ok(harness) => return Ok(harness),
+            Err(shared) => harness = shared,
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    Err("something of the test still has its database".into())
 }
 
 /// A test for the runner, which shows it as ignored where the backend lacks what it needs.

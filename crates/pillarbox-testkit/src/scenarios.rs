@@ -15,6 +15,7 @@ mod ownership;
 mod queueing;
 mod savepoints;
 mod setting;
+mod transactions;
 mod upkeep;
 
 use pillarbox_core::ownership::Mode::{MultiNode, Ordered, Partitioned, SingleNode};
@@ -185,6 +186,19 @@ scenarios! {
         a_due_retry_waits_for_earlier_events_of_its_key_beyond_memory,
         each_named_handler_has_its_own_order_and_its_own_retries,
         writers_whose_clocks_differ_change_no_order,
+    }
+    transactions {
+        a_handlers_transaction_commits_with_its_event = commits_with_its_event(SingleNode),
+        a_handlers_transaction_commits_with_its_event_on_many_nodes = commits_with_its_event(MultiNode),
+        a_handlers_transaction_commits_with_its_event_in_its_key = commits_with_its_event(Partitioned),
+        a_handlers_transaction_commits_with_its_event_in_order = commits_with_its_event(Ordered),
+        a_handlers_transaction_removes_its_event,
+        a_failed_handlers_transaction_leaves_nothing,
+        a_handler_that_gives_up_in_its_transaction_leaves_nothing,
+        a_handlers_transaction_that_is_kept_is_not_committed,
+        a_stale_owners_transaction_is_rolled_back needs concurrent_writers,
+        a_handlers_transaction_waits_for_earlier_verdicts_on_its_key = waits_for_earlier_verdicts(Partitioned),
+        a_handlers_transaction_waits_for_earlier_verdicts_in_order = waits_for_earlier_verdicts(Ordered),
     }
     upkeep {
         replayed_events_are_delivered_again,

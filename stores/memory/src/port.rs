@@ -11,7 +11,7 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, History, Listener, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
 };
-use pillarbox_core::write::{NewRow, Statement};
+use pillarbox_core::write::{Action, Command, NewRow, Statement};
 use tokio::sync::watch;
 
 use super::MemoryStore;
@@ -43,6 +43,10 @@ impl Store for MemoryStore {
     /// None: a [`MemoryTransaction`](super::MemoryTransaction) takes the rows as they are.
     fn insert<'a>(&self, _rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         Vec::new()
+    }
+
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        Command { action: Action::Complete { node, fence, verdict }, statements: Vec::new() }
     }
 
     /// The tables are there from the start.

@@ -22,6 +22,7 @@
 
 mod answer;
 mod claim;
+mod complete;
 mod dead;
 mod error;
 mod fetch;

@@ -12,8 +12,9 @@ use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, LeaseClock, NodeStatus,
     PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep, Writers,
 };
-use pillarbox_core::write::{Dialect, NewRow, Statement};
+use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 
+use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     pub(crate) table: TableName,
     pub(crate) sql: Sql,
+    completions: Completions,
     /// True if the server is MariaDB, which returns columns from an insert.
     mariadb: bool,
     pub(crate) lease_clock: LeaseClock,
@@ -48,10 +50,12 @@ impl MysqlStore {
     }
 
     pub(crate) fn new(sessions: Sessions, table: TableName, mariadb: bool) -> Self {
+        let sql = Sql::new(&table);
         let info = StoreInfo::new(Dialect::MYSQL, sessions.address(), table.to_string());
         Self {
             inner: Arc::new(Inner {
-                sql: Sql::new(&table),
+                completions: Completions::new(&sql, &table),
+                sql,
                 sessions,
                 table,
                 mariadb,
@@ -82,6 +86,10 @@ impl Store for MysqlStore {
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         insert::statements(&self.inner.sql, self.inner.mariadb, rows)
+    }
+
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        self.inner.completions.command(node, fence, verdict)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {

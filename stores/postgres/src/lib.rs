@@ -38,6 +38,7 @@
 
 mod adopt;
 mod claim;
+mod complete;
 mod connector;
 mod error;
 mod fetch;

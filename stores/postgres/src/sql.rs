@@ -128,7 +128,7 @@ statements! {
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq dead count_dead replay discard purge channel ring;
     fenced:
-        begin_attempt settle_mixed;
+        begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
         settle_done settle_removed
 }

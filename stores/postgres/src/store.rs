@@ -11,12 +11,12 @@ use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
 };
-use pillarbox_core::write::{Dialect, NewRow, Statement};
+use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    PostgresOptions, claim, fetch, insert, order, ownership, read_point, reclaim, rows, schema, settle, share,
+    PostgresOptions, claim, complete, fetch, insert, order, ownership, read_point, reclaim, rows, schema, settle, share,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -74,6 +74,10 @@ impl Store for PostgresStore {
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         insert::statements(&self.inner.sql, rows)
+    }
+
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        complete::command(&self.inner.sql, node, fence, verdict)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {

@@ -18,10 +18,10 @@ const COLUMNS: &str = "seq, attempts, event_id, event_type, aggregate_type, aggr
 const FREE: &str = "(?1 IS NULL OR locked_by IS NULL OR locked_by IN ('?', '!', ?1, ?1 || '!'))";
 
 /// True if the node `?1` holds a row; if it is NULL, its right does not rest on the row.
-const HELD: &str = "(?1 IS NULL OR locked_by IN (?1, ?1 || '!'))";
+pub(crate) const HELD: &str = "(?1 IS NULL OR locked_by IN (?1, ?1 || '!'))";
 
 /// True if the node `?1` owns a row's partition.
-const OWNED: &str = "EXISTS (SELECT 1 FROM {partition} AS owned \
+pub(crate) const OWNED: &str = "EXISTS (SELECT 1 FROM {partition} AS owned \
                      WHERE owned.partition = {event}.partition AND owned.node_id = ?1)";
 
 /// True if a row is of the partitions from `?5` to `?6`, or of none yet. One that does not exist is as good as none.

@@ -12,11 +12,12 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
 };
-use pillarbox_core::write::{Dialect, NewRow, Statement};
+use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::complete::Completions;
 use crate::error::Failure;
 use crate::insert::Inserts;
 use crate::sql::Sql;
@@ -33,6 +34,7 @@ struct Inner {
     table: TableName,
     sql: Sql,
     inserts: Inserts,
+    completions: Completions,
     writer: SqlitePool,
     readers: SqlitePool,
     busy_timeout: Duration,
@@ -72,6 +74,7 @@ impl SqliteStore {
                 info: StoreInfo::new(Dialect::SQLITE, address, table.to_string()),
                 sql: Sql::new(&table),
                 inserts: Inserts::new(&table),
+                completions: Completions::new(&table),
                 table,
                 writer: database::writer(file, options),
                 readers: database::readers(file, options),
@@ -200,6 +203,10 @@ impl Store for SqliteStore {
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         self.inner.inserts.statements(rows)
+    }
+
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        self.inner.completions.command(node, fence, verdict)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {

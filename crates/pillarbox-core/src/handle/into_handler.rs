@@ -24,6 +24,9 @@ pub mod shape {
     /// `blocking(…)` around one of the others.
     #[derive(Debug)]
     pub struct Blocking<S>(PhantomData<S>);
+    /// `in_transaction(…)` around one of the others.
+    #[derive(Debug)]
+    pub struct InTransaction<S, T, M>(PhantomData<(S, T, M)>);
 }
 
 /// A handler of events of any type: `async fn(Delivery)`, or an object that implements [`Handler`].

@@ -9,6 +9,7 @@ mod interceptor;
 mod into_handler;
 mod outcome;
 mod route;
+mod transaction;
 
 pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
@@ -19,6 +20,9 @@ pub use interceptor::Interceptor;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
 pub use route::Route;
+pub use transaction::{Handled, HandlerTransaction, InTransaction, in_transaction};
+#[doc(hidden)]
+pub use transaction::{Handling, ReadyToCommit, TransactionalHandler};
 
 use std::future::Future;
 use std::pin::Pin;
@@ -32,4 +36,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Handler: Send + Sync + 'static {
     /// Handles one event. It may be called again for the same event: after an error, a crash, or a lost lease.
     fn handle(&self, delivery: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>>;
+
+    /// The handler as it works in a transaction; `None` for any that was not made by [`in_transaction`].
+    #[doc(hidden)]
+    fn transactional(&self) -> Option<&dyn TransactionalHandler> {
+        None
+    }
 }

@@ -1,6 +1,5 @@
 //! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
 
-mod command;
 mod connection;
 mod error;
 mod hook;
@@ -13,8 +12,7 @@ mod transaction;
 mod written;
 
 pub use crate::row::NewRow;
-pub use crate::store::{Bind, Dialect, Statement};
-pub use command::{Action, Command};
+pub use crate::store::{Action, Bind, Command, Dialect, Statement};
 pub use connection::{Connection, Insert};
 pub use error::WriteError;
 pub use hook::WriterHook;

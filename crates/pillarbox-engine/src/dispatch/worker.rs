@@ -1,4 +1,5 @@
 mod attempt;
+mod transaction;
 mod verdict;
 
 use std::pin::pin;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::transaction::Completion;
 use super::{CrashTracker, Unknown};
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
@@ -49,6 +51,7 @@ pub(crate) struct Worker {
     pub(crate) deliverer: Arc<DeliveringNode>,
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
+    pub(crate) completion: Completion,
 }
 
 impl Worker {
@@ -213,6 +216,7 @@ impl Worker {
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
                 if self.stands(&hold) {
+                    self.in_flight.held_in_place(&item.row);
                     self.verdicts.send(hold).await.ok()?;
                 }
             }

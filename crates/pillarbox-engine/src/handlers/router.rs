@@ -194,6 +194,13 @@ impl Router {
         self.lanes
     }
 
+    /// True if a handler works in a transaction of its own.
+    pub(crate) fn has_transactions(&self) -> bool {
+        let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
+        let mut all = of_types.chain(&self.catch_all);
+        all.any(|one| matches!(&one.target, Target::One(handler) if handler.transactional().is_some()))
+    }
+
     /// True if events may go to different places.
     pub(crate) fn may_differ(&self) -> bool {
         let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);

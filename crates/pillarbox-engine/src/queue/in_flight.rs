@@ -9,10 +9,14 @@ use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{OrderKey, Row, RowId, Store};
 use tokio::time::Instant;
 
+use super::keyed_queue::key_of;
 use super::quarantine::Quarantine;
 use super::registry::FetchGuard;
-use super::{Class, Intake, Item, WorkQueue};
+use super::{Class, Intake, Item, Unrecorded, WorkQueue};
 use crate::poll_schedule::PollSchedule;
+
+/// The key of all events where the table's order is kept.
+const ONE_KEY: u64 = 0;
 
 /// The rows in flight of a term: those that this node holds, from the moment that one enters its memory until its verdict is
 /// recorded or it is left to the table.
@@ -33,11 +37,16 @@ pub(crate) struct InFlight {
     queue: WorkQueue,
     fence: Fence,
     quarantine: Mutex<Quarantine>,
+    /// Where events keep their order and handlers commit by themselves.
+    unrecorded: Option<Unrecorded>,
 }
 
 impl InFlight {
-    pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence) -> Self {
-        Self { intake, queue, fence, quarantine: Mutex::default() }
+    /// The rows of a term. `verdicts_are_awaited` says that a handler may wait until [earlier verdicts are
+    /// recorded](Self::earlier_recorded).
+    pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence, verdicts_are_awaited: bool) -> Self {
+        let unrecorded = verdicts_are_awaited.then(Unrecorded::default);
+        Self { intake, queue, fence, quarantine: Mutex::default(), unrecorded }
     }
 
     /// The queue from which workers take.
@@ -94,9 +103,49 @@ impl InFlight {
     /// Returns false if nothing is to be recorded, since its handler was told to stop: then the row has to be [let go](Self::let_go).
     #[must_use = "a row whose verdict does not count has to be let go"]
     pub(crate) fn decided(&self, seq: i64, change: Option<&Change>) -> bool {
+        if let (Some(unrecorded), Some(_)) = (&self.unrecorded, change) {
+            let key = match &self.queue {
+                WorkQueue::Ready(_) => Some(ONE_KEY),
+                WorkQueue::Keyed(keyed) => keyed.key_of_running(seq),
+            };
+            // Before the next event of the key can begin.
+            key.inspect(|key| unrecorded.add(seq, *key));
+        }
         let ended = self.queue.ended(seq, change);
         self.forget(ended.dropped);
+        if ended.left {
+            self.no_longer_unrecorded([seq]);
+        }
         !ended.left
+    }
+
+    /// A failure of an event that keeps its place is to be recorded, before the event is decided about.
+    pub(crate) fn held_in_place(&self, row: &Row) {
+        if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {
+            unrecorded.add(row.seq, key);
+        }
+    }
+
+    /// Waits until no verdict is left to be recorded that an event's own must not overtake: those on earlier events of its key.
+    pub(crate) async fn earlier_recorded(&self, row: &Row) {
+        if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {
+            unrecorded.all_recorded(key).await;
+        }
+    }
+
+    /// The key by which an event keeps its order; where all of them keep it, they have one.
+    fn key(&self, row: &Row) -> Option<u64> {
+        match &self.queue {
+            WorkQueue::Ready(_) => Some(ONE_KEY),
+            WorkQueue::Keyed(_) => key_of(row),
+        }
+    }
+
+    /// Verdicts are recorded, or never will be.
+    fn no_longer_unrecorded(&self, seqs: impl IntoIterator<Item = i64>) {
+        if let Some(unrecorded) = &self.unrecorded {
+            unrecorded.remove(seqs);
+        }
     }
 
     /// Lets go of a row whose verdict does not count: it is in the table as it was, for whichever node owns it.
@@ -153,6 +202,7 @@ impl InFlight {
         // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as held.
         let lost = if went_back() { seqs.clone().min() } else { None };
         let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
+        self.no_longer_unrecorded(batch.iter().map(|verdict| verdict.row.seq));
         let (mut lowest, mut soonest) = (lost.into_iter().chain(freed).min(), None::<Duration>);
         for verdict in batch.iter().filter(|verdict| is_recorded(&verdict.row.seq)) {
             match verdict.change {
@@ -175,6 +225,7 @@ impl InFlight {
         if let Some(freed) = self.queue.recorded([(seq, false)]) {
             self.poll_schedule().wake_for(freed);
         }
+        self.no_longer_unrecorded([seq]);
         // There is room, unless the term is given up: then the row stays held until it ends.
         let _is_added = self.quarantine.lock().add(seq);
     }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use backlogged::MOST_BACKLOGGED;
 
 pub(crate) use backlogged::Refill;
+pub(super) use state::hash_of as key_of;
 use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
 use super::ready_queue::PASSED_OVER;
@@ -321,6 +322,11 @@ impl KeyedQueue {
         let is_low =
             |hash: KeyHash| state.behind.get(&hash).is_some_and(|behind| state.waiting(hash) == behind.share / 2);
         state.queued == self.capacity / 2 || (!state.behind.is_empty() && hash_of(&item.row).is_some_and(is_low))
+    }
+
+    /// The key of an event that runs.
+    pub(crate) fn key_of_running(&self, seq: i64) -> Option<u64> {
+        self.state.lock().running.get(&seq).and_then(|running| running.key)
     }
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.

@@ -13,6 +13,7 @@ mod registry;
 mod release_queue;
 mod reported;
 mod shares;
+mod unrecorded;
 mod unverified;
 mod work_queue;
 
@@ -26,5 +27,6 @@ use registry::{HotTake, Registry};
 use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
+use unrecorded::Unrecorded;
 pub(crate) use unverified::Unverified;
 pub(crate) use work_queue::WorkQueue;

@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     writing: Writing,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
-    open: Arc<OpenTransactions>,
+    pub(super) open: Arc<OpenTransactions>,
     lease: Duration,
     /// The span in which every task of it runs.
     span: Span,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
 use crate::claim::{OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
-use crate::dispatch::{CrashTracker, Unknown, Worker};
+use crate::dispatch::{Completion, CrashTracker, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
@@ -78,7 +78,10 @@ impl<'a> Parts<'a> {
             }
             _ => WorkQueue::Ready(Arc::new(ReadyQueue::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
         };
-        let in_flight = Arc::new(InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence()));
+        let keeps_order = matches!(tenure.mode, Mode::Partitioned | Mode::Ordered);
+        let verdicts_are_awaited = keeps_order && router.has_transactions();
+        let in_flight = InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence(), verdicts_are_awaited);
+        let in_flight = Arc::new(in_flight);
         let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
         Self { supervisor, tenure, in_flight, crashes: Arc::new(crashes), deliverer, type_pause, verdicts, signals }
     }
@@ -103,6 +106,11 @@ impl<'a> Parts<'a> {
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
+            completion: Completion {
+                store: Arc::clone(&shared.store),
+                open: Arc::clone(&shared.open),
+                delete_done: config.settle.delete_done,
+            },
         }
     }
 

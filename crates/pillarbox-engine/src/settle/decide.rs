@@ -19,6 +19,8 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) enum Attempt {
     /// The handler returned.
     Ended(Result<Outcome, HandlerError>),
+    /// The handler returned, and its transaction has recorded that its event is DONE.
+    Recorded,
     /// The handler panicked, with this message.
     Panicked(String),
     /// No handler takes the event.
@@ -56,7 +58,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
     let attempts = row.attempts;
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
-        Attempt::Ended(Ok(Outcome::Done)) => Change::Done.into(),
+        Attempt::Ended(Ok(Outcome::Done)) | Attempt::Recorded => Change::Done.into(),
         Attempt::Ended(Ok(Outcome::Defer(delay))) => {
             Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
         }

@@ -9,7 +9,7 @@ use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, NodeStatus, OrderKey,
     PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
 };
-use pillarbox_core::write::{NewRow, Statement};
+use pillarbox_core::write::{Command, NewRow, Statement};
 
 use super::link::Link;
 use crate::check::Op;
@@ -39,6 +39,9 @@ impl Store for Link {
     }
     fn insert<'a>(&self, _rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         Vec::new()
+    }
+    fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+        self.database.store.complete(node, fence, verdict)
     }
     async fn migrate(&self) -> Result<(), StoreError> {
         Ok(())

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, poll};
-use pillarbox_core::handle::{BatchHandler, BoxFuture, DeliveringNode, Delivery, HandlerError};
+use pillarbox_core::handle::{BatchHandler, BoxFuture, DeliveringNode, Delivery, HandlerError, Outcome};
 use tokio::time::timeout;
 
 use super::Worker;
@@ -34,14 +34,16 @@ impl Worker {
                 let delivery = self.delivery(item);
                 let (ran, before) = self.before(item, &delivery, limit, slot).await;
                 let kept = (ran > 0).then(|| delivery.clone());
-                let attempt = match before {
-                    Err(error) => Attempt::Ended(Err(error)),
-                    Ok(()) => {
-                        let items = std::slice::from_ref(item);
-                        match self.handling(items, limit, slot, || handler.handle(delivery)).await {
-                            Ok(result) => Attempt::Ended(result),
-                            Err(broken) => broken.into(),
-                        }
+                let items = std::slice::from_ref(item);
+                let attempt = match (before, handler.transactional()) {
+                    (Err(error), _) => Attempt::Ended(Err(error)),
+                    (Ok(()), None) => match self.handling(items, limit, slot, || handler.handle(delivery)).await {
+                        Ok(result) => Attempt::Ended(result),
+                        Err(broken) => broken.into(),
+                    },
+                    (Ok(()), Some(handler)) => {
+                        let call = || Box::pin(self.in_transaction(handler, &item.row, delivery)) as _;
+                        Box::pin(self.handling(items, limit, slot, call)).await.unwrap_or_else(Attempt::from)
                     }
                 };
                 if let Some(delivery) = kept {
@@ -164,6 +166,7 @@ impl Worker {
         let after = async {
             match attempt {
                 Attempt::Ended(ended) => self.interceptors.after(ran, delivery, ended.as_ref()).await,
+                Attempt::Recorded => self.interceptors.after(ran, delivery, Ok(&Outcome::Done)).await,
                 Attempt::Panicked(panic) => {
                     let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
                     self.interceptors.after(ran, delivery, Err(&error)).await;

@@ -16,8 +16,8 @@ use crate::queue::Item;
 use crate::settle::{Attempt, Decision, Rules, decide};
 
 impl Worker {
-    /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if it is left in
-    /// the table.
+    /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if there is
+    /// nothing to record: it is left in the table, or its handler has recorded it.
     pub(super) async fn verdict(
         &self,
         item: &Item,
@@ -27,6 +27,10 @@ impl Worker {
     ) -> Option<Verdict> {
         if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
             return Some(verdict_on(&item.row, Change::Done));
+        }
+        if let Attempt::Recorded = attempt {
+            self.recorded(&item.row);
+            return None;
         }
         if self.leaves(item, &attempt) {
             self.in_flight.leave(&item.row);
@@ -142,7 +146,7 @@ fn is_unroutable(attempt: &Attempt) -> bool {
     match attempt {
         Attempt::Unroutable(_) => true,
         Attempt::Ended(Err(error)) => error.is_unroutable(),
-        Attempt::Ended(Ok(_)) | Attempt::Panicked(_) => false,
+        Attempt::Ended(Ok(_)) | Attempt::Recorded | Attempt::Panicked(_) => false,
     }
 }
 

@@ -476,7 +476,8 @@ pub(super) fn partition_of(row: &Row) -> u8 {
     row.partition.unwrap_or_default()
 }
 
-pub(super) fn hash_of(row: &Row) -> Option<KeyHash> {
+/// The key by which an event keeps its order.
+pub(in crate::queue) fn hash_of(row: &Row) -> Option<KeyHash> {
     let key = row.key.as_deref().or(row.aggregate_id.as_deref())?;
     Some(hash_parts(row.handler.as_deref(), key))
 }

@@ -1,6 +1,6 @@
+use super::Statement;
 use crate::ownership::{Fence, NodeId};
 use crate::row::Verdict;
-use crate::store::Statement;
 
 /// A change other than an insert of events, which an adapter makes in the user's transaction.
 #[derive(Debug)]

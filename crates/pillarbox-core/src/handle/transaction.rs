@@ -1,0 +1,347 @@
+//! Handlers that work in the transaction in which their event becomes DONE: each effect in the same database exactly once.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::{
+    BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
+};
+use crate::event::{Decode, Event};
+use crate::write::{
+    Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts, Transaction,
+};
+
+/// Wraps a handler that works on the database of the outbox, so that it is given a transaction, and its event becomes DONE in
+/// that transaction: what it writes there happens exactly once, whatever crashes.
+///
+/// `source` begins the transactions: a pool of a driver that the outbox can [write](crate::write::Connection) with. The handler takes its
+/// arguments as any other, and after them a [`HandlerTransaction`], for which every adapter has a short name. When it answers
+/// [`Outcome::Done`], its event is recorded as DONE on the same connection, and both are committed together. When it fails, defers or
+/// gives up, all is rolled back, and the event is tried again or goes DEAD as usual.
+///
+/// A node that is not the event's owner any more cannot commit: its transaction is rolled back, and the new owner's counts. Events that
+/// the handler writes in the transaction commit with it, and take the hot path.
+///
+/// Exactly once is what happens in this transaction. A call to another system in it happens at least once, as in any handler.
+///
+/// The event and its handler's time limit are those of any handler. The transaction is open for as long as the handler runs; on SQLite, where
+/// one transaction at a time can write, it begins with the write lock.
+///
+/// ```
+/// use pillarbox_core::handle::{Delivery, HandlerTransaction, IntoHandler as _, in_transaction};
+/// # use pillarbox_memory::{Memory, MemoryStore, MemoryTransaction};
+/// # type Tx = HandlerTransaction<MemoryTransaction, Memory>;
+/// # let pool = MemoryStore::new();
+/// async fn book(delivery: Delivery, mut tx: Tx) -> Result<(), std::io::Error> {
+///     // … writes on `&mut *tx`, as in a transaction of the driver's.
+/// #   let _ = (delivery, &mut *tx);
+///     Ok(())
+/// }
+/// // Registered as any other handler: `.handle_type("payment.received", in_transaction(pool, book))`.
+/// let handler = in_transaction(pool, book).into_handler();
+/// ```
+pub fn in_transaction<S, F>(source: S, handler: F) -> InTransaction<S, F> {
+    InTransaction { source: Arc::new(source), handler: Arc::new(handler) }
+}
+
+/// See [`in_transaction`].
+pub struct InTransaction<S, F> {
+    source: Arc<S>,
+    handler: Arc<F>,
+}
+
+impl<S, F> fmt::Debug for InTransaction<S, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InTransaction").finish_non_exhaustive()
+    }
+}
+
+/// The transaction that a handler works in; see [`in_transaction`]. Its event becomes DONE when it commits, after the handler.
+///
+/// It dereferences to what the driver runs statements on, and events are written on it as on the guard of `Outbox::begin`. The handler
+/// cannot end it, and must not keep it: one that is not dropped when the handler returns is not committed.
+#[derive(Debug)]
+pub struct HandlerTransaction<T, M>(OwnedMutexGuard<Transaction<T, M>>);
+
+impl<T: Finish<M>, M> Deref for HandlerTransaction<T, M> {
+    type Target = T::Inner;
+
+    fn deref(&self) -> &T::Inner {
+        &self.0
+    }
+}
+
+impl<T: Finish<M>, M> DerefMut for HandlerTransaction<T, M> {
+    fn deref_mut(&mut self) -> &mut T::Inner {
+        &mut self.0
+    }
+}
+
+/// The marker of [handlers' transactions](HandlerTransaction).
+#[derive(Debug)]
+pub struct Handled<M>(PhantomData<fn() -> M>);
+
+#[diagnostic::do_not_recommend]
+impl<T: Connection<M>, M> Connection<Handled<M>> for HandlerTransaction<T, M> {
+    type Error = T::Error;
+
+    const DIALECT: Dialect = T::DIALECT;
+
+    fn in_transaction(&self) -> Option<bool> {
+        Connection::<Guarded<M>>::in_transaction(&*self.0)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
+        Connection::<Guarded<M>>::insert(&mut *self.0, insert).await
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, T::Error> {
+        Connection::<Guarded<M>>::run(&mut *self.0, command).await
+    }
+
+    fn id(&self) -> ConnectionId {
+        Connection::<Guarded<M>>::id(&*self.0)
+    }
+
+    fn receipts(&self) -> Option<&Arc<Receipts>> {
+        Connection::<Guarded<M>>::receipts(&*self.0)
+    }
+}
+
+/// A handler that works in a transaction, as the engine calls it.
+#[doc(hidden)]
+pub trait TransactionalHandler: Send + Sync {
+    /// Handles one event in a transaction of its own, registered with `open`, and answers with the transaction, ready to be committed, if
+    /// the event is delivered.
+    fn handle<'a>(
+        &'a self,
+        delivery: Delivery,
+        open: &'a Arc<OpenTransactions>,
+    ) -> BoxFuture<'a, Result<Handling, HandlerError>>;
+}
+
+/// The answer of a handler that works in a transaction.
+#[doc(hidden)]
+pub enum Handling {
+    /// The event is delivered once this is committed.
+    Done(Box<dyn ReadyToCommit>),
+    /// It is not, and all was rolled back.
+    Otherwise(Outcome),
+}
+
+impl fmt::Debug for Handling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(_) => f.write_str("Done"),
+            Self::Otherwise(outcome) => f.debug_tuple("Otherwise").field(outcome).finish(),
+        }
+    }
+}
+
+/// A transaction in which an event was handled.
+#[doc(hidden)]
+pub trait ReadyToCommit: Send {
+    /// Makes the change that completes the event, of one row, and commits. Dropping it rolls it back.
+    ///
+    /// # Errors
+    /// The row is not as it was delivered or not the node's any more, or the driver's error; after that of the commit the outcome is
+    /// unknown.
+    fn commit<'a>(self: Box<Self>, completion: &'a Command<'a>) -> BoxFuture<'a, Result<(), HandlerError>>
+    where
+        Self: 'a;
+}
+
+struct Ready<T, M>(Transaction<T, M>);
+
+impl<T, M, E> ReadyToCommit for Ready<T, M>
+where
+    T: Connection<M> + Finish<M, Error = E>,
+    E: Error + Send + Sync + 'static,
+{
+    fn commit<'a>(self: Box<Self>, completion: &'a Command<'a>) -> BoxFuture<'a, Result<(), HandlerError>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let Self(mut transaction) = *self;
+            match Connection::<Guarded<M>>::run(&mut transaction, completion).await {
+                Ok(1) => {}
+                Ok(_) => return Err(HandlerError::interrupted(NOT_OURS)),
+                Err(error) => return Err(failed(NOT_RECORDED, &error)),
+            }
+            transaction.commit().await.map_err(|error| failed(NOT_COMMITTED, &error))
+        })
+    }
+}
+
+/// The time after which another transaction is begun for an event, if one could not be. The event has no part in that.
+const BEGIN_AGAIN: Duration = Duration::from_secs(1);
+
+/// The problem of a completion that changes no row.
+const NOT_OURS: &str = "the handler's transaction was rolled back: its event is another node's by now, was changed meanwhile, or is not in the \
+    database of the handler's transactions; give `in_transaction` a pool of the outbox's database";
+
+const NOT_RECORDED: &str = "its event could not be recorded as DONE, so the handler's transaction was rolled back";
+const NOT_COMMITTED: &str =
+    "the commit of the handler's transaction failed; if it has happened all the same, this failure counts for nothing";
+
+fn failed(problem: &str, error: &dyn Error) -> HandlerError {
+    HandlerError::interrupted(format!("{problem}: {}", text(error)))
+}
+
+/// An error with its causes.
+fn text(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..16 {
+        let Some(error) = cause else { break };
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// A handler of a shape that is called by `call`.
+struct Called<S, T, M, C> {
+    source: Arc<S>,
+    call: C,
+    marker: PhantomData<fn() -> (T, M)>,
+}
+
+impl<S, T, M, E, C, Fut> TransactionalHandler for Called<S, T, M, C>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    C: Fn(Delivery, HandlerTransaction<T, M>) -> Result<Fut, HandlerError> + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn handle<'a>(
+        &'a self,
+        delivery: Delivery,
+        open: &'a Arc<OpenTransactions>,
+    ) -> BoxFuture<'a, Result<Handling, HandlerError>> {
+        Box::pin(async move {
+            let begun = Begin::begin(&*self.source).await.map_err(|error| {
+                let problem = format!("the handler's transaction could not be begun: {}", text(&error));
+                HandlerError::deferred(BEGIN_AGAIN, problem)
+            })?;
+            let place = Arc::new(Mutex::new(Transaction::new(begun, open)));
+            let transaction = HandlerTransaction(Arc::clone(&place).lock_owned().await);
+            let outcome = (self.call)(delivery, transaction)?.await.into_outcome()?;
+            if outcome != Outcome::Done {
+                return Ok(Handling::Otherwise(outcome));
+            }
+            let transaction = Arc::try_unwrap(place).map_err(|_| {
+                HandlerError::interrupted(
+                    "the handler has kept its transaction, so that it cannot be committed; drop it before the handler returns",
+                )
+            })?;
+            Ok(Handling::Done(Box::new(Ready(transaction.into_inner()))))
+        })
+    }
+}
+
+/// As any handler, it can be called without an engine: then it is refused, since nothing would record its event.
+impl<S, T, M, C> Handler for Called<S, T, M, C>
+where
+    Self: TransactionalHandler + 'static,
+{
+    fn handle(&self, _: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
+        let problem = "a handler with a transaction is called by an outbox alone, which commits it";
+        Box::pin(std::future::ready(Err(HandlerError::unrecoverable(problem))))
+    }
+
+    fn transactional(&self) -> Option<&dyn TransactionalHandler> {
+        Some(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::Typed<P>, T, M>> for InTransaction<S, F>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    F: Fn(P, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn route() -> Route {
+        Route::of::<P>()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        let handler = self.handler;
+        called(self.source, move |delivery: Delivery, transaction| Ok(handler(delivery.decode()?, transaction)))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::TypedWithDelivery<P>, T, M>>
+    for InTransaction<S, F>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    F: Fn(P, Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
+    P: Event<Codec: Decode<P>> + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn route() -> Route {
+        Route::of::<P>()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        let handler = self.handler;
+        called(self.source, move |delivery: Delivery, transaction| {
+            Ok(handler(delivery.decode()?, delivery, transaction))
+        })
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, F, T, M, E, Fut> IntoHandler<shape::InTransaction<shape::Generic, T, M>> for InTransaction<S, F>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    F: Fn(Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn into_handler(self) -> Arc<dyn Handler> {
+        let handler = self.handler;
+        called(self.source, move |delivery, transaction| Ok(handler(delivery, transaction)))
+    }
+}
+
+fn called<S, T, M, E, C, Fut>(source: Arc<S>, call: C) -> Arc<dyn Handler>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    C: Fn(Delivery, HandlerTransaction<T, M>) -> Result<Fut, HandlerError> + Send + Sync + 'static,
+    Fut: Future<Output: IntoOutcome> + Send + 'static,
+{
+    Arc::new(Called { source, call, marker: PhantomData })
+}

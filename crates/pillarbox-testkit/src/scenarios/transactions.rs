@@ -1,0 +1,275 @@
+//! Handlers that work in the transaction in which their event becomes DONE: what they write happens exactly once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{Delivery, Handler as _, HandlerTransaction, Outcome as Decision, Path, in_transaction};
+use pillarbox_core::ownership::Mode;
+use pillarbox_engine::handlers::{Events, Registration, on_type};
+use pillarbox_engine::run::Outbox;
+use tokio::sync::Semaphore;
+
+use super::setting::{settled, until, write};
+use crate::events::{columns, event};
+use crate::run::{Db, Outcome};
+use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
+
+type Tx<H> = HandlerTransaction<<H as Harness>::Transaction, <H as Harness>::Marker>;
+
+/// The type of the events that handlers write in their transactions.
+const FOLLOW_UP: &str = "test.follow_up";
+/// The type of the events that are handled in a transaction.
+const TEST: &str = "test.event";
+
+/// The outbox, for handlers: they are registered before it is there.
+type Later = Arc<OnceLock<Outbox>>;
+
+fn follow_up(of: &Delivery) -> Result<Envelope, BoxError> {
+    Ok(Envelope::builder(FOLLOW_UP).payload_json(format!(r#"{{"of": "{}"}}"#, of.id())).build()?)
+}
+
+fn handled(key: &str) -> Result<Envelope, BoxError> {
+    Ok(Envelope::builder(TEST).key(key).payload_json("{}").build()?)
+}
+
+async fn write_follow_up<H: Harness>(outbox: &Later, delivery: &Delivery, tx: &mut Tx<H>) -> Outcome {
+    let outbox = outbox.get().ok_or("the outbox has not started")?;
+    outbox.write(tx, follow_up(delivery)?).await?;
+    Ok(())
+}
+
+/// A handler that writes a follow-up event in its transaction, and then does as `then` says.
+fn following_up<H: Harness>(db: &Db<H>, outbox: &Later, then: impl AsyncThen + Clone) -> Registration {
+    let outbox = Arc::clone(outbox);
+    let handler = move |delivery: Delivery, mut tx: Tx<H>| {
+        let (outbox, then) = (Arc::clone(&outbox), then.clone());
+        async move {
+            write_follow_up::<H>(&outbox, &delivery, &mut tx).await?;
+            drop(tx);
+            then.decide(delivery).await
+        }
+    };
+    on_type(TEST, in_transaction(db.transactions(), handler))
+}
+
+/// The decision of a handler after it has written.
+trait AsyncThen: Send + Sync + 'static {
+    fn decide(&self, delivery: Delivery) -> impl Future<Output = Result<Decision, BoxError>> + Send;
+}
+
+#[derive(Clone)]
+struct Done;
+
+impl AsyncThen for Done {
+    async fn decide(&self, _: Delivery) -> Result<Decision, BoxError> {
+        Ok(Decision::Done)
+    }
+}
+
+/// What it writes commits with its event, in every mode, and takes the hot path where there is one.
+pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let (outbox, recorder) = (Later::default(), Recorder::new());
+    let started = Outbox::builder(mode)
+        .store(db.store())
+        .handler(following_up(db, &outbox, Done))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    let outbox = outbox.get_or_init(|| started);
+    let written = (0..20).map(|n| handled(&format!("key-{}", n % 3))).collect::<Result<Vec<_>, _>>()?;
+    write(db, outbox, &written).await?;
+    recorder.wait_for_calls(20).await;
+    settled(&*db.store()).await?;
+    assert_eq!(recorder.calls().len(), 20, "one follow-up of each");
+    let is_hot = recorder.calls().iter().any(|call| call.path == Path::Hot);
+    assert_eq!(is_hot, matches!(mode, Mode::SingleNode | Mode::MultiNode), "{:?}", outbox.stats());
+    for event in &written {
+        let row = columns(db, event).await?;
+        assert_eq!((row.status, row.attempts, row.locked_by), (1, 0, None));
+    }
+    assert_eq!(outbox.stats().done, 40);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// The rows are deleted where delivered ones are.
+pub(super) async fn a_handlers_transaction_removes_its_event<H: Harness>(db: &Db<H>) -> Outcome {
+    let (outbox, recorder) = (Later::default(), Recorder::new());
+    let started = Outbox::single_node(db.store())
+        .delete_done(true)
+        .handler(following_up(db, &outbox, Done))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    let outbox = outbox.get_or_init(|| started);
+    let written = event()?;
+    write(db, outbox, std::slice::from_ref(&written)).await?;
+    recorder.wait_for_ends(1).await;
+    settled(&*db.store()).await?;
+    assert_eq!((db.columns(written.id().as_str()).await?, db.store().counts().await?.done), (None, 0));
+    outbox.shutdown().await;
+    Ok(())
+}
+
+#[derive(Clone, Default)]
+struct InTurn(Arc<AtomicUsize>);
+
+impl AsyncThen for InTurn {
+    async fn decide(&self, _: Delivery) -> Result<Decision, BoxError> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Err("not yet".into()),
+            1 => Ok(Decision::Defer(std::time::Duration::from_millis(1))),
+            #[expect(clippy::panic, reason = "as a handler of a user's might")]
+            2 => panic!("a panic that a test asked for"),
+            _ => Ok(Decision::Done),
+        }
+    }
+}
+
+/// A failure, a deferral and a panic roll back what was written; the attempt that succeeds writes it once.
+pub(super) async fn a_failed_handlers_transaction_leaves_nothing<H: Harness>(db: &Db<H>) -> Outcome {
+    let (outbox, recorder, turns) = (Later::default(), Recorder::new(), InTurn::default());
+    let started =
+        super::setting::eager(db.store(), &recorder)?.handler(following_up(db, &outbox, turns.clone())).start().await?;
+    let outbox = outbox.get_or_init(|| started);
+    let written = event()?;
+    write(db, outbox, std::slice::from_ref(&written)).await?;
+    recorder.wait_for_calls(1).await;
+    settled(&*db.store()).await?;
+    assert_eq!((turns.0.load(Ordering::Relaxed), recorder.calls().len()), (4, 1));
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A handler that gives its event up leaves nothing of what it wrote.
+pub(super) async fn a_handler_that_gives_up_in_its_transaction_leaves_nothing<H: Harness>(db: &Db<H>) -> Outcome {
+    #[derive(Clone)]
+    struct Dead;
+    impl AsyncThen for Dead {
+        async fn decide(&self, _: Delivery) -> Result<Decision, BoxError> {
+            Ok(Decision::Dead("of no use".to_owned()))
+        }
+    }
+    let (outbox, recorder) = (Later::default(), Recorder::new());
+    let started =
+        super::setting::eager(db.store(), &recorder)?.handler(following_up(db, &outbox, Dead)).start().await?;
+    let outbox = outbox.get_or_init(|| started);
+    let written = event()?;
+    write(db, outbox, std::slice::from_ref(&written)).await?;
+    settled(&*db.store()).await?;
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.last_error.as_deref(), recorder.calls().len()), (3, Some("of no use"), 0));
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A transaction that the handler has handed to somebody else is not committed, and the error says so.
+pub(super) async fn a_handlers_transaction_that_is_kept_is_not_committed<H: Harness>(db: &Db<H>) -> Outcome {
+    let kept = Arc::new(std::sync::Mutex::new(None));
+    let keeper = Arc::clone(&kept);
+    let keep = move |_: Delivery, tx: Tx<H>| {
+        *keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(tx);
+        std::future::ready(())
+    };
+    let outbox = Outbox::single_node(db.store())
+        .max_attempts(1)
+        .handler(on_type(TEST, in_transaction(db.transactions(), keep)))
+        .start()
+        .await?;
+    let written = event()?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
+    // On a database of one writer nothing is recorded before the transaction ends.
+    until(async || Ok(kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take().is_some())).await?;
+    settled(&*db.store()).await?;
+    let row = columns(db, &written).await?;
+    let error = row.last_error.unwrap_or_default();
+    assert!(row.status == 3 && error.contains("kept its transaction"), "{}: {error}", row.status);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// The handler runs on while its node is cleared away and another one delivers the event: its transaction is rolled back.
+pub(super) async fn a_stale_owners_transaction_is_rolled_back<H: Harness>(db: &Db<H>) -> Outcome {
+    #[derive(Clone)]
+    struct FirstWaits {
+        first: Arc<AtomicUsize>,
+        gate: Arc<Semaphore>,
+    }
+    impl AsyncThen for FirstWaits {
+        async fn decide(&self, _: Delivery) -> Result<Decision, BoxError> {
+            if self.first.fetch_add(1, Ordering::SeqCst) == 0 {
+                drop(self.gate.acquire().await);
+            }
+            Ok(Decision::Done)
+        }
+    }
+    let then = FirstWaits { first: Arc::default(), gate: Arc::new(Semaphore::new(0)) };
+    let (outbox, recorder) = (Later::default(), Recorder::new());
+    let store = FaultyStore::new(db.store());
+    let started = Outbox::single_node(store.clone())
+        .handler(following_up(db, &outbox, then.clone()))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    let outbox = outbox.get_or_init(|| started);
+    let written = event()?;
+    write(db, outbox, std::slice::from_ref(&written)).await?;
+    until(async || Ok(then.first.load(Ordering::SeqCst) == 1)).await?;
+    // It does not hear that it is not the owner any more.
+    store.set(Operation::Renew, Fault::Unreachable);
+    store.set(Operation::Acquire, Fault::Unreachable);
+    for node in db.store().nodes().await? {
+        db.expire(&node.node).await?;
+    }
+    let later = Later::default();
+    let second = Outbox::single_node(db.connect().await?)
+        .handler(following_up(db, &later, then.clone()))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    let second = later.get_or_init(|| second);
+    until(async || Ok(columns(db, &written).await?.status == 1)).await?;
+    then.gate.add_permits(1);
+    settled(&*db.store()).await?;
+    outbox.shutdown().await;
+    recorder.wait_for_ends(1).await;
+    settled(&*db.store()).await?;
+    second.shutdown().await;
+    assert_eq!((then.first.load(Ordering::SeqCst), recorder.calls().len()), (2, 1), "two calls, one effect");
+    Ok(())
+}
+
+/// A transaction begins only when the verdict on the earlier event of its key is recorded, which after a crash would be delivered again behind it.
+pub(super) async fn waits_for_earlier_verdicts<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let committing = Recorder::new();
+    let seen = committing.clone();
+    let handler = move |delivery: Delivery, tx: Tx<H>| {
+        let seen = seen.clone();
+        async move {
+            drop(tx);
+            seen.handle(delivery).await
+        }
+    };
+    let earlier = Recorder::new();
+    let outbox = Outbox::builder(mode)
+        .store(store.clone())
+        .handler(on_type(TEST, in_transaction(db.transactions(), handler)))
+        .handler(on_type(Events::Others, earlier.clone()))
+        .start()
+        .await?;
+    store.set(Operation::Settle, Fault::Unreachable);
+    let first = Envelope::builder("test.earlier").key("key").payload_json("{}").build()?;
+    write(db, &outbox, &[first, handled("key")?]).await?;
+    store.wait_for_faults(Operation::Settle, 5).await;
+    assert!(committing.calls().is_empty(), "it would overtake the verdict on the first");
+    store.set(Operation::Settle, Fault::None);
+    settled(&*db.store()).await?;
+    assert_eq!((earlier.calls().len(), committing.calls().len()), (1, 1));
+    outbox.shutdown().await;
+    Ok(())
+}
