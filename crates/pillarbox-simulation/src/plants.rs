@@ -67,6 +67,19 @@ pub const PLANTS: &[Plant] = &[
     ("settle_by_number_only", "A verdict changes the row at its number, whichever event that is."),
     ("settle_forgets_replays", "A verdict that was decided before a replay changes the replayed row."),
     ("settle_without_fence", "A verdict is recorded whoever owns the row."),
+    ("transaction_commits_without_its_event", "A handler's transaction commits, and its event is not DONE with it."),
+    (
+        "transaction_frees_its_key_unannounced",
+        "A handler's transaction makes a failed event DONE, and a read under way takes later events of its key for the next ones.",
+    ),
+    (
+        "transaction_of_a_stale_owner_commits",
+        "A handler's transaction commits though its event is another node's by then.",
+    ),
+    (
+        "transaction_overtakes_verdicts",
+        "A handler's transaction commits before the verdict on an earlier event of its key is recorded.",
+    ),
     ("unconfirmed_is_done", "An event is DONE though its broker has not confirmed it."),
     ("wake_up_without_fallback", "Nobody is woken, and no interval makes up for it."),
 ];

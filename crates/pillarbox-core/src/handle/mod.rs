@@ -20,9 +20,9 @@ pub use interceptor::Interceptor;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
 pub use route::Route;
-pub use transaction::{Handled, HandlerTransaction, InTransaction, in_transaction};
 #[doc(hidden)]
-pub use transaction::{Handling, ReadyToCommit, TransactionalHandler};
+pub use transaction::{BegunTransaction, Handling, ReadyToCommit, TransactionalHandler};
+pub use transaction::{Handled, HandlerTransaction, InTransaction, in_transaction};
 
 use std::future::Future;
 use std::pin::Pin;

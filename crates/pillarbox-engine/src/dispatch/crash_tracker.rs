@@ -90,8 +90,9 @@ impl CrashTracker {
         loop {
             match self.store.begin_attempt(&tenure.node, tenure.fence(), attempt).await {
                 Ok(true) => return true,
-                // A lost answer to an earlier try leaves the row with the attempts it was to get.
-                Ok(false) if !pause.is_first() => return true,
+                // A lost answer to an earlier try leaves the row with the attempts it was to get; if these are others than before, this one
+                // is refused for that.
+                Ok(false) if !pause.is_first() && attempt.attempts != attempt.expected.attempts => return true,
                 Ok(false) => {
                     Counters::add(&self.telemetry.counters.refused, 1);
                     self.in_flight.forget(vec![attempt.row.seq]);

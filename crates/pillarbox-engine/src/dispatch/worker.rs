@@ -211,7 +211,10 @@ impl Worker {
         loop {
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
-            let Some(verdict) = delivered.verdicts.next() else { return Some(delivered) };
+            let Some(verdict) = delivered.verdicts.next() else {
+                // Behind one that was left, nothing may be delivered.
+                return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
+            };
             let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
@@ -229,8 +232,19 @@ impl Worker {
             if self.deliverer.lost.is_cancelled() {
                 return None;
             }
-            item = Item { row, since: Instant::now(), past: PriorAttempt::Clean, ..item };
+            let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
+            item = Item { row, since: Instant::now(), past, ..item };
         }
+    }
+
+    /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it
+    /// failed, and the table alone knows: so the next attempt is announced there.
+    async fn past_in_place(&self, row: &Row) -> PriorAttempt {
+        if !self.router.find(row).is_ok_and(Registered::has_transactions) {
+            return PriorAttempt::Clean;
+        }
+        self.in_flight.earlier_recorded(row).await;
+        PriorAttempt::Suspect
     }
 }
 

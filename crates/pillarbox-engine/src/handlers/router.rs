@@ -71,6 +71,13 @@ pub(crate) struct Registered {
     on_dead: Option<Arc<dyn OnDead>>,
 }
 
+impl Registered {
+    /// True if it works in a transaction of its own.
+    pub(crate) fn has_transactions(&self) -> bool {
+        matches!(&self.target, Target::One(handler) if handler.transactional().is_some())
+    }
+}
+
 /// The handlers that take the events of a route: one without a name, which has all of them as they are, or some with names, each of
 /// which has a row of its own.
 type HandlerSet = Vec<(Option<Arc<str>>, Registered)>;
@@ -197,8 +204,7 @@ impl Router {
     /// True if a handler works in a transaction of its own.
     pub(crate) fn has_transactions(&self) -> bool {
         let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
-        let mut all = of_types.chain(&self.catch_all);
-        all.any(|one| matches!(&one.target, Target::One(handler) if handler.transactional().is_some()))
+        of_types.chain(&self.catch_all).any(Registered::has_transactions)
     }
 
     /// True if events may go to different places.

@@ -119,6 +119,13 @@ impl InFlight {
         !ended.left
     }
 
+    /// The transaction of an event's handler is about to commit, and with it that the event is DONE.
+    pub(crate) fn completing(&self, seq: i64) {
+        if let WorkQueue::Keyed(keyed) = &self.queue {
+            keyed.completing(seq);
+        }
+    }
+
     /// A failure of an event that keeps its place is to be recorded, before the event is decided about.
     pub(crate) fn held_in_place(&self, row: &Row) {
         if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {

@@ -329,6 +329,16 @@ impl KeyedQueue {
         self.state.lock().running.get(&seq).and_then(|running| running.key)
     }
 
+    /// The transaction of an event's handler is about to commit, and with it that the event is DONE. It runs on until it is [decided
+    /// about](Self::ended).
+    pub(crate) fn completing(&self, seq: i64) {
+        let mut state = self.state.lock();
+        let Some(Running { key: Some(hash), head: true, .. }) = state.running.get(&seq) else { return };
+        // As if it had ended: the table shows the rest of its key from the commit on.
+        let watched = Watched::frees(*hash);
+        state.watch(seq, watched);
+    }
+
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
         let mut state = self.state.lock();

@@ -19,6 +19,8 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) enum Attempt {
     /// The handler returned.
     Ended(Result<Outcome, HandlerError>),
+    /// The right to deliver the event ended before its handler was called.
+    NotBegun,
     /// The handler returned, and its transaction has recorded that its event is DONE.
     Recorded,
     /// The handler panicked, with this message.
@@ -59,6 +61,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
         Attempt::Ended(Ok(Outcome::Done)) | Attempt::Recorded => Change::Done.into(),
+        Attempt::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
         Attempt::Ended(Ok(Outcome::Defer(delay))) => {
             Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
         }

@@ -115,6 +115,19 @@ impl CallsOfARow {
         self.rescued = true;
     }
 
+    /// The transaction of this node's last call has committed: until then it had not ended well.
+    pub fn committed_by(&mut self, node: &NodeId) {
+        if let Some(call) = self.calls.iter_mut().rfind(|call| call.node == *node) {
+            call.ending = Some(Ending::Done);
+        }
+    }
+
+    /// The database has lost the commits of its calls.
+    pub fn uncommitted(&mut self) {
+        let committed = self.calls.iter_mut().filter(|call| call.ending == Some(Ending::Done));
+        committed.for_each(|call| call.ending = Some(Ending::Failed));
+    }
+
     /// An operator has made it NEW.
     pub fn replay(&mut self) {
         self.calls.iter_mut().for_each(|call| call.past = true);

@@ -4,22 +4,26 @@
 //! |---|---|
 //! | `rows` | I1, I4, I5, I6, I9: what a statement may make of a row |
 //! | `members` | I2: who is registered, who owns what, who may be cleared away |
+//! | `effects` | that what a handler writes in the transaction of its event happens once |
 //! | `brokers` | I3, I8, I9: what a broker may be sent, and what counts as sent |
 //! | `delivery` | I2, I3, I8, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
 
 mod brokers;
 mod calls;
 mod delivery;
+mod effects;
 mod ledger;
 mod members;
 mod op;
 mod rows;
 
+use effects::Effects;
+
 pub use brokers::Sent;
 pub use calls::{Call, Calls, Ending};
 pub use ledger::{Ledger, Line, event_number, handler_number};
 pub use members::Members;
-pub use op::Op;
+pub use op::{Completion, Op};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -91,6 +95,8 @@ pub struct Written {
     pub delayed: bool,
     /// The place that it goes to: order holds among events of one place.
     pub place: Place,
+    /// The event, and the number of the handler, in whose transaction it is written.
+    pub of: Option<(u32, u8)>,
 }
 
 impl Written {
@@ -108,6 +114,7 @@ pub struct Checker {
     ledger: Ledger,
     members: Members,
     calls: Calls,
+    effects: Effects,
     events: Vec<Written>,
     /// Events that a broker has confirmed.
     confirmed: BTreeSet<u32>,
@@ -191,13 +198,16 @@ impl Checker {
         }
         if op.concerns_rows() {
             let changes = self.ledger.read(store, self.step);
-            if let Op::Commit(rows) = op
+            if let Op::Commit(rows, _) = op
                 && let Some(lost) = rows.iter().find(|(seq, ..)| self.ledger.line(*seq).is_none())
             {
                 return Err(Violation::new("I1", format!("a commit left out the row {lost:?} that was written")));
             }
             for change in changes {
                 self.check_row(op, change)?;
+            }
+            if let Op::Commit(rows, _) = op {
+                self.check_effects(rows)?;
             }
         }
         Ok(())
@@ -208,6 +218,10 @@ impl Checker {
         self.step += 1;
         self.members.went_back(store, another);
         let _changes = self.ledger.read(store, self.step);
+        let pending = self.ledger.lines().iter().filter(|line| line.status.is_pending());
+        for (event, handler) in self.effects.went_back(pending.map(|line| (line.event, line.handler))) {
+            self.calls.of(event, handler).uncommitted();
+        }
     }
 
     /// A partition waits for its handlers and their verdicts.

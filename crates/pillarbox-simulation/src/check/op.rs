@@ -2,6 +2,17 @@ use pillarbox_core::ownership::{Epochs, Fence, NodeId};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{BegunAttempt, Purgeable, RowId};
 
+/// A verdict that is recorded by the transaction of its handler.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// The node that delivers.
+    pub node: NodeId,
+    /// The kind of its right to the row.
+    pub fence: Fence,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
 /// A statement that may change the database, as the checks see it.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -37,8 +48,8 @@ pub enum Op {
     Discard(Vec<i64>),
     /// Old rows are deleted.
     Purge(Purgeable),
-    /// A transaction of a writer commits these rows: their `seq`, event and handler.
-    Commit(Vec<(i64, u32, u8)>),
+    /// A transaction of a writer or a handler commits these rows: their `seq`, event and handler; and verdicts on the events of handlers.
+    Commit(Vec<(i64, u32, u8)>, Vec<Completion>),
     /// Another program inserts a row of this event.
     Foreign(u32),
 }

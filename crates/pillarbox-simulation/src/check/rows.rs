@@ -4,7 +4,7 @@ use pillarbox_core::row::{Change as Becomes, Status, Verdict};
 use pillarbox_core::store::{Purgeable, RowId};
 
 use super::ledger::{Change, event_number, handler_number};
-use super::{Checker, Line, Op, Violation};
+use super::{Checker, Completion, Line, Op, Violation};
 
 impl Checker {
     /// Checks that the statement may have changed this row so.
@@ -88,7 +88,21 @@ impl Checker {
                 };
                 (fits, "I4", "a purge removed a row it may not")
             }
-            (Op::Commit(rows), (None, Some(after))) => {
+            (Op::Commit(_, completions), (Some(before), after)) => {
+                let Some(completion) = completions.iter().find(|completion| is(&completion.verdict.row, &before))
+                else {
+                    return bad("I4", "a commit changed a row that it does not complete");
+                };
+                let Completion { node, fence, verdict } = completion;
+                if !self.members.owns(node, *fence, &before, self.ledger.holder(&before)) {
+                    return bad("I6", "a transaction of a node that is not the owner completed a row");
+                }
+                self.calls.of(before.event, before.handler).committed_by(node);
+                return self
+                    .check_verdict(node, verdict, &before, after.as_ref())
+                    .or_else(|(invariant, why)| bad(invariant, &why));
+            }
+            (Op::Commit(rows, _), (None, Some(after))) => {
                 let written = rows.contains(&(after.seq, after.event, after.handler));
                 let fits = written && after.status == Status::New && after.attempts == 0;
                 (fits, "I1", "a commit brought a row that its transaction had rolled back, or never written")

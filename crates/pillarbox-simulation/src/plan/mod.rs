@@ -33,6 +33,8 @@ pub struct Plan {
     pub named: bool,
     /// Some events are handled in batches of at most so many.
     pub batch: Option<usize>,
+    /// Some events are handled in the transaction in which they become DONE.
+    pub transactions: bool,
     /// Handlers have a fallback.
     pub fallback: bool,
     /// Events are passed on to brokers by routes, in the place of other handlers.
@@ -193,6 +195,7 @@ impl Plan {
             keys: if prepares { chance.between(1, 2) } else { chance.between(1, 6) },
             named: chance.one_in(3),
             batch: chance.one_in(4).then(|| chance.size(2, 5)),
+            transactions: chance.one_in(3),
             fallback: chance.one_in(5),
             routing: None,
             operators: chance.one_in(2),
@@ -287,7 +290,7 @@ impl Plan {
     /// Has events passed on to brokers. Whether a call ends well is up to them then.
     fn route(&mut self, chance: &Chance, calm: bool) {
         self.routing = Some(Routing::choose(chance, calm));
-        (self.named, self.batch) = (false, None);
+        (self.named, self.batch, self.transactions) = (false, None, false);
         // Longer than a publisher and the wait for a route's turn may take: what is cut off before counts as failed.
         self.settings.handler_timeout = Duration::from_secs(5);
         self.handlers = Handlers { hangs: 0, fails: 0, defers: 0, hopeless: 0, ..self.handlers };

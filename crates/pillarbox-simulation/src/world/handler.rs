@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
-use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, Failure, Fallback, Handler, HandlerError, Outcome};
+use pillarbox_core::handle::{
+    BatchHandler, BoxFuture, Delivery, Failure, Fallback, Handler, HandlerError, HandlerTransaction, Outcome,
+};
 use tokio::time::sleep;
 
 use super::World;
+use super::transaction::{Simulated, SimulatedTransaction};
 use crate::check::{Ending, event_number, handler_number};
 use crate::engine::Process;
 
@@ -144,6 +147,53 @@ impl BatchHandler for Hands {
         })
     }
 }
+
+impl Hands {
+    /// A handler that writes an event in the transaction in which its own becomes DONE.
+    pub(super) fn booking(
+        self,
+    ) -> impl Fn(Delivery, Booking) -> BoxFuture<'static, Result<Outcome, HandlerError>> + Send + Sync + 'static {
+        move |delivery, tx| {
+            let hands = self.clone();
+            Box::pin(async move { hands.book(delivery, tx).await })
+        }
+    }
+
+    async fn book(&self, delivery: Delivery, mut tx: Booking) -> Result<Outcome, HandlerError> {
+        let mut under_way = self.begin(&delivery);
+        let is_early = self.world.chance.one_in(2);
+        if is_early {
+            self.write_effect(&under_way, &mut tx).await?;
+        }
+        self.take_time(&delivery).await;
+        self.panics(&mut under_way);
+        let answer = self.end(&mut under_way);
+        if !is_early {
+            let ending = std::mem::replace(&mut under_way.ending, Ending::Dropped);
+            self.write_effect(&under_way, &mut tx).await?;
+            under_way.ending = ending;
+        }
+        if under_way.ending == Ending::Done {
+            // Whether it has ended well, the commit will say.
+            under_way.ending = Ending::Failed;
+        }
+        answer
+    }
+
+    /// Writes an event that says that this one was handled; through the outbox, if it is known already.
+    async fn write_effect(&self, under_way: &UnderWay<'_>, tx: &mut Booking) -> Result<(), HandlerError> {
+        let Some(envelope) = self.world.effect((under_way.event, under_way.handler)) else { return Ok(()) };
+        let host = self.world.hosts.get(self.node);
+        let written = match host.and_then(super::node::Host::outbox) {
+            Some(outbox) => outbox.write(tx, envelope).await.map(drop),
+            None => pillarbox_core::write::insert(&self.world.database.store, tx, vec![envelope]).await.map(drop),
+        };
+        written.map_err(HandlerError::retryable)
+    }
+}
+
+/// The transaction of a handler.
+type Booking = HandlerTransaction<SimulatedTransaction, Simulated>;
 
 impl Fallback for Hands {
     fn recover(&self, delivery: Delivery, _failure: Failure) -> BoxFuture<'_, Result<Outcome, HandlerError>> {

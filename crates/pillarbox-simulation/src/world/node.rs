@@ -1,6 +1,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pillarbox_core::handle::in_transaction;
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_engine::handlers::{Events, on_batch, on_type};
@@ -132,7 +133,7 @@ impl World {
         let type_pause = routes.as_ref().map(Forwarder::type_pause).unwrap_or_default();
         let mode = self.hosts.get(node).and_then(Host::mode).unwrap_or(self.plan.mode);
         let builder = Outbox::builder(mode).store(store).type_pause(type_pause);
-        Ok(self.configure(builder, node, process, routes)?.start().await?)
+        Ok(self.configure(builder, node, process, link, routes)?.start().await?)
     }
 
     fn configure(
@@ -140,6 +141,7 @@ impl World {
         builder: OutboxBuilder,
         node: usize,
         process: &Process,
+        link: &Arc<Link>,
         routes: Option<Forwarder>,
     ) -> Result<OutboxBuilder, Box<dyn std::error::Error + Send + Sync>> {
         let plan = &self.plan;
@@ -164,6 +166,9 @@ impl World {
         }
         if let Some(max) = plan.batch {
             builder = builder.handler(on_batch("batch", max, hands()));
+        }
+        if plan.transactions {
+            builder = builder.handler(on_type("booked", in_transaction(Arc::clone(link), hands().booking())));
         }
         Ok(if plan.fallback { builder.fallback(hands()) } else { builder })
     }

@@ -48,7 +48,7 @@ impl World {
         } else {
             self.database.story.tell("operator", format_args!("commits the prepared {:?}", prepared.rows));
             transaction.commit();
-            self.database.executed(&Op::Commit(prepared.rows));
+            self.database.executed(&Op::Commit(prepared.rows, Vec::new()));
         }
         true
     }

@@ -1,13 +1,13 @@
 use std::sync::{Arc, PoisonError};
 
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Command, Connection, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, Probe};
 use pillarbox_memory::{Memory, MemoryTransaction};
 use tokio::time::sleep;
 
 use super::database::{Held, Prepared};
 use super::link::Link;
-use crate::check::{Op, event_number, handler_number};
+use crate::check::{Completion, Op, event_number, handler_number};
 
 /// The marker of the simulated driver.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct SimulatedTransaction {
     connections: u64,
     /// The rows that it has written and not rolled back.
     rows: Vec<(i64, u32, u8)>,
+    /// The verdicts that it records.
+    completions: Vec<Completion>,
     savepoint: Option<usize>,
     first: Option<i64>,
 }
@@ -114,6 +116,11 @@ impl Connection<Simulated> for SimulatedTransaction {
         let changed = Connection::<Memory>::run(&mut inner, command).await;
         self.put(inner);
         let changed = changed.map_err(|error| DriverError::Refused(error.to_string()))?;
+        if let (1, Action::Complete { node, fence, verdict }) = (changed, &command.action) {
+            self.link.tell_story(format_args!("completes {}: {:?}", verdict.row.seq, verdict.change));
+            let (node, verdict) = ((*node).clone(), (*verdict).clone());
+            self.completions.push(Completion { node, fence: *fence, verdict });
+        }
         self.link.travel().await;
         Ok(changed)
     }
@@ -141,7 +148,7 @@ impl Finish<Simulated> for SimulatedTransaction {
         let found = Finish::<Memory>::commit_verified(inner, probe).await;
         let found = found.map_err(|error| DriverError::Refused(error.to_string()))?;
         self.link.tell_story(format_args!("commits {:?}", self.rows));
-        self.link.database.executed(&Op::Commit(self.rows.clone()));
+        self.link.database.executed(&Op::Commit(self.rows.clone(), self.completions.clone()));
         self.link.travel().await;
         if self.link.loses_answer() || !self.link.carries(self.connections) {
             return Err(DriverError::Lost("the connection broke after the commit"));
@@ -169,6 +176,14 @@ impl Begin<Simulated> for &Arc<Link> {
         }
         let held = self.database.hold(self.database.store.begin());
         let link = Arc::clone(self);
-        Ok(SimulatedTransaction { link, held, connections, rows: Vec::new(), savepoint: None, first: None })
+        Ok(SimulatedTransaction {
+            link,
+            held,
+            connections,
+            rows: Vec::new(),
+            completions: Vec::new(),
+            savepoint: None,
+            first: None,
+        })
     }
 }

@@ -143,6 +143,7 @@ impl World {
             1 if plan.routing.is_some() => "batch",
             0 if plan.named && named => "split",
             1 if plan.batch.is_some() => "batch",
+            2 if plan.transactions => "booked",
             _ => "plain",
         };
         let key = (!chance.one_in(6)).then(|| format!("k{}", chance.below(plan.keys)));
@@ -151,7 +152,14 @@ impl World {
         self.database.checker().event(|number| {
             (id, payload) = (format!("e{number}"), format!("{{\"number\":{number}}}"));
             let place = plan.routing.map_or(0, |routing| routing.place(event_type, lane));
-            Written { key: key.clone(), id: id.clone(), payload: payload.clone(), delayed: delay.is_some(), place }
+            Written {
+                key: key.clone(),
+                id: id.clone(),
+                payload: payload.clone(),
+                delayed: delay.is_some(),
+                place,
+                of: None,
+            }
         });
         self.database.story.tell("writer", format_args!("{id} is {event_type} of {key:?}, due in {delay:?}"));
         let mut builder = Envelope::builder(event_type).id(id).payload_json(payload);
@@ -167,6 +175,17 @@ impl World {
         builder.build_with(&self.stamp).ok()
     }
 
+    /// The event that a handler writes for one of its own.
+    pub(super) fn effect(&self, of: (u32, u8)) -> Option<Envelope> {
+        let (mut id, mut payload) = (String::new(), String::new());
+        self.database.checker().event(|number| {
+            (id, payload) = (format!("e{number}"), format!("{{\"number\":{number}}}"));
+            Written { key: None, id: id.clone(), payload: payload.clone(), delayed: false, place: 0, of: Some(of) }
+        });
+        self.database.story.tell("writer", format_args!("{id} is the effect of e{}/{}", of.0, of.1));
+        Envelope::builder("plain").id(id).payload_json(payload).build_with(&self.stamp).ok()
+    }
+
     /// Inserts a row as another program does.
     fn insert_foreign(&self) {
         if !self.database.is_up() {
@@ -178,7 +197,7 @@ impl World {
             id = format!("e{number}");
             let event_type = if key.is_some() { "test.foreign" } else { "plain" };
             let place = self.plan.routing.map_or(0, |routing| routing.place(event_type, false));
-            Written { key: key.clone(), id: id.clone(), payload: "{}".to_owned(), delayed: false, place }
+            Written { key: key.clone(), id: id.clone(), payload: "{}".to_owned(), delayed: false, place, of: None }
         });
         let inspector = self.database.store.inspect();
         let inserted = match &key {

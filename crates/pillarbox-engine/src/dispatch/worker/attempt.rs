@@ -42,8 +42,7 @@ impl Worker {
                         Err(broken) => broken.into(),
                     },
                     (Ok(()), Some(handler)) => {
-                        let call = || Box::pin(self.in_transaction(handler, &item.row, delivery)) as _;
-                        Box::pin(self.handling(items, limit, slot, call)).await.unwrap_or_else(Attempt::from)
+                        Box::pin(self.in_transaction(handler, item, delivery, limit, slot)).await
                     }
                 };
                 if let Some(delivery) = kept {
@@ -113,7 +112,7 @@ impl Worker {
 
     /// Calls a handler with `items`: guarded, limited, measured, in a span, and in the contexts they were written in. Every handler is
     /// called through here.
-    async fn handling<'a, T: Send>(
+    pub(super) async fn handling<'a, T: Send>(
         &self,
         items: &[Item],
         limit: Option<Duration>,
@@ -169,6 +168,11 @@ impl Worker {
                 Attempt::Recorded => self.interceptors.after(ran, delivery, Ok(&Outcome::Done)).await,
                 Attempt::Panicked(panic) => {
                     let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
+                    self.interceptors.after(ran, delivery, Err(&error)).await;
+                }
+                Attempt::NotBegun => {
+                    let error =
+                        HandlerError::interrupted("the right to deliver the event ended before its handler was called");
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
                 Attempt::Unroutable(_) => {}

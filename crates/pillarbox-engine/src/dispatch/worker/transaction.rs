@@ -1,16 +1,21 @@
 //! Calls of handlers that work in the transaction in which their event becomes DONE.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use pillarbox_core::handle::{Delivery, Handling, TransactionalHandler};
+use pillarbox_core::error::BoxError;
+use pillarbox_core::handle::{BegunTransaction, Delivery, Handling, TransactionalHandler};
 use pillarbox_core::hash::HashSet;
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{Row, Store};
 use pillarbox_core::write::OpenTransactions;
 
+use super::attempt::limited;
 use super::{Worker, verdict_on};
-use crate::observe::Counters;
+use crate::observe::{Counters, Slot};
+use crate::pause::Pause;
+use crate::queue::Item;
 use crate::settle::Attempt;
 
 /// The means to complete an event in a transaction of its handler's.
@@ -27,24 +32,68 @@ impl Worker {
     pub(super) async fn in_transaction(
         &self,
         handler: &dyn TransactionalHandler,
-        row: &Row,
+        item: &Item,
         delivery: Delivery,
+        limit: Option<Duration>,
+        slot: &Slot,
     ) -> Attempt {
-        // Before it begins: on a database of one writer, nothing could be recorded while it is open.
-        if !plants::is("transaction_overtakes_verdicts") {
-            self.in_flight.earlier_recorded(row).await;
-        }
-        let ready = match handler.handle(delivery, &self.completion.open).await {
-            Ok(Handling::Done(ready)) => ready,
-            Ok(Handling::Otherwise(outcome)) => return Attempt::Ended(Ok(outcome)),
-            Err(error) => return Attempt::Ended(Err(error)),
+        let (row, items) = (&item.row, std::slice::from_ref(item));
+        let Some(begun) = self.begin_transaction(handler, item, limit, slot).await else { return Attempt::NotBegun };
+        let ready = match self.handling(items, limit, slot, || begun.handle(delivery)).await {
+            Ok(Ok(Handling::Done(ready))) => ready,
+            Ok(Ok(Handling::Otherwise(outcome))) => return Attempt::Ended(Ok(outcome)),
+            Ok(Err(error)) => return Attempt::Ended(Err(error)),
+            Err(broken) => return broken.into(),
         };
         let verdict = verdict_on(row, self.done());
         let completion = self.completion.store.complete(&self.tenure.node, self.tenure.fence(), &verdict);
-        match ready.commit(&completion).await {
-            Ok(()) => Attempt::Recorded,
-            Err(error) => Attempt::Ended(Err(error)),
+        if !plants::is("transaction_frees_its_key_unannounced") {
+            self.in_flight.completing(row.seq);
         }
+        let commit = async { Ok(ready.commit(&completion).await) };
+        match limited("the commit of the handler's transaction", items, limit, slot, commit).await {
+            Ok(Ok(())) => Attempt::Recorded,
+            Ok(Err(error)) => Attempt::Ended(Err(error)),
+            Err(broken) => broken.into(),
+        }
+    }
+
+    /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before. The event keeps its place
+    /// meanwhile: its handler has not been called, so nothing of its key may be called before it.
+    async fn begin_transaction<'a>(
+        &'a self,
+        handler: &'a dyn TransactionalHandler,
+        item: &Item,
+        limit: Option<Duration>,
+        slot: &Slot,
+    ) -> Option<Box<dyn BegunTransaction + 'a>> {
+        let begin = async {
+            // On a database of one writer, nothing could be recorded while the transaction is open.
+            if !plants::is("transaction_overtakes_verdicts") {
+                self.in_flight.earlier_recorded(&item.row).await;
+            }
+            let mut pause = Pause::default();
+            loop {
+                let begin = async { Ok(handler.begin(&self.completion.open).await) };
+                let what = "the begin of the handler's transaction";
+                let error: BoxError = match limited(what, std::slice::from_ref(item), limit, slot, begin).await {
+                    Ok(Ok(begun)) => return begun,
+                    Ok(Err(error)) => error,
+                    Err(broken) => broken.to_string().into(),
+                };
+                if pause.is_first() {
+                    tracing::warn!(id = %item.row.event_id, error, "a handler's transaction cannot be begun; trying again");
+                }
+                tokio::time::sleep(pause.next(&*self.random)).await;
+            }
+        };
+        self.deliverer(item).lost.run_until_cancelled(begin).await
+    }
+
+    /// Leaves an event whose handler was not called, and what waits behind it, to the next owner.
+    pub(super) async fn leave_uncalled(&self, row: &Row) {
+        self.crashes.withdraw_if_announced(&self.tenure, row.seq).await;
+        self.in_flight.leave(row);
     }
 
     /// An event was completed by its handler's transaction.

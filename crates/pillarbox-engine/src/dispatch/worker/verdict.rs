@@ -28,9 +28,16 @@ impl Worker {
         if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
             return Some(verdict_on(&item.row, Change::Done));
         }
-        if let Attempt::Recorded = attempt {
-            self.recorded(&item.row);
-            return None;
+        match attempt {
+            Attempt::Recorded => {
+                self.recorded(&item.row);
+                return None;
+            }
+            Attempt::NotBegun => {
+                self.leave_uncalled(&item.row).await;
+                return None;
+            }
+            _ => {}
         }
         if self.leaves(item, &attempt) {
             self.in_flight.leave(&item.row);
@@ -146,7 +153,7 @@ fn is_unroutable(attempt: &Attempt) -> bool {
     match attempt {
         Attempt::Unroutable(_) => true,
         Attempt::Ended(Err(error)) => error.is_unroutable(),
-        Attempt::Ended(Ok(_)) | Attempt::Recorded | Attempt::Panicked(_) => false,
+        Attempt::Ended(Ok(_)) | Attempt::NotBegun | Attempt::Recorded | Attempt::Panicked(_) => false,
     }
 }
 

@@ -325,11 +325,13 @@ impl State {
         blocked
     }
 
-    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken. No other verdict on it is awaited,
-    /// since a row [that is watched](Self::notes_reading_again) is not taken.
+    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken. A row [that is
+    /// watched](Self::notes_reading_again) is not taken, so an earlier verdict on it is only one that its handler tried to record itself.
     pub(super) fn watch(&mut self, seq: i64, watched: Watched) {
-        self.block(watched.key, seq).unrecorded += 1;
-        self.watched.insert(seq, watched);
+        let key = watched.key;
+        if self.watched.insert(seq, watched).is_none() {
+            self.block(key, seq).unrecorded += 1;
+        }
     }
 
     /// True if a verdict on a row that was read is still awaited. Then the row is not taken, but read again afterwards.
