@@ -89,12 +89,7 @@ impl Checker {
         if !in_all && ours.key.is_none() {
             return Ok(());
         }
-        let same = |event: u32, handler: u8| {
-            let other = self.events.get(event as usize);
-            in_all
-                || (handler == line.handler
-                    && other.is_some_and(|other| (&other.key, other.place) == (&ours.key, ours.place)))
-        };
+        let same = |event: u32, handler: u8| in_all || self.is_of_the_key(line, event, handler);
         let running = self.calls.running().iter().map(|call| (call.event, call.handler, &call.node));
         let sent = self.sent.iter().flat_map(|sent| sent.events.iter().map(|event| (*event, 0, &sent.node)));
         let under_way: Vec<_> = if ours.place > 0 { sent.collect() } else { running.collect() };
@@ -115,6 +110,35 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// True if an event, for its handler, is of the key of a row, and goes to the same place.
+    fn is_of_the_key(&self, line: &Line, event: u32, handler: u8) -> bool {
+        let written = |event: u32| self.events.get(event as usize);
+        let (ours, other) = (written(line.event), written(event));
+        let alike = ours.zip(other).is_some_and(|(ours, other)| (&ours.key, ours.place) == (&other.key, other.place));
+        handler == line.handler && alike
+    }
+
+    /// A row before the one that a transaction of the node completes, which the node has handled as well and not recorded: after a crash
+    /// it would be handled again behind the other. `None` where order does not count, or a fault excuses the node.
+    pub(super) fn overtaken_by(&self, node: &NodeId, completed: &Line) -> Option<Line> {
+        let in_all = match self.rules(node).order {
+            _ if self.members.is_excused(node) => return None,
+            Order::None => return None,
+            Order::Table { .. } => true,
+            Order::Key { .. } | Order::First => false,
+        };
+        let has_key = self.events.get(completed.event as usize).is_some_and(|event| event.key.is_some());
+        let lines = self.ledger.lines().iter().take_while(|line| line.seq < completed.seq);
+        let mut waiting = lines.filter(|line| {
+            let counts = in_all || (has_key && self.is_of_the_key(completed, line.event, line.handler));
+            let calls = self.calls.get(line.event, line.handler);
+            let delayed = self.events.get(line.event as usize).is_some_and(|event| event.delayed);
+            let is_earlier = line.committed <= completed.committed && !delayed;
+            counts && is_earlier && line.status.is_pending() && calls.is_some_and(|calls| calls.is_handled_by(node))
+        });
+        waiting.next().copied()
     }
 
     /// True if an earlier row lets those behind it go on.

@@ -7,9 +7,9 @@ use super::{Checker, Line, Violation};
 pub(super) struct Effects(BTreeMap<(u32, u8), u32>);
 
 impl Effects {
-    /// The database went back: it lost the effects of what is pending again, which are returned.
-    pub(super) fn went_back(&mut self, pending: impl Iterator<Item = (u32, u8)>) -> Vec<(u32, u8)> {
-        pending.filter(|row| self.0.remove(row).is_some()).collect()
+    /// The database went back: it lost the effects of what is not DONE any more, which are returned.
+    pub(super) fn went_back(&mut self, not_done: impl Iterator<Item = (u32, u8)>) -> Vec<(u32, u8)> {
+        not_done.filter(|row| self.0.remove(row).is_some()).collect()
     }
 }
 

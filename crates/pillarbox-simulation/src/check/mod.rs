@@ -218,8 +218,8 @@ impl Checker {
         self.step += 1;
         self.members.went_back(store, another);
         let _changes = self.ledger.read(store, self.step);
-        let pending = self.ledger.lines().iter().filter(|line| line.status.is_pending());
-        for (event, handler) in self.effects.went_back(pending.map(|line| (line.event, line.handler))) {
+        let not_done = self.ledger.lines().iter().filter(|line| line.status != Status::Done);
+        for (event, handler) in self.effects.went_back(not_done.map(|line| (line.event, line.handler))) {
             self.calls.of(event, handler).uncommitted();
         }
     }

@@ -98,6 +98,10 @@ impl Checker {
                     return bad("I6", "a transaction of a node that is not the owner completed a row");
                 }
                 self.calls.of(before.event, before.handler).committed_by(node);
+                if let Some(unrecorded) = self.overtaken_by(node, &before) {
+                    let what = format!("it overtook the verdict on e{}", unrecorded.event);
+                    return bad("I3", &what);
+                }
                 return self
                     .check_verdict(node, verdict, &before, after.as_ref())
                     .or_else(|(invariant, why)| bad(invariant, &why));
