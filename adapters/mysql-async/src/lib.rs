@@ -55,6 +55,24 @@ mod begin;
 mod insert;
 mod open;
 
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction).
+///
+/// ```
+/// # use mysql_async::prelude::Queryable as _;
+/// # use pillarbox_core::handle::{Delivery, in_transaction};
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore as MysqlStore;
+/// # use pillarbox_mysql_async::MysqlTx;
+/// async fn book(delivery: Delivery, mut tx: MysqlTx) -> Result<(), mysql_async::Error> {
+///     tx.exec_drop("INSERT INTO booking (event_id) VALUES (?)", (delivery.id().as_str(),)).await
+/// }
+///
+/// # async fn start(store: MysqlStore, pool: mysql_async::Pool) {
+/// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(pool, book));
+/// # }
+/// ```
+pub type MysqlTx = pillarbox_core::handle::HandlerTransaction<mysql_async::Transaction<'static>, MysqlAsync>;
+
 /// The marker that brings the driver's transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]
 pub struct MysqlAsync;

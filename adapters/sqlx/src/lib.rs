@@ -36,6 +36,35 @@ mod uninterrupted;
 #[cfg(feature = "sqlite")]
 pub use sqlite::begin_immediate;
 
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), on MySQL or MariaDB.
+#[cfg(feature = "mysql")]
+pub type MySqlTx = pillarbox_core::handle::HandlerTransaction<sqlx::MySqlTransaction<'static>, Sqlx>;
+
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), on PostgreSQL.
+///
+/// ```
+/// # use pillarbox_core::handle::{Delivery, in_transaction};
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore as PostgresStore;
+/// # use pillarbox_sqlx::PgTx;
+/// async fn book(delivery: Delivery, mut tx: PgTx) -> Result<(), sqlx::Error> {
+///     let book = sqlx::query("INSERT INTO booking (event_id) VALUES ($1)").bind(delivery.id().as_str());
+///     book.execute(&mut *tx).await?;
+///     Ok(())
+/// }
+///
+/// # async fn start(store: PostgresStore, pool: sqlx::PgPool) {
+/// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(pool, book));
+/// # }
+/// ```
+#[cfg(feature = "postgres")]
+pub type PgTx = pillarbox_core::handle::HandlerTransaction<sqlx::PgTransaction<'static>, Sqlx>;
+
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), on SQLite. It begins with the write lock, so the
+/// store's [`writer`](https://docs.rs/pillarbox-sqlite/latest/pillarbox_sqlite/struct.SqliteStore.html#method.writer) is the pool to give.
+#[cfg(feature = "sqlite")]
+pub type SqliteTx = pillarbox_core::handle::HandlerTransaction<sqlx::SqliteTransaction<'static>, Sqlx>;
+
 /// The marker that brings sqlx's transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]
 pub struct Sqlx;

@@ -63,6 +63,24 @@ mod pooled;
 
 pub use pooled::PooledTransaction;
 
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), of a deadpool.
+///
+/// ```
+/// # use pillarbox_core::handle::{Delivery, in_transaction};
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore as PostgresStore;
+/// # use pillarbox_tokio_postgres::PooledTx;
+/// async fn book(delivery: Delivery, tx: PooledTx) -> Result<(), tokio_postgres::Error> {
+///     tx.execute("INSERT INTO booking (event_id) VALUES ($1)", &[&delivery.id().as_str()]).await?;
+///     Ok(())
+/// }
+///
+/// # async fn start(store: PostgresStore, pool: deadpool_postgres::Pool) {
+/// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(pool, book));
+/// # }
+/// ```
+pub type PooledTx = pillarbox_core::handle::HandlerTransaction<PooledTransaction, TokioPostgres>;
+
 /// The marker that brings the drivers' transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioPostgres;

@@ -116,7 +116,7 @@
 
 pub use pillarbox_core::context::ContextProvider;
 pub use pillarbox_core::event::{Envelope, Event, EventId};
-pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
+pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking, in_transaction};
 pub use pillarbox_core::retry::Retry;
 pub use pillarbox_core::store::{Store, TableName, Upkeep};
 pub use pillarbox_engine::run::Outbox;
@@ -167,8 +167,8 @@ pub mod write {
 pub mod handle {
     pub use pillarbox_core::handle::{
         BatchHandler, Blocking, BoxFuture, Delivery, EventHandler, Failure, FailureReason, Fallback, Handler,
-        HandlerError, HandlerErrorKind, Interceptor, IntoBatchHandler, IntoDecision, IntoHandler, IntoObserved,
-        IntoOutcome, OnDead, Outcome, Path, Route, blocking, shape,
+        HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
+        IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
     pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
 }
@@ -280,7 +280,7 @@ pub mod backend {
         pub use super::store::{Bind, Dialect, Statement};
         #[doc(no_inline)]
         pub use crate::write::{Connection, Transaction, Written};
-        pub use pillarbox_core::write::{Begin, ConnectionId, Finish, Insert, Probe};
+        pub use pillarbox_core::write::{Action, Begin, Command, ConnectionId, Finish, Insert, Probe};
     }
 
     /// The port to a broker. Every bullet of a `# Behavior` list has a conformance test of the same name.
