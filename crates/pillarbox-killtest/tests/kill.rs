@@ -58,21 +58,27 @@ impl Database {
     }
 }
 
-fn start(url: &str, mode: &str) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pillarbox-killtest-worker"));
-    command.args([url, mode]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("the worker starts")
+/// A process of the service, which is killed when it is dropped: a test that fails leaves none behind.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended already needs no killing.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
-fn kill(process: &mut Child) {
-    process.kill().expect("it can be killed");
-    process.wait().expect("it ends");
+fn start(url: &str, mode: &str) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pillarbox-killtest-worker"));
+    command.args([url, mode]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Process(command.spawn().expect("the worker starts"))
 }
 
 async fn each_payment_is_booked_once(mut database: Database, url: &str, mode: &str) {
     let kills = std::env::var("PILLARBOX_TEST_KILLS").map_or(40, |kills| kills.parse().expect("a number"));
     database.execute("CREATE TABLE booking (event_id varchar(64) NOT NULL)").await;
-    let mut processes: Vec<Child> = (0..PROCESSES).map(|_| start(url, mode)).collect();
+    let mut processes: Vec<Process> = (0..PROCESSES).map(|_| start(url, mode)).collect();
     for round in 0..kills {
         let rows: Vec<String> =
             (0..PAYMENTS).map(|n| format!("('p-{}', 'payment', '{{}}')", round * PAYMENTS + n)).collect();
@@ -82,9 +88,8 @@ async fn each_payment_is_booked_once(mut database: Database, url: &str, mode: &s
         if round % 5 == 0 {
             database.cut().await;
         }
-        let process = &mut processes[round % PROCESSES];
-        kill(process);
-        *process = start(url, mode);
+        drop(processes.remove(0));
+        processes.push(start(url, mode));
     }
     let pending = "SELECT count(*) AS number FROM outbox_event WHERE status IN (0, 2)";
     let over = async {
@@ -93,7 +98,7 @@ async fn each_payment_is_booked_once(mut database: Database, url: &str, mode: &s
         }
     };
     let in_time = timeout(PATIENCE, over).await.is_ok();
-    processes.iter_mut().for_each(kill);
+    drop(processes);
     let left = database.number(pending).await;
     assert!(in_time, "{left} events are left after {PATIENCE:?}");
 

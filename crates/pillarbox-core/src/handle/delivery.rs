@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -11,6 +11,7 @@ use crate::event::{Decode, Event, EventId, Headers, Payload, decode};
 use crate::ownership::NodeId;
 use crate::store::Row;
 use crate::throttle::Throttle;
+use crate::write::{Writer, WriterParts};
 
 /// The path by which an event came to its handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +51,8 @@ pub struct DeliveringNode {
     pub lost: CancellationToken,
     /// Counts the calls of blocking handlers that were given up while their threads go on.
     pub abandoned: AbandonedThreads,
+    /// The writing half of its outbox, for as long as the outbox is there.
+    pub writer: Weak<WriterParts>,
 }
 
 /// The number of blocking handlers that timed out, or were given up, while their threads go on. Clones share it.
@@ -89,7 +92,8 @@ impl DeliveringNode {
     /// The same node for some of its events, which it can be told to stop by themselves.
     #[must_use]
     pub fn of_a_partition(&self) -> Self {
-        Self { node: self.node.clone(), lost: self.lost.child_token(), abandoned: self.abandoned.clone() }
+        let (node, lost, writer) = (self.node.clone(), self.lost.child_token(), Weak::clone(&self.writer));
+        Self { node, lost, abandoned: self.abandoned.clone(), writer }
     }
 }
 
@@ -99,7 +103,7 @@ impl Delivery {
     #[must_use]
     pub fn detached(row: Row) -> Self {
         let (lost, abandoned) = (CancellationToken::new(), AbandonedThreads::default());
-        let deliverer = DeliveringNode { node: NodeId::from_stored("nobody"), lost, abandoned };
+        let deliverer = DeliveringNode { node: NodeId::from_stored("nobody"), lost, abandoned, writer: Weak::new() };
         Self::new(Arc::new(row), Path::Cold, Arc::new(deliverer))
     }
 
@@ -125,6 +129,29 @@ impl Delivery {
     /// The node's count of threads that go on though their calls were given up.
     pub(super) fn abandoned(&self) -> AbandonedThreads {
         self.deliverer.abandoned.clone()
+    }
+
+    /// The outbox that delivers it, to write follow-up events with: in a transaction of its [`begin`](Writer::begin), or in that of
+    /// a handler [with one](super::in_transaction).
+    ///
+    /// ```
+    /// use pillarbox_core::event::Envelope;
+    /// use pillarbox_core::handle::{Delivery, HandlerTransaction};
+    /// # use pillarbox_core::error::BoxError;
+    /// # use pillarbox_memory::{Memory, MemoryTransaction};
+    /// # type Tx = HandlerTransaction<MemoryTransaction, Memory>;
+    /// async fn book(delivery: Delivery, mut tx: Tx) -> Result<(), BoxError> {
+    ///     // … the booking itself, on `&mut *tx`.
+    ///     delivery.outbox()?.write(&mut tx, Envelope::json("payment.booked", "{}")?).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The outbox is gone, or the delivery is [of none](Self::detached).
+    pub fn outbox(&self) -> Result<Writer, HandlerError> {
+        let parts = self.deliverer.writer.upgrade();
+        parts.map(Writer::new).ok_or_else(|| HandlerError::interrupted("the outbox of this delivery is not running"))
     }
 
     /// The event's id, by which consumers deduplicate: the same for every delivery of this event, also to other handlers.

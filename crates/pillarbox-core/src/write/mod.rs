@@ -9,6 +9,7 @@ mod probe;
 mod receipts;
 mod sink;
 mod transaction;
+mod writer;
 mod written;
 
 pub use crate::row::NewRow;
@@ -30,4 +31,7 @@ pub use probe::{Found, Presence};
 pub use receipts::Receipts;
 pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};
+pub use writer::Writer;
+#[doc(hidden)]
+pub use writer::{RowMaker, WriterParts};
 pub use written::Written;

@@ -6,6 +6,9 @@ use super::{NewRow, Presence, Written};
 ///
 /// `seqs` are the numbers of `rows`, in the same order.
 pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
+    /// The rows as a guard writes them: this node's own, as far as it could deliver them from memory.
+    fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow>;
+
     /// Rows were written in an open transaction.
     fn announce(&self, rows: &[NewRow], seqs: &[i64]);
 

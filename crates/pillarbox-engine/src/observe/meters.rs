@@ -233,14 +233,19 @@ impl Exchange {
     ) -> Result<T, E> {
         let began = Instant::now();
         let answer = call.await;
-        match &answer {
-            Ok(answer) => {
-                self.duration.record(began.elapsed());
-                self.size.record(size(answer) as f64);
-            }
-            Err(_) => self.failed.increment(1),
-        }
+        self.record(began.elapsed(), answer.as_ref().ok().map(size));
         answer
+    }
+
+    /// Records a call: the time that it took, and the number of its rows if it succeeded.
+    pub(crate) fn record(&self, took: Duration, rows: Option<usize>) {
+        match rows {
+            Some(rows) => {
+                self.duration.record(took);
+                self.size.record(rows as f64);
+            }
+            None => self.failed.increment(1),
+        }
     }
 }
 

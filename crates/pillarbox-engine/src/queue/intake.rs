@@ -159,26 +159,6 @@ impl Intake {
         term.as_ref().map_or((0, 0), |open| open.queue.depths())
     }
 
-    /// Makes rows this node's own before they are inserted, as many as the hot queue could take, where that is what lets
-    /// them be delivered from memory. Only for a transaction whose end will be reported.
-    pub(crate) fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow> {
-        if self.hot_path != HotPath::Owned {
-            return rows;
-        }
-        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { node, queue }) = term.as_ref() else { return rows };
-        // What the queue has no room for now is left for whichever node claims it first.
-        let mut room = self.hot_capacity.saturating_sub(queue.depths().0);
-        let own = |row: NewRow| {
-            if row.is_delayed() || room == 0 {
-                return row;
-            }
-            room -= 1;
-            row.owned_by(node)
-        };
-        rows.into_iter().map(own).collect()
-    }
-
     /// Rows of a receipt, `probed`, were looked up after somebody had said that they are committed.
     pub(super) fn verified(&self, written: &Written, probed: &[i64], found: &Found) {
         let (rows, seqs) = written.rows();
@@ -290,6 +270,26 @@ impl Intake {
 }
 
 impl CommitSink for Intake {
+    /// Makes rows this node's own before they are inserted, as many as the hot queue could take, where that is what lets
+    /// them be delivered from memory. Only for a transaction whose end will be reported.
+    fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow> {
+        if self.hot_path != HotPath::Owned {
+            return rows;
+        }
+        let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { node, queue }) = term.as_ref() else { return rows };
+        // What the queue has no room for now is left for whichever node claims it first.
+        let mut room = self.hot_capacity.saturating_sub(queue.depths().0);
+        let own = |row: NewRow| {
+            if row.is_delayed() || room == 0 {
+                return row;
+            }
+            room -= 1;
+            row.owned_by(node)
+        };
+        rows.into_iter().map(own).collect()
+    }
+
     /// Rows were written in an open transaction. More than the hot queue could ever take are not worth remembering.
     fn announce(&self, rows: &[NewRow], seqs: &[i64]) {
         self.registry.announce(self.hot_candidates(rows, seqs).map(|(_, seq)| seq));

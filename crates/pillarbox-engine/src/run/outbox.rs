@@ -3,11 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
-use pillarbox_core::event::{IntoEnvelope, Stamp};
+use pillarbox_core::event::{Envelope, IntoEnvelope, Stamp};
 use pillarbox_core::ownership::Acquired;
 use pillarbox_core::store::Store;
-use pillarbox_core::write::{Begin, Connection, Finish, Receipts, Transaction, WriteError, Written};
-use pillarbox_core::write::{OpenTransactions, WriterHooks, insert_rows};
+use pillarbox_core::write::{
+    Begin, Connection, Finish, NewRow, OpenTransactions, RowMaker, Transaction, WriteError, Writer, WriterHooks,
+    WriterParts, Written,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -37,7 +39,9 @@ pub struct Outbox {
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) stamp: Arc<Stamp>,
-    writing: Writing,
+    /// The parts that are its own.
+    pub(super) writing: Arc<WriterParts>,
+    writer: Writer,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
     pub(super) open: Arc<OpenTransactions>,
@@ -52,6 +56,24 @@ pub(super) struct Writing {
     pub(super) hooks: WriterHooks,
     pub(super) contexts: Contexts,
     pub(super) fan_out: FanOut,
+}
+
+/// Makes rows of events as this outbox is set up.
+struct Rows {
+    contexts: Contexts,
+    fan_out: FanOut,
+    telemetry: Arc<Telemetry>,
+}
+
+impl RowMaker for Rows {
+    fn rows(&self, mut events: Vec<Envelope>) -> Vec<NewRow> {
+        self.contexts.capture(&mut events);
+        self.fan_out.rows(events)
+    }
+
+    fn inserted(&self, took: Duration, rows: Option<usize>) {
+        self.telemetry.meters.write.record(took, rows);
+    }
 }
 
 impl Shared {
@@ -69,13 +91,24 @@ impl Shared {
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let telemetry = Arc::new(Telemetry::new(counters, meters, Calls::new(config.dispatch.slow_after)));
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), Arc::clone(&telemetry));
+        let (intake, open) = (Arc::new(intake), Arc::<OpenTransactions>::default());
+        let Writing { hooks, contexts, fan_out } = writing;
+        let writing = Arc::new(WriterParts {
+            store: Arc::clone(&store),
+            stamp: Arc::clone(&stamp),
+            hooks,
+            rows: Box::new(Rows { contexts, fan_out, telemetry: Arc::clone(&telemetry) }),
+            sink: Arc::<Intake>::clone(&intake),
+            open: Arc::clone(&open),
+        });
         Self {
             store,
             stamp,
+            writer: Writer::new(Arc::clone(&writing)),
             writing,
             telemetry,
-            intake: Arc::new(intake),
-            open: Arc::default(),
+            intake,
+            open,
             lease: config.ownership.lease,
             span,
         }
@@ -207,7 +240,7 @@ impl Outbox {
         event: impl IntoEnvelope,
     ) -> Result<Written, WriteError<C::Error>> {
         // Pinned, since a future that is awaited by value is copied once more.
-        pin!(self.write_all(connection, [event])).await
+        pin!(self.shared.writer.write(connection, event)).await
     }
 
     /// Writes many events in the caller's transaction, with one statement, in the given order.
@@ -219,33 +252,7 @@ impl Outbox {
         connection: &mut C,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Written, WriteError<C::Error>> {
-        let Shared { store, stamp, writing, telemetry, intake, open, lease: _, span: _ } = &*self.shared;
-        let Writing { hooks, contexts, fan_out } = writing;
-        let events = events.into_iter();
-        let mut envelopes = Vec::with_capacity(events.size_hint().0);
-        for event in events {
-            envelopes.push(event.into_envelope(stamp)?);
-        }
-        let mut events = hooks.before_write(envelopes).map_err(WriteError::Hook)?;
-        contexts.capture(&mut events);
-        let count = events.len();
-        let mut rows = fan_out.rows(events);
-        let receipts = connection.receipts().cloned().or_else(|| open.find(connection.id()));
-        if receipts.is_some() {
-            rows = intake.claim_for_memory(rows);
-        }
-        let span = tracing::debug_span!("write", table = store.info().table, events = count);
-        let seqs = {
-            let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
-            telemetry.meters.write.measure(insert, Vec::len).await?
-        };
-        let written = Written::new(rows, seqs, store, Arc::<Intake>::clone(intake), hooks);
-        match receipts {
-            Some(receipts) => receipts.add(&written),
-            None => written.look_for(),
-        }
-        hooks.after("after_write", &written, |hook, events| hook.after_write(events));
-        Ok(written)
+        self.shared.writer.write_all(connection, events).await
     }
 
     /// Begins a transaction that tells the outbox of its commit, so that its events take the hot path.
@@ -256,7 +263,7 @@ impl Outbox {
     /// # Errors
     /// The driver's.
     pub async fn begin<M, B: Begin<M>>(&self, source: B) -> Result<Transaction<B::Transaction, M>, B::Error> {
-        Ok(Transaction::new(source.begin().await?, &self.shared.open))
+        self.shared.writer.begin(source).await
     }
 
     /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
@@ -268,7 +275,7 @@ impl Outbox {
     /// # Errors
     /// The driver's, as of [`Transaction::commit`].
     pub async fn commit<M, T: Finish<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
-        Receipts::from(receipt).commit(transaction).await
+        self.shared.writer.commit(transaction, receipt).await
     }
 
     /// Tells the outbox that the transaction of a write has committed, where neither the guard of [`begin`](Self::begin) nor
@@ -280,9 +287,8 @@ impl Outbox {
     /// the other modes the nodes that may deliver the events are woken.
     ///
     /// Calling it twice, or not at all, delivers no event twice and loses none.
-    #[expect(clippy::needless_pass_by_value, reason = "a receipt is used up by handing it in")]
     pub fn notify_committed(&self, receipt: Written) {
-        receipt.notify_committed();
+        self.shared.writer.notify_committed(receipt);
     }
 
     /// The events that were given up: to look at, to deliver again, to throw away.

@@ -62,6 +62,7 @@ impl<'a> Parts<'a> {
             node: tenure.node.clone(),
             lost: signals.lost.clone(),
             abandoned: telemetry.calls.abandoned.clone(),
+            writer: Arc::downgrade(&shared.writing),
         });
         // In order, one event after the other is handled: what stands still stops all, and what is held back would be overtaken.
         let (classes, type_pause) = match tenure.mode {

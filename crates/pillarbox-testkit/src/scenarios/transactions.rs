@@ -1,7 +1,7 @@
 //! Handlers that work in the transaction in which their event becomes DONE: what they write happens exactly once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
@@ -23,9 +23,6 @@ const FOLLOW_UP: &str = "test.follow_up";
 /// The type of the events that are handled in a transaction.
 const TEST: &str = "test.event";
 
-/// The outbox, for handlers: they are registered before it is there.
-type Later = Arc<OnceLock<Outbox>>;
-
 fn follow_up(of: &Delivery) -> Result<Envelope, BoxError> {
     Ok(Envelope::builder(FOLLOW_UP).payload_json(format!(r#"{{"of": "{}"}}"#, of.id())).build()?)
 }
@@ -34,19 +31,12 @@ fn handled(key: &str) -> Result<Envelope, BoxError> {
     Ok(Envelope::builder(TEST).key(key).payload_json("{}").build()?)
 }
 
-async fn write_follow_up<H: Harness>(outbox: &Later, delivery: &Delivery, tx: &mut Tx<H>) -> Outcome {
-    let outbox = outbox.get().ok_or("the outbox has not started")?;
-    outbox.write(tx, follow_up(delivery)?).await?;
-    Ok(())
-}
-
 /// A handler that writes a follow-up event in its transaction, and then does as `then` says.
-fn following_up<H: Harness>(db: &Db<H>, outbox: &Later, then: impl AsyncThen + Clone) -> Registration {
-    let outbox = Arc::clone(outbox);
+fn following_up<H: Harness>(db: &Db<H>, then: impl AsyncThen + Clone) -> Registration {
     let handler = move |delivery: Delivery, mut tx: Tx<H>| {
-        let (outbox, then) = (Arc::clone(&outbox), then.clone());
+        let then = then.clone();
         async move {
-            write_follow_up::<H>(&outbox, &delivery, &mut tx).await?;
+            delivery.outbox()?.write(&mut tx, follow_up(&delivery)?).await?;
             drop(tx);
             then.decide(delivery).await
         }
@@ -70,16 +60,15 @@ impl AsyncThen for Done {
 
 /// What it writes commits with its event, in every mode, and takes the hot path where there is one.
 pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
-    let (outbox, recorder) = (Later::default(), Recorder::new());
-    let started = Outbox::builder(mode)
+    let recorder = Recorder::new();
+    let outbox = Outbox::builder(mode)
         .store(db.store())
-        .handler(following_up(db, &outbox, Done))
+        .handler(following_up(db, Done))
         .handler(on_type(Events::Others, recorder.clone()))
         .start()
         .await?;
-    let outbox = outbox.get_or_init(|| started);
     let written = (0..20).map(|n| handled(&format!("key-{}", n % 3))).collect::<Result<Vec<_>, _>>()?;
-    write(db, outbox, &written).await?;
+    write(db, &outbox, &written).await?;
     recorder.wait_for_calls(20).await;
     settled(&*db.store()).await?;
     assert_eq!(recorder.calls().len(), 20, "one follow-up of each");
@@ -96,16 +85,15 @@ pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -
 
 /// The rows are deleted where delivered ones are.
 pub(super) async fn a_handlers_transaction_removes_its_event<H: Harness>(db: &Db<H>) -> Outcome {
-    let (outbox, recorder) = (Later::default(), Recorder::new());
-    let started = Outbox::single_node(db.store())
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(db.store())
         .delete_done(true)
-        .handler(following_up(db, &outbox, Done))
+        .handler(following_up(db, Done))
         .handler(on_type(Events::Others, recorder.clone()))
         .start()
         .await?;
-    let outbox = outbox.get_or_init(|| started);
     let written = event()?;
-    write(db, outbox, std::slice::from_ref(&written)).await?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
     recorder.wait_for_ends(1).await;
     settled(&*db.store()).await?;
     assert_eq!((db.columns(written.id().as_str()).await?, db.store().counts().await?.done), (None, 0));
@@ -130,12 +118,10 @@ impl AsyncThen for InTurn {
 
 /// A failure, a deferral and a panic roll back what was written; the attempt that succeeds writes it once.
 pub(super) async fn a_failed_handlers_transaction_leaves_nothing<H: Harness>(db: &Db<H>) -> Outcome {
-    let (outbox, recorder, turns) = (Later::default(), Recorder::new(), InTurn::default());
-    let started =
-        super::setting::eager(db.store(), &recorder)?.handler(following_up(db, &outbox, turns.clone())).start().await?;
-    let outbox = outbox.get_or_init(|| started);
+    let (recorder, turns) = (Recorder::new(), InTurn::default());
+    let outbox = super::setting::eager(db.store(), &recorder)?.handler(following_up(db, turns.clone())).start().await?;
     let written = event()?;
-    write(db, outbox, std::slice::from_ref(&written)).await?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
     recorder.wait_for_calls(1).await;
     settled(&*db.store()).await?;
     assert_eq!((turns.0.load(Ordering::Relaxed), recorder.calls().len()), (4, 1));
@@ -154,12 +140,10 @@ pub(super) async fn a_handler_that_gives_up_in_its_transaction_leaves_nothing<H:
             Ok(Decision::Dead("of no use".to_owned()))
         }
     }
-    let (outbox, recorder) = (Later::default(), Recorder::new());
-    let started =
-        super::setting::eager(db.store(), &recorder)?.handler(following_up(db, &outbox, Dead)).start().await?;
-    let outbox = outbox.get_or_init(|| started);
+    let recorder = Recorder::new();
+    let outbox = super::setting::eager(db.store(), &recorder)?.handler(following_up(db, Dead)).start().await?;
     let written = event()?;
-    write(db, outbox, std::slice::from_ref(&written)).await?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
     settled(&*db.store()).await?;
     let row = columns(db, &written).await?;
     assert_eq!((row.status, row.last_error.as_deref(), recorder.calls().len()), (3, Some("of no use"), 0));
@@ -208,16 +192,15 @@ pub(super) async fn a_stale_owners_transaction_is_rolled_back<H: Harness>(db: &D
         }
     }
     let then = FirstWaits { first: Arc::default(), gate: Arc::new(Semaphore::new(0)) };
-    let (outbox, recorder) = (Later::default(), Recorder::new());
+    let recorder = Recorder::new();
     let store = FaultyStore::new(db.store());
-    let started = Outbox::single_node(store.clone())
-        .handler(following_up(db, &outbox, then.clone()))
+    let outbox = Outbox::single_node(store.clone())
+        .handler(following_up(db, then.clone()))
         .handler(on_type(Events::Others, recorder.clone()))
         .start()
         .await?;
-    let outbox = outbox.get_or_init(|| started);
     let written = event()?;
-    write(db, outbox, std::slice::from_ref(&written)).await?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
     until(async || Ok(then.first.load(Ordering::SeqCst) == 1)).await?;
     // It does not hear that it is not the owner any more.
     store.set(Operation::Renew, Fault::Unreachable);
@@ -225,13 +208,11 @@ pub(super) async fn a_stale_owners_transaction_is_rolled_back<H: Harness>(db: &D
     for node in db.store().nodes().await? {
         db.expire(&node.node).await?;
     }
-    let later = Later::default();
     let second = Outbox::single_node(db.connect().await?)
-        .handler(following_up(db, &later, then.clone()))
+        .handler(following_up(db, then.clone()))
         .handler(on_type(Events::Others, recorder.clone()))
         .start()
         .await?;
-    let second = later.get_or_init(|| second);
     until(async || Ok(columns(db, &written).await?.status == 1)).await?;
     then.gate.add_permits(1);
     settled(&*db.store()).await?;

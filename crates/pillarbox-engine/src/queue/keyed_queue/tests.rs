@@ -35,6 +35,7 @@ fn deliverer() -> Arc<DeliveringNode> {
         node: NodeId::from_stored("a-1"),
         lost: CancellationToken::new(),
         abandoned: AbandonedThreads::default(),
+        writer: std::sync::Weak::new(),
     })
 }
 
