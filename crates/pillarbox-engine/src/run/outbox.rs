@@ -256,7 +256,11 @@ impl Outbox {
     /// # Errors
     /// The driver's.
     pub async fn begin<M, B: Begin<M>>(&self, source: B) -> Result<Transaction<B::Transaction, M>, B::Error> {
-        Ok(Transaction::new(source.begin().await?, &self.shared.open))
+        Ok(self.guard(source.begin().await?))
+    }
+
+    pub(super) fn guard<M, T: Connection<M>>(&self, transaction: T) -> Transaction<T, M> {
+        Transaction::new(transaction, &self.shared.open)
     }
 
     /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
