@@ -10,7 +10,7 @@ impl Outbox {
     /// Call it where the driver may be called: on a thread of yours, in `tokio::task::spawn_blocking`, or in `interact` of a
     /// deadpool. The outbox itself is started, and delivers, on a runtime as ever.
     ///
-    /// ```ignore
+    /// ```text
     /// let outbox = outbox.clone();
     /// tokio::task::spawn_blocking(move || {
     ///     let mut conn = pool.get()?;
