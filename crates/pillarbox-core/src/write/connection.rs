@@ -15,7 +15,7 @@ use super::{Command, ConnectionId, Dialect, NewRow, Receipts, Statement};
     message = "events cannot be written on `{Self}`",
     label = "not a transaction that Pillarbox knows",
     note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events commit with the business data",
-    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres` or `mysql-async`"
+    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`"
 )]
 pub trait Connection<M> {
     /// The driver's error.
