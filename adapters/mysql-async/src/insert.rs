@@ -9,9 +9,11 @@ use crate::open::{ensure_open, is_open};
 impl Connection<MysqlAsync> for Transaction<'_> {
     type Error = Error;
 
-    const DIALECT: Dialect = Dialect::MYSQL;
+    fn dialect(&self) -> Dialect {
+        Dialect::MYSQL
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         is_open(self)
     }
 

@@ -22,9 +22,11 @@ const STILL_OPEN: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox";
 impl Connection<Sqlx> for MySqlConnection {
     type Error = sqlx::Error;
 
-    const DIALECT: Dialect = Dialect::MYSQL;
+    fn dialect(&self) -> Dialect {
+        Dialect::MYSQL
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(self.is_in_transaction())
     }
 

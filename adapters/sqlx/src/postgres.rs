@@ -12,9 +12,11 @@ use crate::uninterrupted::Uninterrupted;
 impl Connection<Sqlx> for PgConnection {
     type Error = sqlx::Error;
 
-    const DIALECT: Dialect = Dialect::POSTGRES;
+    fn dialect(&self) -> Dialect {
+        Dialect::POSTGRES
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(self.is_in_transaction())
     }
 

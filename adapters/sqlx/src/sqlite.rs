@@ -17,9 +17,11 @@ use crate::binds::{row_ids, unsupported};
 impl Connection<Sqlx> for SqliteConnection {
     type Error = sqlx::Error;
 
-    const DIALECT: Dialect = Dialect::SQLITE;
+    fn dialect(&self) -> Dialect {
+        Dialect::SQLITE
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(self.is_in_transaction())
     }
 

@@ -11,10 +11,12 @@ where
 {
     type Error = sqlx::Error;
 
-    const DIALECT: Dialect = <DB::Connection as Connection<Sqlx>>::DIALECT;
+    fn dialect(&self) -> Dialect {
+        Connection::dialect(&**self)
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
-        Connection::in_transaction(&**self)
+    fn in_transaction(&mut self) -> Option<bool> {
+        Connection::in_transaction(&mut **self)
     }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {

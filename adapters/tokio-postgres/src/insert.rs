@@ -10,10 +10,12 @@ use crate::bind::Value;
 impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;
 
-    const DIALECT: Dialect = Dialect::POSTGRES;
+    fn dialect(&self) -> Dialect {
+        Dialect::POSTGRES
+    }
 
     /// The type says so.
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(true)
     }
 
@@ -50,10 +52,12 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
 impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     type Error = Error;
 
-    const DIALECT: Dialect = Dialect::POSTGRES;
+    fn dialect(&self) -> Dialect {
+        Dialect::POSTGRES
+    }
 
     /// The type says so.
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(true)
     }
 

@@ -64,10 +64,12 @@ impl Begin<TokioPostgres> for &Pool {
 impl Connection<TokioPostgres> for PooledTransaction {
     type Error = PoolError;
 
-    const DIALECT: Dialect = Dialect::POSTGRES;
+    fn dialect(&self) -> Dialect {
+        Dialect::POSTGRES
+    }
 
     /// The type says so.
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(true)
     }
 

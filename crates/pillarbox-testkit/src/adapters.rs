@@ -1,4 +1,10 @@
-//! For tests of adapters: an insert of any statement, and rows of a table `kept (seq, event_id)` that a commit is asked for.
+//! For tests of adapters: the suite that each of them runs, an insert of any statement, and rows of a table `kept (seq, event_id)`
+//! that a commit is asked for.
+
+#[doc(hidden)]
+pub mod suite;
+
+pub use suite::{Driver, InnerOf, Outcome, TransactionOf};
 
 use std::sync::Arc;
 

@@ -38,7 +38,10 @@ pub trait Harness: Sized + Send + Sync + 'static {
     /// The adapter's marker, as in [`Connection`].
     type Marker: 'static;
     /// A transaction on the harness's own connection, as a user's code has.
-    type Transaction: Connection<Self::Marker> + Finish<Self::Marker, Inner: Connection<Self::Marker> + Sized> + 'static;
+    type Transaction: Connection<Self::Marker>
+        + Finish<Self::Marker, Inner: Connection<Self::Marker> + Sized + Send>
+        + Send
+        + 'static;
     /// The source of those transactions, such as `&Pool`.
     type Source<'a>: Begin<Self::Marker, Transaction = Self::Transaction, Error = ErrorOf<Self>>;
 

@@ -87,6 +87,9 @@
 //! | `sqlx-mysql` | | the same on sqlx's MySQL transactions and pools |
 //! | `tokio-postgres` | | the same on tokio-postgres and deadpool-postgres |
 //! | `mysql-async` | | the same on mysql_async |
+//! | `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite` | | the same on SeaORM 2 |
+//! | `diesel-async-postgres`, `diesel-async-mysql` | | the same on diesel-async |
+//! | `diesel-postgres`, `diesel-sqlite`, `rusqlite` | | [`Outbox::blocking`] on diesel's own connections, and on rusqlite |
 //! | `routes` | | [`routes`](https://docs.rs/pillarbox-routes): pass events on to brokers, by rules |
 //! | `nats`, `rabbitmq`, `redis`, `mqtt`, `webhook`, `kafka`, `aws` | | the brokers for it |
 //! | `kafka-ssl` | | Kafka with TLS and SCRAM, which need OpenSSL |
@@ -160,7 +163,8 @@ pub mod event {
 
 /// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
 pub mod write {
-    pub use pillarbox_core::write::{Connection, Transaction, WriterHook, Written, insert};
+    pub use pillarbox_core::write::{BlockingTransaction, Connection, Transaction, WriterHook, Written, insert};
+    pub use pillarbox_engine::run::BlockingOutbox;
 }
 
 /// Your code for an event type: what it is given, what it answers, how it is registered.
@@ -280,7 +284,7 @@ pub mod backend {
         pub use super::store::{Bind, Dialect, Statement};
         #[doc(no_inline)]
         pub use crate::write::{Connection, Transaction, Written};
-        pub use pillarbox_core::write::{Action, Begin, Command, ConnectionId, Finish, Insert, Probe};
+        pub use pillarbox_core::write::{Action, Begin, Command, ConnectionId, Finish, Insert, Probe, Synchronous};
     }
 
     /// The port to a broker. Every bullet of a `# Behavior` list has a conformance test of the same name.
@@ -296,9 +300,37 @@ pub mod backend {
 /// The drivers on whose transactions events can be written. Enabling a feature is enough; there is nothing to import for
 /// [`Outbox::write`] and [`Outbox::begin`].
 pub mod adapters {
+    #[cfg(any(
+        feature = "diesel-async-mysql",
+        feature = "diesel-async-postgres",
+        feature = "diesel-postgres",
+        feature = "diesel-sqlite"
+    ))]
+    #[cfg_attr(
+        docsrs,
+        doc(cfg(any(
+            feature = "diesel-async-mysql",
+            feature = "diesel-async-postgres",
+            feature = "diesel-postgres",
+            feature = "diesel-sqlite"
+        )))
+    )]
+    pub use pillarbox_diesel as diesel;
+
     #[cfg(feature = "mysql-async")]
     #[cfg_attr(docsrs, doc(cfg(feature = "mysql-async")))]
     pub use pillarbox_mysql_async as mysql_async;
+
+    #[cfg(feature = "rusqlite")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rusqlite")))]
+    pub use pillarbox_rusqlite as rusqlite;
+
+    #[cfg(any(feature = "sea-orm-mysql", feature = "sea-orm-postgres", feature = "sea-orm-sqlite"))]
+    #[cfg_attr(
+        docsrs,
+        doc(cfg(any(feature = "sea-orm-mysql", feature = "sea-orm-postgres", feature = "sea-orm-sqlite")))
+    )]
+    pub use pillarbox_sea_orm as sea_orm;
 
     #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
     #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))))]

@@ -206,9 +206,11 @@ impl Drop for MemoryTransaction {
 impl Connection<Memory> for MemoryTransaction {
     type Error = MemoryError;
 
-    const DIALECT: Dialect = Dialect::MEMORY;
+    fn dialect(&self) -> Dialect {
+        Dialect::MEMORY
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(true)
     }
 

@@ -55,11 +55,11 @@ async fn binds_arrive_as_they_are() {
 async fn only_a_transaction_of_sqlx_is_one() {
     let pool = pool().await;
     let mut connection = pool.acquire().await.expect("connects");
-    assert_eq!(Connection::in_transaction(&*connection), Some(false));
-    let tx = connection.begin().await.expect("begins");
-    assert_eq!((Connection::in_transaction(&tx), Connection::in_transaction(&*tx)), (Some(true), Some(true)));
+    assert_eq!(Connection::in_transaction(&mut *connection), Some(false));
+    let mut tx = connection.begin().await.expect("begins");
+    assert_eq!((Connection::in_transaction(&mut tx), Connection::in_transaction(&mut *tx)), (Some(true), Some(true)));
     tx.commit().await.expect("commits");
-    assert_eq!(Connection::in_transaction(&*connection), Some(false));
+    assert_eq!(Connection::in_transaction(&mut *connection), Some(false));
 }
 
 #[tokio::test]

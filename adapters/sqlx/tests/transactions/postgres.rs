@@ -81,14 +81,14 @@ async fn seqs_come_in_the_order_of_the_rows_whatever_the_server_returns() {
 async fn only_a_transaction_of_sqlx_is_one() {
     let pool = pool().await;
     let mut connection = pool.acquire().await.expect("connects");
-    assert_eq!(Connection::in_transaction(&*connection), Some(false));
+    assert_eq!(Connection::in_transaction(&mut *connection), Some(false));
     connection.execute("BEGIN").await.expect("begins");
-    assert_eq!(Connection::in_transaction(&*connection), Some(false), "one that sqlx did not begin is not seen");
+    assert_eq!(Connection::in_transaction(&mut *connection), Some(false), "one that sqlx did not begin is not seen");
     connection.execute("ROLLBACK").await.expect("rolls back");
-    let tx = connection.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await.expect("begins");
-    assert_eq!((Connection::in_transaction(&tx), Connection::in_transaction(&*tx)), (Some(true), Some(true)));
+    let mut tx = connection.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await.expect("begins");
+    assert_eq!((Connection::in_transaction(&mut tx), Connection::in_transaction(&mut *tx)), (Some(true), Some(true)));
     tx.commit().await.expect("commits");
-    assert_eq!(Connection::in_transaction(&*connection), Some(false));
+    assert_eq!(Connection::in_transaction(&mut *connection), Some(false));
 }
 
 #[tokio::test]

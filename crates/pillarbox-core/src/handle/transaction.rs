@@ -93,18 +93,20 @@ pub struct Handled<M>(PhantomData<fn() -> M>);
 impl<T: Connection<M>, M> Connection<Handled<M>> for HandlerTransaction<T, M> {
     type Error = T::Error;
 
-    const DIALECT: Dialect = T::DIALECT;
-
-    fn in_transaction(&self) -> Option<bool> {
-        Connection::<Guarded<M>>::in_transaction(&*self.0)
+    fn dialect(&self) -> Dialect {
+        Connection::<Guarded<M>>::dialect(&*self.0)
     }
 
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
-        Connection::<Guarded<M>>::insert(&mut *self.0, insert).await
+    fn in_transaction(&mut self) -> Option<bool> {
+        Connection::<Guarded<M>>::in_transaction(&mut *self.0)
     }
 
-    async fn run(&mut self, command: &Command<'_>) -> Result<u64, T::Error> {
-        Connection::<Guarded<M>>::run(&mut *self.0, command).await
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, T::Error>> + Send {
+        Connection::<Guarded<M>>::insert(&mut *self.0, insert)
+    }
+
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
+        Connection::<Guarded<M>>::run(&mut *self.0, command)
     }
 
     fn id(&self) -> ConnectionId {
@@ -173,7 +175,7 @@ struct Ready<T, M>(Transaction<T, M>);
 
 impl<T, M, E> ReadyToCommit for Ready<T, M>
 where
-    T: Connection<M> + Finish<M, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + Send,
     E: Error + Send + Sync + 'static,
 {
     fn commit<'a>(self: Box<Self>, completion: &'a Command<'a>) -> BoxFuture<'a, Result<(), HandlerError>>
@@ -233,7 +235,7 @@ impl<S, T, M, E, C, Fut> TransactionalHandler for Called<S, T, M, C>
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     C: Fn(Delivery, HandlerTransaction<T, M>) -> Result<Fut, HandlerError> + Send + Sync + 'static,
@@ -258,7 +260,7 @@ struct Begun<'h, T, M, C> {
 
 impl<T, M, E, C, Fut> BegunTransaction for Begun<'_, T, M, C>
 where
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     C: Fn(Delivery, HandlerTransaction<T, M>) -> Result<Fut, HandlerError> + Send + Sync + 'static,
@@ -306,7 +308,7 @@ impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::Typed<P>, T
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     F: Fn(P, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
@@ -329,7 +331,7 @@ impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::TypedWithDe
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     F: Fn(P, Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
@@ -353,7 +355,7 @@ impl<S, F, T, M, E, Fut> IntoHandler<shape::InTransaction<shape::Generic, T, M>>
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     F: Fn(Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
@@ -369,7 +371,7 @@ fn called<S, T, M, E, C, Fut>(source: Arc<S>, call: C) -> Arc<dyn Handler>
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + 'static,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
     C: Fn(Delivery, HandlerTransaction<T, M>) -> Result<Fut, HandlerError> + Send + Sync + 'static,

@@ -8,21 +8,24 @@ use super::{Command, ConnectionId, Dialect, NewRow, Receipts, Statement};
 ///
 /// `M` is a marker type local to the adapter crate. It exists for the orphan rule only: it lets a crate that owns
 /// neither this trait nor the driver's type bring the two together. It is always inferred.
+///
+/// A type that may not leave its thread, such as a transaction of rusqlite, can be one: futures are `Send`, and so its
+/// methods do their work when they are called.
 #[diagnostic::on_unimplemented(
     message = "events cannot be written on `{Self}`",
     label = "not a transaction that Pillarbox knows",
     note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events commit with the business data",
-    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres` or `mysql-async`"
+    note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`"
 )]
-pub trait Connection<M>: Send {
+pub trait Connection<M> {
     /// The driver's error.
     type Error: Error + Send + Sync + 'static;
 
-    /// The database this connection speaks to.
-    const DIALECT: Dialect;
+    /// The database this connection speaks to. Some drivers know it at run time only.
+    fn dialect(&self) -> Dialect;
 
-    /// True if a transaction is open; `None` where the driver cannot tell.
-    fn in_transaction(&self) -> Option<bool> {
+    /// True if a transaction is open; `None` where the driver cannot tell. It sends nothing.
+    fn in_transaction(&mut self) -> Option<bool> {
         None
     }
 

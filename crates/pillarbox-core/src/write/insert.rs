@@ -29,9 +29,9 @@ pub async fn insert_rows<M, C: Connection<M>>(
     connection: &mut C,
     rows: &[NewRow],
 ) -> Result<Vec<i64>, WriteError<C::Error>> {
-    let outbox = store.info().dialect;
-    if outbox != C::DIALECT {
-        return Err(WriteError::WrongDatabase { outbox, connection: C::DIALECT });
+    let (outbox, connection_to) = (store.info().dialect, connection.dialect());
+    if outbox != connection_to {
+        return Err(WriteError::WrongDatabase { outbox, connection: connection_to });
     }
     if connection.in_transaction() == Some(false) {
         return Err(WriteError::NoTransaction);

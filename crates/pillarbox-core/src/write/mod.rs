@@ -1,5 +1,6 @@
 //! From the caller's transaction to a row: one statement per batch, no connection of its own, no task, no broker.
 
+mod blocking;
 mod connection;
 mod error;
 mod hook;
@@ -14,6 +15,9 @@ mod written;
 
 pub use crate::row::NewRow;
 pub use crate::store::{Action, Bind, Command, Dialect, Statement};
+#[doc(hidden)]
+pub use blocking::now;
+pub use blocking::{BlockingTransaction, Synchronous};
 pub use connection::{Connection, Insert};
 pub use error::WriteError;
 pub use hook::WriterHook;

@@ -15,7 +15,7 @@ use crate::store::RowId;
     message = "a transaction cannot be begun on `{Self}`",
     label = "not a pool or client that Pillarbox knows",
     note = "pass a reference to the pool, `outbox.begin(&pool)`, or to a client, `outbox.begin(&mut client)`",
-    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres` or `mysql-async`"
+    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`"
 )]
 pub trait Begin<M>: Send {
     /// The driver's transaction.
@@ -31,7 +31,7 @@ pub trait Begin<M>: Send {
 }
 
 /// A driver's transaction that can be ended. Dropping it without ending it rolls it back.
-pub trait Finish<M>: Send + Sized {
+pub trait Finish<M>: Sized {
     /// The driver's error.
     type Error: Error + Send + Sync + 'static;
 
@@ -55,7 +55,9 @@ pub trait Finish<M>: Send + Sized {
 
     /// Commits. After an error the outcome is unknown.
     fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send {
-        async move { self.commit_verified(&Probe::none()).await.map(drop) }
+        static NONE: Probe = Probe::none();
+        let committed = self.commit_verified(&NONE);
+        async move { committed.await.map(drop) }
     }
 
     /// Rolls back.
@@ -136,18 +138,20 @@ pub struct Guarded<M>(PhantomData<fn() -> M>);
 impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     type Error = T::Error;
 
-    const DIALECT: Dialect = T::DIALECT;
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         self.inner.in_transaction()
     }
 
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, T::Error> {
-        self.inner.insert(insert).await
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, T::Error>> + Send {
+        self.inner.insert(insert)
     }
 
-    async fn run(&mut self, command: &Command<'_>) -> Result<u64, T::Error> {
-        self.inner.run(command).await
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
+        self.inner.run(command)
     }
 
     fn id(&self) -> ConnectionId {

@@ -1,5 +1,6 @@
 //! Starting, running and stopping an outbox. The only place that spawns tasks.
 
+mod blocking;
 mod builder;
 mod error;
 pub mod kind;
@@ -17,6 +18,7 @@ pub use crate::config::{
 };
 pub use crate::observe::Role;
 pub use crate::type_pause::TypePause;
+pub use blocking::BlockingOutbox;
 pub use builder::OutboxBuilder;
 pub use error::StartError;
 pub use outbox::Outbox;

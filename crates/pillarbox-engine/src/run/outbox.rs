@@ -266,6 +266,10 @@ impl Outbox {
         self.shared.writer.begin(source).await
     }
 
+    pub(super) fn guard<M, T: Connection<M>>(&self, transaction: T) -> Transaction<T, M> {
+        Transaction::new(transaction, &self.shared.open)
+    }
+
     /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
     /// does: the commit is verified, and the events that it committed take the hot path.
     ///

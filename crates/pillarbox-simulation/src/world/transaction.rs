@@ -81,9 +81,11 @@ impl SimulatedTransaction {
 impl Connection<Simulated> for SimulatedTransaction {
     type Error = DriverError;
 
-    const DIALECT: Dialect = Dialect::MEMORY;
+    fn dialect(&self) -> Dialect {
+        Dialect::MEMORY
+    }
 
-    fn in_transaction(&self) -> Option<bool> {
+    fn in_transaction(&mut self) -> Option<bool> {
         Some(true)
     }
 

@@ -105,10 +105,12 @@ struct Spied<C> {
     statements: Vec<usize>,
 }
 
-impl<M, C: Connection<M>> Connection<(M,)> for Spied<C> {
+impl<M, C: Connection<M> + Send> Connection<(M,)> for Spied<C> {
     type Error = C::Error;
 
-    const DIALECT: Dialect = C::DIALECT;
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, C::Error> {
         self.statements.push(insert.statements.len());

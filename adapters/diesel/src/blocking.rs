@@ -1,0 +1,234 @@
+use std::fmt;
+use std::future::{Future, ready};
+
+use diesel::connection::{AnsiTransactionManager, SimpleConnection as _, TransactionManager, TransactionManagerStatus};
+use diesel::r2d2::{ConnectionManager, PooledConnection, R2D2Connection};
+use diesel::result::Error;
+use diesel::{QueryResult, RunQueryDsl as _, sql_query};
+use pillarbox_core::store::RowId;
+use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Synchronous};
+
+use crate::Diesel;
+use crate::rows::{FoundRow, Seq};
+use crate::statement::Bound;
+
+/// A connection whose transaction is open, which is rolled back when it is dropped. Returned by the guard's `begin`, which
+/// dereferences to the connection.
+pub struct Transaction<'a, C: Blocks>(&'a mut C);
+
+/// A connection of diesel's own, which blocks its thread.
+#[doc(hidden)]
+pub trait Blocks: diesel::Connection<TransactionManager = AnsiTransactionManager> {
+    const DIALECT: Dialect;
+    /// The text that begins a transaction.
+    const BEGIN: &'static str;
+    /// A statement that fails where `COMMIT` would seem to succeed, though it rolls back or has nothing to commit.
+    const BEFORE_COMMIT: Option<&'static str>;
+
+    fn insert(&mut self, insert: &Insert<'_>) -> QueryResult<Vec<i64>>;
+    fn run(&mut self, command: &Command<'_>) -> QueryResult<u64>;
+    fn probe(&mut self, sql: &str) -> QueryResult<Vec<RowId>>;
+}
+
+macro_rules! blocks {
+    ($connection:ty, $dialect:expr, $begin:expr, $before_commit:expr) => {
+        impl Blocks for $connection {
+            const DIALECT: Dialect = $dialect;
+            const BEGIN: &'static str = $begin;
+            const BEFORE_COMMIT: Option<&'static str> = $before_commit;
+
+            fn insert(&mut self, insert: &Insert<'_>) -> QueryResult<Vec<i64>> {
+                let mut seqs = Vec::with_capacity(insert.rows.len());
+                for statement in &insert.statements {
+                    let first = seqs.len();
+                    seqs.extend(Bound(statement).load::<Seq>(self)?.into_iter().map(|Seq(seq)| seq));
+                    // `RETURNING` promises no order; the store promises that they ascend in the order of the rows.
+                    seqs[first..].sort_unstable();
+                }
+                Ok(seqs)
+            }
+
+            fn run(&mut self, command: &Command<'_>) -> QueryResult<u64> {
+                let mut rows = 0;
+                for statement in &command.statements {
+                    rows = Bound(statement).execute(self)?;
+                }
+                Ok(rows as u64)
+            }
+
+            fn probe(&mut self, sql: &str) -> QueryResult<Vec<RowId>> {
+                Ok(sql_query(sql).load::<FoundRow>(self)?.into_iter().map(|FoundRow(row)| row).collect())
+            }
+        }
+
+        impl Synchronous<Diesel> for $connection {}
+
+        /// The connection of a transaction that diesel's own `transaction` has begun.
+        #[diagnostic::do_not_recommend]
+        impl Connection<Diesel> for $connection {
+            type Error = Error;
+
+            fn dialect(&self) -> Dialect {
+                Self::DIALECT
+            }
+
+            fn in_transaction(&mut self) -> Option<bool> {
+                Some(depth(self) > 0)
+            }
+
+            fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = QueryResult<Vec<i64>>> + Send {
+                ready(Blocks::insert(self, insert))
+            }
+
+            fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send {
+                ready(Blocks::run(self, command))
+            }
+        }
+
+        impl Synchronous<Diesel> for &mut $connection {}
+
+        impl<'a> Begin<Diesel> for &'a mut $connection {
+            type Transaction = Transaction<'a, $connection>;
+            type Error = Error;
+
+            async fn begin(self) -> QueryResult<Transaction<'a, $connection>> {
+                AnsiTransactionManager::begin_transaction_sql(self, Self::BEGIN)?;
+                Ok(Transaction(self))
+            }
+        }
+    };
+}
+
+#[cfg(feature = "postgres")]
+blocks!(diesel::PgConnection, Dialect::POSTGRES, "BEGIN", Some("SAVEPOINT pillarbox"));
+// A deferred transaction that reads first and writes later fails with `SQLITE_BUSY` whenever another connection has written in
+// between, and no waiting helps it. SQLite itself refuses to commit where no transaction is open.
+#[cfg(feature = "sqlite")]
+blocks!(diesel::SqliteConnection, Dialect::SQLITE, "BEGIN IMMEDIATE", None);
+
+/// The number of transactions and savepoints that diesel has begun; none on a connection that is broken.
+fn depth<C: Blocks>(connection: &mut C) -> u32 {
+    match AnsiTransactionManager::transaction_manager_status_mut(connection) {
+        TransactionManagerStatus::Valid(status) => status.transaction_depth().map_or(0, u32::from),
+        TransactionManagerStatus::InError => 0,
+    }
+}
+
+impl<C> Synchronous<Diesel> for PooledConnection<ConnectionManager<C>> where C: R2D2Connection + Blocks + 'static {}
+
+/// The connection of a pool of r2d2, in diesel's own `transaction`.
+#[diagnostic::do_not_recommend]
+impl<C> Connection<Diesel> for PooledConnection<ConnectionManager<C>>
+where
+    C: R2D2Connection + Blocks + 'static,
+{
+    type Error = Error;
+
+    fn dialect(&self) -> Dialect {
+        C::DIALECT
+    }
+
+    fn in_transaction(&mut self) -> Option<bool> {
+        Some(depth::<C>(self) > 0)
+    }
+
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = QueryResult<Vec<i64>>> + Send {
+        ready(C::insert(self, insert))
+    }
+
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send {
+        ready(C::run(self, command))
+    }
+
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of::<C>(self)
+    }
+}
+
+impl<C: Blocks> Synchronous<Diesel> for Transaction<'_, C> {}
+
+#[diagnostic::do_not_recommend]
+impl<C: Blocks> Connection<Diesel> for Transaction<'_, C> {
+    type Error = Error;
+
+    fn dialect(&self) -> Dialect {
+        C::DIALECT
+    }
+
+    fn in_transaction(&mut self) -> Option<bool> {
+        Some(depth(self.0) > 0)
+    }
+
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = QueryResult<Vec<i64>>> + Send {
+        ready(self.0.insert(insert))
+    }
+
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send {
+        ready(self.0.run(command))
+    }
+
+    /// Nested transactions are of the same connection.
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of::<C>(self.0)
+    }
+}
+
+impl<C: Blocks> Finish<Diesel> for Transaction<'_, C> {
+    type Error = Error;
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        self.0
+    }
+
+    fn inner_mut(&mut self) -> &mut C {
+        self.0
+    }
+
+    /// PostgreSQL answers the `COMMIT` of a failed transaction with `ROLLBACK`, which diesel takes for success; a savepoint fails
+    /// there, and where somebody has ended the transaction by a statement of their own.
+    fn commit_verified(self, probe: &Probe) -> impl Future<Output = QueryResult<Vec<RowId>>> + Send {
+        ready(self.commit(probe))
+    }
+
+    fn rollback(self) -> impl Future<Output = QueryResult<()>> + Send {
+        ready(AnsiTransactionManager::rollback_transaction(&mut *self.0))
+    }
+}
+
+impl<C: Blocks> Transaction<'_, C> {
+    fn commit(self, probe: &Probe) -> QueryResult<Vec<RowId>> {
+        match depth(self.0) {
+            0 => return Err(Error::NotInTransaction),
+            1 => {}
+            // A savepoint that somebody has begun by hand is still open: releasing it would commit nothing.
+            _ => return Err(Error::AlreadyInTransaction),
+        }
+        if let Some(statement) = C::BEFORE_COMMIT {
+            self.0.batch_execute(statement)?;
+        }
+        let found = match &probe.sql {
+            None => Vec::new(),
+            Some(sql) => self.0.probe(sql)?,
+        };
+        AnsiTransactionManager::commit_transaction(&mut *self.0)?;
+        Ok(found)
+    }
+}
+
+/// Rolls back whatever is still open. A connection that cannot is broken, by diesel's own account, and no pool keeps it.
+impl<C: Blocks> Drop for Transaction<'_, C> {
+    fn drop(&mut self) {
+        while depth(self.0) > 0 {
+            if AnsiTransactionManager::rollback_transaction(&mut *self.0).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+impl<C: Blocks> fmt::Debug for Transaction<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("dialect", &C::DIALECT).finish_non_exhaustive()
+    }
+}

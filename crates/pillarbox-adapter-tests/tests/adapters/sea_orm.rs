@@ -1,0 +1,183 @@
+//! SeaORM.
+
+use pillarbox_core::error::BoxError;
+use pillarbox_mysql::MysqlStore;
+use pillarbox_postgres::PostgresStore;
+use pillarbox_sea_orm::SeaOrm;
+use pillarbox_sqlite::SqliteStore;
+use pillarbox_testkit::adapters::{Driver, InnerOf, Outcome};
+use sea_orm::{ConnectOptions, ConnectionTrait as _, Database, DatabaseConnection};
+
+use crate::place::{self, Mysql, Postgres, Sqlite};
+
+/// A pool of one connection.
+struct PostgresPool {
+    place: Postgres,
+    held: DatabaseConnection,
+}
+
+impl Driver for PostgresPool {
+    type Marker = SeaOrm;
+    type Source<'a> = &'a DatabaseConnection;
+    type Store = PostgresStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Postgres::create().await?;
+        let held = connect(place::postgres_url()).await?;
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self.held);
+        self.place.destroy().await
+    }
+
+    fn store(&self) -> PostgresStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &DatabaseConnection {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute_unprepared(sql).await?;
+        Ok(())
+    }
+}
+
+/// A pool of one connection.
+struct MysqlPool {
+    place: Mysql,
+    held: DatabaseConnection,
+}
+
+impl Driver for MysqlPool {
+    type Marker = SeaOrm;
+    type Source<'a> = &'a DatabaseConnection;
+    type Store = MysqlStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Mysql::create().await?;
+        let held = connect(place::mysql_url()).await?;
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self.held);
+        self.place.destroy().await
+    }
+
+    fn store(&self) -> MysqlStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &DatabaseConnection {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute_unprepared(sql).await?;
+        Ok(())
+    }
+}
+
+/// A pool of one connection.
+struct SqlitePool {
+    place: Sqlite,
+    held: DatabaseConnection,
+}
+
+impl Driver for SqlitePool {
+    type Marker = SeaOrm;
+    type Source<'a> = &'a DatabaseConnection;
+    type Store = SqliteStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Sqlite::create().await?;
+        let held = connect(format!("sqlite://{}", place.path())).await?;
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self);
+        Ok(())
+    }
+
+    fn store(&self) -> SqliteStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &DatabaseConnection {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute_unprepared(sql).await?;
+        Ok(())
+    }
+}
+
+async fn connect(url: String) -> Result<DatabaseConnection, BoxError> {
+    Ok(Database::connect(ConnectOptions::new(url).max_connections(1).to_owned()).await?)
+}
+
+mod postgres {
+    pillarbox_testkit::adapter_tests!(super::PostgresPool);
+}
+
+mod mysql {
+    pillarbox_testkit::adapter_tests!(super::MysqlPool);
+}
+
+mod sqlite {
+    pillarbox_testkit::adapter_tests!(super::SqlitePool);
+}
+
+mod own {
+    use pillarbox_core::event::Envelope;
+    use pillarbox_engine::run::Outbox;
+    use pillarbox_testkit::Recorder;
+    use sea_orm::TransactionTrait as _;
+
+    use super::*;
+
+    fn event() -> Result<Envelope, BoxError> {
+        Ok(Envelope::json("order.placed", "{}")?)
+    }
+
+    /// Through a reference in the closure of SeaORM's own, and in nested transactions, of which one is rolled back.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn its_own_transactions_write() -> Outcome {
+        let driver = PostgresPool::create().await?;
+        let recorder = Recorder::new();
+        let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+        let (writer, noted) = (outbox.clone(), event()?);
+        let first = noted.clone();
+        let receipt = driver
+            .held
+            .transaction::<_, _, sea_orm::DbErr>(move |tx| {
+                Box::pin(async move {
+                    let written = writer.write(&mut &*tx, first).await;
+                    written.map_err(|error| sea_orm::DbErr::Custom(error.to_string()))
+                })
+            })
+            .await?;
+        outbox.notify_committed(receipt);
+
+        let kept = event()?;
+        let tx = outbox.begin(&driver.held).await?;
+        let mut nested = tx.begin().await?;
+        outbox.write(&mut nested, kept.clone()).await?;
+        nested.commit().await?;
+        let mut nested = tx.begin().await?;
+        outbox.write(&mut nested, event()?).await?;
+        nested.rollback().await?;
+        tx.commit().await?;
+        recorder.wait_for_ends(2).await;
+        outbox.shutdown().await;
+        let called: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
+        assert_eq!(called, [noted.id().clone(), kept.id().clone()]);
+        driver.destroy().await
+    }
+}

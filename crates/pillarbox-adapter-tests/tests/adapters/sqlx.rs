@@ -1,0 +1,133 @@
+//! sqlx.
+
+use pillarbox_core::error::BoxError;
+use pillarbox_mysql::MysqlStore;
+use pillarbox_postgres::PostgresStore;
+use pillarbox_sqlite::SqliteStore;
+use pillarbox_sqlx::Sqlx;
+use pillarbox_testkit::adapters::{Driver, InnerOf, Outcome};
+use sqlx::mysql::MySqlPoolOptions;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Executor as _, MySqlPool, PgPool, SqlitePool};
+
+use crate::place::{self, Mysql, Postgres, Sqlite};
+
+/// A pool of one connection.
+struct PostgresPool {
+    place: Postgres,
+    held: PgPool,
+}
+
+impl Driver for PostgresPool {
+    type Marker = Sqlx;
+    type Source<'a> = &'a PgPool;
+    type Store = PostgresStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Postgres::create().await?;
+        let held = PgPoolOptions::new().max_connections(1).connect(&place::postgres_url()).await?;
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self.held);
+        self.place.destroy().await
+    }
+
+    fn store(&self) -> PostgresStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &PgPool {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute(AssertSqlSafe(sql.to_owned())).await?;
+        Ok(())
+    }
+}
+
+/// A pool of one connection.
+struct MysqlPool {
+    place: Mysql,
+    held: MySqlPool,
+}
+
+impl Driver for MysqlPool {
+    type Marker = Sqlx;
+    type Source<'a> = &'a MySqlPool;
+    type Store = MysqlStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Mysql::create().await?;
+        let held = MySqlPoolOptions::new().max_connections(1).connect(&place::mysql_url()).await?;
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self.held);
+        self.place.destroy().await
+    }
+
+    fn store(&self) -> MysqlStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &MySqlPool {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute(AssertSqlSafe(sql.to_owned())).await?;
+        Ok(())
+    }
+}
+
+/// The store's own pool of one connection.
+struct SqliteWriter {
+    place: Sqlite,
+    held: SqlitePool,
+}
+
+impl Driver for SqliteWriter {
+    type Marker = Sqlx;
+    type Source<'a> = &'a SqlitePool;
+    type Store = SqliteStore;
+
+    async fn create() -> Result<Self, BoxError> {
+        let place = Sqlite::create().await?;
+        let held = place.store.writer().clone();
+        Ok(Self { place, held })
+    }
+
+    async fn destroy(self) -> Outcome {
+        drop(self);
+        Ok(())
+    }
+
+    fn store(&self) -> SqliteStore {
+        self.place.store.clone()
+    }
+
+    fn source(&mut self) -> &SqlitePool {
+        &self.held
+    }
+
+    async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
+        inner.execute(AssertSqlSafe(sql.to_owned())).await?;
+        Ok(())
+    }
+}
+
+mod postgres {
+    pillarbox_testkit::adapter_tests!(super::PostgresPool);
+}
+
+mod mysql {
+    pillarbox_testkit::adapter_tests!(super::MysqlPool);
+}
+
+mod sqlite {
+    pillarbox_testkit::adapter_tests!(super::SqliteWriter);
+}

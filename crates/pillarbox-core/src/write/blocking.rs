@@ -1,0 +1,106 @@
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use super::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Receipts, Transaction};
+
+/// A connection, transaction or source of transactions of a driver that blocks its thread. Adapter crates implement it.
+///
+/// `M` is the adapter's marker, as in [`Connection`].
+///
+/// # Behavior
+/// - every future of its [`Connection`], [`Begin`] and [`Finish`] is ready when it is first polled
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not block its thread",
+    label = "not a connection of a blocking driver",
+    note = "`outbox.blocking()` is for diesel's own connections and rusqlite; with an asynchronous driver write `outbox.write(&mut tx, event).await`"
+)]
+pub trait Synchronous<M> {}
+
+/// The output of a future of a driver that blocks its thread. It enters no runtime and needs none.
+pub fn now<F: Future>(future: F) -> F::Output {
+    pollster::block_on(future)
+}
+
+/// A transaction of a driver that blocks its thread, which tells the outbox of its commit. Returned by
+/// `BlockingOutbox::begin`.
+///
+/// As [`Transaction`], it dereferences to what the driver runs statements on. Dropped without [`commit`](Self::commit) it
+/// rolls back, and its events never existed.
+#[derive(Debug)]
+pub struct BlockingTransaction<T, M>(Transaction<T, M>);
+
+impl<T: Connection<M> + Finish<M>, M> BlockingTransaction<T, M> {
+    /// Guards a transaction that `begin` begins.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn begin<B>(source: B, guard: impl FnOnce(T) -> Transaction<T, M>) -> Result<Self, <B as Begin<M>>::Error>
+    where
+        B: Begin<M, Transaction = T> + Synchronous<M>,
+    {
+        now(source.begin()).map(|transaction| Self(guard(transaction)))
+    }
+
+    /// Commits, then hands the events that were committed to the hot path.
+    ///
+    /// # Errors
+    /// The driver's, as of [`Transaction::commit`].
+    pub fn commit(self) -> Result<(), <T as Finish<M>>::Error> {
+        now(self.0.commit())
+    }
+
+    /// Rolls back; the events never existed.
+    ///
+    /// # Errors
+    /// The driver's. The database rolls the transaction back even then.
+    pub fn rollback(self) -> Result<(), <T as Finish<M>>::Error> {
+        now(self.0.rollback())
+    }
+}
+
+impl<T: Finish<M>, M> Deref for BlockingTransaction<T, M> {
+    type Target = T::Inner;
+
+    fn deref(&self) -> &T::Inner {
+        &self.0
+    }
+}
+
+impl<T: Finish<M>, M> DerefMut for BlockingTransaction<T, M> {
+    fn deref_mut(&mut self) -> &mut T::Inner {
+        &mut self.0
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Connection<M>, M> Synchronous<Guarded<M>> for BlockingTransaction<T, M> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Connection<M>, M> Connection<Guarded<M>> for BlockingTransaction<T, M> {
+    type Error = T::Error;
+
+    fn dialect(&self) -> Dialect {
+        self.0.dialect()
+    }
+
+    fn in_transaction(&mut self) -> Option<bool> {
+        self.0.in_transaction()
+    }
+
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, T::Error>> + Send {
+        self.0.insert(insert)
+    }
+
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
+        self.0.run(command)
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.0.id()
+    }
+
+    fn receipts(&self) -> Option<&Arc<Receipts>> {
+        self.0.receipts()
+    }
+}

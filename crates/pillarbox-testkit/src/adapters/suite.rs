@@ -1,0 +1,325 @@
+//! The tests that every adapter runs, on a store of its database: an adapter brings a [`Driver`] and no test.
+
+use std::fmt::Debug;
+use std::future::Future;
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::{Envelope, EventId};
+use pillarbox_core::handle::Path;
+use pillarbox_core::ownership::{Fence, NodeId};
+use pillarbox_core::row::{Change, Expected, Row, Verdict};
+use pillarbox_core::store::{Dialect, FetchedRow, RowId, Store, Upkeep};
+use pillarbox_core::write::{Action, Begin, Command, Connection, Finish, Statement, Transaction, WriteError};
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
+
+use crate::events::all;
+use crate::payloads::hard_payloads;
+use crate::{Recorder, drop_after};
+
+/// The outcome of a test.
+pub type Outcome = Result<(), BoxError>;
+
+/// The transactions of a driver.
+pub type TransactionOf<'a, D> = <<D as Driver>::Source<'a> as Begin<<D as Driver>::Marker>>::Transaction;
+
+/// The type that they dereference to.
+pub type InnerOf<'a, D> = <TransactionOf<'a, D> as Finish<<D as Driver>::Marker>>::Inner;
+
+/// A driver, a connection or pool of it, and a fresh outbox table that it writes into. A value is one test's own.
+pub trait Driver: Sized {
+    /// The adapter's marker.
+    type Marker: 'static;
+    /// The source of transactions: a pool of one connection, or a connection, so that whatever a test leaves behind is what it finds
+    /// next.
+    type Source<'a>: Begin<Self::Marker, Transaction: Finish<Self::Marker, Inner: Sized>, Error: Debug>
+    where
+        Self: 'a;
+    /// The store of the table.
+    type Store: Store + Upkeep + Clone;
+
+    /// Makes the table.
+    fn create() -> impl Future<Output = Result<Self, BoxError>>;
+
+    /// Removes it.
+    fn destroy(self) -> impl Future<Output = Outcome>;
+
+    /// The store of the table.
+    fn store(&self) -> Self::Store;
+
+    /// The source of transactions.
+    fn source(&mut self) -> Self::Source<'_>;
+
+    /// Runs SQL in a transaction.
+    fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> impl Future<Output = Result<(), BoxError>>;
+}
+
+/// Makes a test of each of the suite's, for a [`Driver`](crate::adapters::Driver). A driver that blocks its thread leaves another to the engine.
+#[macro_export]
+macro_rules! adapter_tests {
+    ($driver:ty) => {
+        $crate::adapter_tests!(
+            $driver:
+            a_committed_event_is_delivered_from_memory,
+            a_receipt_of_a_transaction_of_the_drivers_own_is_committed,
+            what_is_rolled_back_never_existed,
+            what_is_rolled_back_to_a_savepoint_is_not_delivered,
+            a_dropped_begin_leaves_nothing_open,
+            a_transaction_dropped_half_way_leaves_nothing_open,
+            payload_bytes_arrive_as_they_are,
+            a_thousand_events_are_written_in_order,
+            another_database_is_refused_before_any_sql,
+            a_failed_transaction_does_not_seem_to_commit,
+            a_transaction_ended_by_hand_does_not_seem_to_commit,
+            run_counts_the_rows_of_its_last_statement,
+        );
+    };
+    ($driver:ty: $($test:ident),* $(,)?) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $test() -> $crate::adapters::Outcome {
+            let mut driver = <$driver as $crate::adapters::Driver>::create().await?;
+            let outcome = $crate::adapters::suite::$test(&mut driver).await;
+            $crate::adapters::Driver::destroy(driver).await?;
+            outcome
+        })*
+    };
+}
+
+type Guard<'a, D> = Transaction<TransactionOf<'a, D>, <D as Driver>::Marker>;
+
+async fn begin<'a, D: Driver>(driver: &'a mut D, outbox: &Outbox) -> Result<Guard<'a, D>, BoxError> {
+    outbox.begin(driver.source()).await.map_err(|error| format!("{error:?}").into())
+}
+
+/// Written in a guard and committed, the event takes the hot path.
+pub async fn a_committed_event_is_delivered_from_memory<D: Driver>(driver: &mut D) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+    let event = event()?;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write(&mut transaction, event.clone()).await?;
+    transaction.commit().await?;
+    recorder.wait_for_ends(1).await;
+    let calls = recorder.calls();
+    assert_eq!(calls.iter().map(|call| (&call.id, call.path)).collect::<Vec<_>>(), [(event.id(), Path::Hot)]);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Without the guard, by `Outbox::commit`.
+pub async fn a_receipt_of_a_transaction_of_the_drivers_own_is_committed<D: Driver>(driver: &mut D) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+    let mut transaction = driver.source().begin().await?;
+    let receipt = outbox.write(&mut transaction, event()?).await?;
+    outbox.commit::<D::Marker, _>(transaction, receipt).await?;
+    recorder.wait_for_ends(1).await;
+    assert_eq!(recorder.calls().len(), 1);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// By the guard's rollback, and by dropping it.
+pub async fn what_is_rolled_back_never_existed<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    for drops in [false, true] {
+        let mut transaction = begin(driver, &outbox).await?;
+        outbox.write(&mut transaction, event()?).await?;
+        if drops {
+            drop(transaction);
+        } else {
+            transaction.rollback().await?;
+        }
+        assert_eq!(new(driver).await?, 0, "dropped: {drops}");
+    }
+    write_one(driver, &outbox).await?;
+    assert_eq!(new(driver).await?, 1, "the connection is of use");
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// What was written in a savepoint that was released is.
+pub async fn what_is_rolled_back_to_a_savepoint_is_not_delivered<D: Driver>(driver: &mut D) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+    let events = [event()?, event()?, event()?];
+    let mut transaction = begin(driver, &outbox).await?;
+    let around = [
+        ("SAVEPOINT a", None),
+        ("SAVEPOINT b", Some("ROLLBACK TO SAVEPOINT b")),
+        ("SAVEPOINT c", Some("RELEASE SAVEPOINT c")),
+    ];
+    for (event, (before, after)) in events.iter().zip(around) {
+        D::execute(&mut transaction, before).await?;
+        outbox.write(&mut transaction, event.clone()).await?;
+        if let Some(after) = after {
+            D::execute(&mut transaction, after).await?;
+        }
+    }
+    transaction.commit().await?;
+    recorder.wait_for_ends(2).await;
+    outbox.shutdown().await;
+    let called: Vec<EventId> = recorder.calls().into_iter().map(|call| call.id).collect();
+    assert_eq!(called, [events[0].id().clone(), events[2].id().clone()]);
+    assert_eq!(driver.store().counts().await?.pending(), 0);
+    Ok(())
+}
+
+/// A `BEGIN` at any of its waits.
+pub async fn a_dropped_begin_leaves_nothing_open<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    for waits in 0..8 {
+        drop(drop_after(waits, driver.source().begin()).await);
+        write_one(driver, &outbox).await?;
+        assert_eq!(new(driver).await?, waits + 1, "dropped after {waits} waits");
+    }
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A write or a commit at any of its waits.
+pub async fn a_transaction_dropped_half_way_leaves_nothing_open<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    for waits in 0..8 {
+        let before = new(driver).await?;
+        let mut transaction = begin(driver, &outbox).await?;
+        let written = drop_after(waits, outbox.write(&mut transaction, event()?)).await.is_some();
+        drop(transaction);
+        write_one(driver, &outbox).await?;
+        assert_eq!(new(driver).await?, before + 1, "a write dropped after {waits} waits; it had ended: {written}");
+
+        let mut transaction = begin(driver, &outbox).await?;
+        outbox.write(&mut transaction, event()?).await?;
+        let committed = drop_after(waits, transaction.commit()).await.is_some();
+        write_one(driver, &outbox).await?;
+        let after = new(driver).await?;
+        assert!(after == before + 3 || (!committed && after == before + 2), "a commit dropped after {waits} waits");
+    }
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Whatever parses, normalises, quotes or measures them on the way: one by one, and all at once.
+pub async fn payload_bytes_arrive_as_they_are<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let (together, singles) = (hard_payloads()?, hard_payloads()?);
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write_all(&mut transaction, together.clone()).await?;
+    for event in &singles {
+        outbox.write(&mut transaction, event.clone()).await?;
+    }
+    transaction.commit().await?;
+    let fetched = driver.store().fetch(&all()).await?;
+    assert_eq!(fetched.rows.len(), together.len() + singles.len());
+    for (row, event) in fetched.rows.iter().zip(together.iter().chain(&singles)) {
+        let FetchedRow::Row(Row { payload, event_id, .. }) = row else { return Err(format!("{row:?}").into()) };
+        // Compared by hand: a failure must not print megabytes.
+        assert!(payload == event.payload() && event_id == event.id(), "{payload:?} is not {:?}", event.payload());
+    }
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// The receipt names them in the order in which they were written, and so does the table.
+pub async fn a_thousand_events_are_written_in_order<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let events = (0..1_000).map(|_| event()).collect::<Result<Vec<_>, _>>()?;
+    let mut transaction = begin(driver, &outbox).await?;
+    let receipt = outbox.write_all(&mut transaction, events.clone()).await?;
+    assert!(receipt.ids().eq(events.iter().map(Envelope::id)));
+    assert!(receipt.rows().1.is_sorted());
+    transaction.commit().await?;
+    let fetched = driver.store().fetch(&all()).await?.rows;
+    let ids = fetched.iter().map(|row| match row {
+        FetchedRow::Row(Row { event_id, .. }) => Some(event_id),
+        _ => None,
+    });
+    assert!(ids.eq(events.iter().map(|event| Some(event.id()))), "{} rows", fetched.len());
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// The transaction is not touched and stays usable.
+pub async fn another_database_is_refused_before_any_sql<D: Driver>(driver: &mut D) -> Outcome {
+    let (ours, other) = (driver.store(), MemoryStore::new());
+    other.migrate().await?;
+    let other = Outbox::writer_only(other).start().await?;
+    let outbox = Outbox::writer_only(ours).start().await?;
+    let mut transaction = begin(driver, &outbox).await?;
+    let refused = other.write(&mut transaction, event()?).await;
+    assert!(matches!(refused, Err(WriteError::WrongDatabase { outbox: Dialect::MEMORY, .. })), "{refused:?}");
+    outbox.write(&mut transaction, event()?).await?;
+    transaction.commit().await?;
+    assert_eq!(new(driver).await?, 1);
+    other.shutdown().await;
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A statement has failed, and its error was ignored. PostgreSQL rolls all of it back; elsewhere the statement fails alone.
+pub async fn a_failed_transaction_does_not_seem_to_commit<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let rolls_back = driver.store().info().dialect == Dialect::POSTGRES;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write(&mut transaction, event()?).await?;
+    let failed = D::execute(&mut transaction, "DELETE FROM pillarbox_no_such_table").await;
+    assert!(failed.is_err(), "there is no such table");
+    assert_eq!(transaction.commit().await.is_err(), rolls_back);
+    assert_eq!(new(driver).await?, usize::from(!rolls_back));
+    write_one(driver, &outbox).await?;
+    assert_eq!(new(driver).await?, 1 + usize::from(!rolls_back), "the connection is of use");
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Somebody has ended it by a statement of their own.
+pub async fn a_transaction_ended_by_hand_does_not_seem_to_commit<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write(&mut transaction, event()?).await?;
+    D::execute(&mut transaction, "ROLLBACK").await?;
+    assert!(transaction.commit().await.is_err(), "there is nothing to commit");
+    assert_eq!(new(driver).await?, 0);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A statement before it, and one that finds no row.
+pub async fn run_counts_the_rows_of_its_last_statement<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write_all(&mut transaction, [event()?, event()?, event()?]).await?;
+    let table = outbox.store().info().table.clone();
+    let node = NodeId::from_stored("node");
+    let verdict = Verdict {
+        row: RowId { seq: 1, event_id: EventId::from_stored("none"), handler: None },
+        expected: Expected::FIRST,
+        change: Change::Done,
+    };
+    let statement = |sql: String| Statement { sql: sql.into(), binds: Vec::new(), reusable: false };
+    for (count, last) in [(3, "1 = 1"), (0, "1 = 0")] {
+        let statements =
+            vec![statement(format!("SELECT 1 FROM {table}")), statement(format!("DELETE FROM {table} WHERE {last}"))];
+        let action = Action::Complete { node: &node, fence: Fence::Table, verdict: &verdict };
+        assert_eq!(transaction.run(&Command { action, statements }).await?, count);
+    }
+    transaction.commit().await?;
+    assert_eq!(new(driver).await?, 0);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+async fn write_one<D: Driver>(driver: &mut D, outbox: &Outbox) -> Outcome {
+    let mut transaction = begin(driver, outbox).await?;
+    outbox.write(&mut transaction, event()?).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn new<D: Driver>(driver: &D) -> Result<usize, BoxError> {
+    Ok(usize::try_from(driver.store().counts().await?.new)?)
+}
+
+fn event() -> Result<Envelope, BoxError> {
+    Ok(Envelope::json("order.placed", r#"{"order_id": "o-1"}"#)?)
+}
