@@ -18,6 +18,7 @@ mod confirm;
 mod duration;
 mod exporter;
 mod failure;
+mod moment;
 mod payload;
 mod store;
 

@@ -289,6 +289,7 @@ behaviors! {
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,
+        dead_is_narrowed_by_time_and_error_text,
         count_dead_counts_what_dead_lists,
     }
     replay on migrated tables {

@@ -135,6 +135,12 @@ fn matches(row: &Stored, filter: &DeadFilter) -> bool {
         && is(&filter.tenant_id, event.tenant_id())
         && is(&filter.handler, row.handler.as_deref())
         && is_of(&filter.key, row)
+        && filter.since.is_none_or(|since| row.done_at.is_some_and(|at| at >= since))
+        && filter.before.is_none_or(|before| row.done_at.is_some_and(|at| at < before))
+        && filter
+            .error
+            .as_deref()
+            .is_none_or(|text| row.last_error.as_deref().is_some_and(|error| error.contains(text)))
 }
 
 fn is_of(key: &Option<String>, row: &Stored) -> bool {

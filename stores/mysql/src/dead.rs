@@ -62,6 +62,16 @@ fn clause(filter: &DeadFilter) -> Literal {
         clause.push_str(&format!(" AND (CAST(`aggregate_type` AS BINARY) = {wanted}{unnamed})"));
     }
     clause.push_str(&of_key(&filter.key));
+    // Whole numbers compare at any time; a date that the server does not know would be NULL.
+    for (time, relation) in [(filter.since, ">="), (filter.before, "<")] {
+        if let Some(time) = time {
+            let ended = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `done_at`)";
+            clause.push_str(&format!(" AND {ended} {relation} {}", Literal::int(time.as_micros())));
+        }
+    }
+    if let Some(text) = &filter.error {
+        clause.push_str(&format!(" AND LOCATE({}, CAST(`last_error` AS BINARY)) > 0", Literal::bytes(text)));
+    }
     Literal::clause(clause)
 }
 

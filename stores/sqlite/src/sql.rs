@@ -53,13 +53,16 @@ const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AN
 /// All other pending rows, which are in the index of due times.
 const TIMED: &str = "status IN (0, 2) AND available_at IS NOT NULL AND (status = 2 OR available_at > created_at)";
 
-/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the key
-/// `?5`, of those that are not NULL.
+/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4`, of the key
+/// `?5`, given up since `?6` and before `?7`, with the text `?8` in its error, of those that are not NULL.
 const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
                         AND (?3 IS NULL OR tenant_id = ?3) \
                         AND (?4 IS NULL OR handler = ?4) \
-                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5)";
+                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5) \
+                        AND (?6 IS NULL OR done_at >= ?6) \
+                        AND (?7 IS NULL OR done_at < ?7) \
+                        AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
 
 /// The files of `sql/`, rendered for one table, each under its name. Everything but names is bound, never rendered.
 macro_rules! statements {

@@ -68,6 +68,7 @@ pub trait Upkeep: Send + Sync {
     ///
     /// # Behavior
     /// - `dead_lists_matching_events_page_by_page`
+    /// - `dead_is_narrowed_by_time_and_error_text`
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError>;
 
     /// The number of DEAD events that match.
@@ -207,7 +208,7 @@ pub struct Record {
 /// ```
 /// use pillarbox_core::store::DeadFilter;
 ///
-/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme");
+/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme").error_contains("timeout");
 /// assert_eq!(filter.tenant_id.as_deref(), Some("acme"));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -222,6 +223,12 @@ pub struct DeadFilter {
     pub handler: Option<String>,
     /// Of this key: the ordering key, or the aggregate id where a row has none.
     pub key: Option<String>,
+    /// Given up at this time or later. Rows without an end, as another program may write them, match no time.
+    pub since: Option<Timestamp>,
+    /// Given up before this time.
+    pub before: Option<Timestamp>,
+    /// With this text in the error. The text is literal and its case counts.
+    pub error: Option<String>,
 }
 
 impl DeadFilter {
@@ -259,6 +266,25 @@ impl DeadFilter {
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
+    }
+
+    /// Only those that were given up at this time or later, by the database's clock, which
+    /// [`Store::now`](super::Store::now) reads.
+    #[must_use]
+    pub fn since(self, time: Timestamp) -> Self {
+        Self { since: Some(time), ..self }
+    }
+
+    /// Only those that were given up before this time, by the database's clock.
+    #[must_use]
+    pub fn before(self, time: Timestamp) -> Self {
+        Self { before: Some(time), ..self }
+    }
+
+    /// Only those with this text in the error. The text is literal: case counts, and `%` and `_` stand for themselves.
+    #[must_use]
+    pub fn error_contains(self, text: impl Into<String>) -> Self {
+        Self { error: Some(text.into()), ..self }
     }
 }
 
