@@ -49,7 +49,7 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{backlog, blocked, counts, dead, nodes, partitions, purge, record, replay};
+use upkeep::{backlog, blocked, counts, dead, nodes, partitions, pending, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -286,6 +286,11 @@ behaviors! {
         records_show_every_column_as_stored,
         records_come_one_for_each_handler,
         record_finds_a_row_by_its_seq,
+    }
+    pending on migrated tables {
+        pending_lists_matching_events_page_by_page,
+        pending_tells_what_an_event_waits_for,
+        count_pending_counts_what_pending_lists,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,

@@ -2,7 +2,7 @@
 
 mod change;
 mod list;
-mod show;
+pub(crate) mod show;
 
 use std::process::ExitCode;
 

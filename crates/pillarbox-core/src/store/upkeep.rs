@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::Counts;
+use super::{Counts, PendingEvent, PendingFilter};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
@@ -63,6 +63,23 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `record_finds_a_row_by_its_seq`
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError>;
+
+    /// Pending events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`. Their payloads are
+    /// not read.
+    ///
+    /// It reads the pending rows from the indexes of these alone: those that wait for a time at each page, the others from
+    /// `above` on.
+    ///
+    /// # Behavior
+    /// - `pending_lists_matching_events_page_by_page`
+    /// - `pending_tells_what_an_event_waits_for`
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError>;
+
+    /// The number of pending events that match. It reads all pending rows.
+    ///
+    /// # Behavior
+    /// - `count_pending_counts_what_pending_lists`
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError>;
 
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
