@@ -1,5 +1,6 @@
 mod dead;
 mod keys;
+mod pending;
 mod purge;
 mod relay;
 mod target;
@@ -12,6 +13,7 @@ use pillarbox_demo::DemoArgs;
 
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use keys::{Keys, KeysArgs};
+pub(crate) use pending::{Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
 pub(crate) use target::Target;
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Show the events that wait, those that were given up, and the nodes that are running.
     Status(StatusArgs),
+    /// Look at events that still have to be delivered.
+    Pending(PendingArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),
     /// List keys that are blocked by a failing event.

@@ -10,6 +10,7 @@ mod bench;
 mod dead;
 mod keys;
 mod migrate;
+mod pending;
 mod purge;
 mod relay;
 mod status;
@@ -18,6 +19,7 @@ mod confirm;
 mod duration;
 mod exporter;
 mod failure;
+mod moment;
 mod payload;
 mod store;
 
@@ -52,6 +54,7 @@ async fn main() -> ExitCode {
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
+        Command::Pending(args) => pending::run(args.pending).await,
         Command::Dead(args) => dead::run(args.dead).await,
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Purge(args) => purge::run(&args).await,

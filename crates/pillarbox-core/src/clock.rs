@@ -37,6 +37,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// This moment less `duration`, saturating at the near end of time.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
     /// The time from `earlier` to this moment; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

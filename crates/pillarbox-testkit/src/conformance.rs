@@ -49,7 +49,7 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{backlog, blocked, counts, dead, nodes, partitions, purge, record, replay};
+use upkeep::{backlog, blocked, counts, dead, nodes, partitions, pending, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -287,8 +287,14 @@ behaviors! {
         records_come_one_for_each_handler,
         record_finds_a_row_by_its_seq,
     }
+    pending on migrated tables {
+        pending_lists_matching_events_page_by_page,
+        pending_tells_what_an_event_waits_for,
+        count_pending_counts_what_pending_lists,
+    }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,
+        dead_is_narrowed_by_time_and_error_text,
         count_dead_counts_what_dead_lists,
     }
     replay on migrated tables {

@@ -9,7 +9,8 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, NodeStatus,
-    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers,
+    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps,
+    Writers,
 };
 use pillarbox_core::write::{Command, NewRow, Statement};
 use tokio::sync::watch;
@@ -287,6 +288,12 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     }
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.call(Operation::Inspect, operation::RECORDS, self.inner.record(seq)).await
+    }
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        self.call(Operation::Inspect, operation::PENDING, self.inner.pending(filter, above, limit)).await
+    }
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        self.call(Operation::Inspect, operation::COUNT_PENDING, self.inner.count_pending(filter)).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.call(Operation::Inspect, operation::DEAD, self.inner.dead(filter, above, limit)).await

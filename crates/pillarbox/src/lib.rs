@@ -194,15 +194,15 @@ pub mod run {
     };
 }
 
-/// The table, looked after by an operator or by code: DEAD events, blocked keys, the backlog, nodes and purging. The methods that
+/// The table, looked after by an operator or by code: DEAD and pending events, blocked keys, the backlog, nodes and purging. The methods that
 /// take and answer these are those of [`Upkeep`].
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged,
-        Record, Upkeep,
+        Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
+        PendingState, Purge, Purgeable, Purged, Record, Upkeep,
     };
-    pub use pillarbox_engine::maintain::{Changed, DeadEvents, purge};
+    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingEvents, purge};
 }
 
 /// The counters, the health and the metrics of an outbox.
@@ -246,8 +246,8 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged,
-            Record,
+            Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
+            PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};

@@ -4,8 +4,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
-    Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
+    PendingState, Purge, Purgeable, Purged, Record, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -78,6 +78,18 @@ impl Upkeep for MemoryStore {
         Ok(state.rows().get(&seq).map(|row| record(seq, row)))
     }
 
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        let (state, now) = (self.open(operation::PENDING)?, self.tables.now());
+        let pending = state.rows().range(above.saturating_add(1)..);
+        let pending = pending.filter_map(|(seq, row)| pending_event(*seq, row, filter, now));
+        Ok(pending.take(limit).collect())
+    }
+
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        let (state, now) = (self.open(operation::COUNT_PENDING)?, self.tables.now());
+        Ok(state.rows().iter().filter_map(|(seq, row)| pending_event(*seq, row, filter, now)).count() as u64)
+    }
+
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         let state = self.open(operation::DEAD)?;
         let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
@@ -125,6 +137,41 @@ impl Upkeep for MemoryStore {
     }
 }
 
+/// The row as a pending event, if it is one and matches.
+fn pending_event(seq: i64, row: &Stored, filter: &PendingFilter, now: Timestamp) -> Option<PendingEvent> {
+    let event = row.event.envelope();
+    let state = match row.status {
+        Status::Retry => PendingState::Retrying,
+        Status::New if row.due_at().is_some_and(|due| due > now) => PendingState::Delayed,
+        Status::New => PendingState::New,
+        _ => return None,
+    };
+    let is =
+        |wanted: &Option<String>, value: Option<&str>| wanted.as_deref().is_none_or(|wanted| value == Some(wanted));
+    let matches = is(&filter.event_type, Some(event.event_type()))
+        && is(&filter.aggregate_type, Some(event.aggregate_type()))
+        && is(&filter.tenant_id, event.tenant_id())
+        && is(&filter.handler, row.handler.as_deref())
+        && is_of(&filter.key, row)
+        && filter.state.is_none_or(|wanted| wanted == state);
+    matches.then(|| PendingEvent {
+        seq,
+        event_id: event.id().as_str().to_owned(),
+        event_type: event.event_type().to_owned(),
+        aggregate_type: event.aggregate_type().to_owned(),
+        aggregate_id: event.aggregate_id().map(str::to_owned),
+        tenant_id: event.tenant_id().map(str::to_owned),
+        key: event.key().map(str::to_owned),
+        handler: row.handler.as_deref().map(str::to_owned),
+        state,
+        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
+        last_error: row.last_error.clone(),
+        created_at: row.created_at,
+        due_at: row.due_at(),
+        held_by: PendingEvent::holder(row.locked_by.as_deref()),
+    })
+}
+
 fn matches(row: &Stored, filter: &DeadFilter) -> bool {
     let event = row.event.envelope();
     let is =
@@ -135,6 +182,12 @@ fn matches(row: &Stored, filter: &DeadFilter) -> bool {
         && is(&filter.tenant_id, event.tenant_id())
         && is(&filter.handler, row.handler.as_deref())
         && is_of(&filter.key, row)
+        && filter.since.is_none_or(|since| row.done_at.is_some_and(|at| at >= since))
+        && filter.before.is_none_or(|before| row.done_at.is_some_and(|at| at < before))
+        && filter
+            .error
+            .as_deref()
+            .is_none_or(|text| row.last_error.as_deref().is_some_and(|error| error.contains(text)))
 }
 
 fn is_of(key: &Option<String>, row: &Stored) -> bool {

@@ -47,22 +47,45 @@ async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>
     Ok(dead)
 }
 
-/// The conditions of a filter. They compare bytes: to the column's collation a name and the same with a space behind it are one.
+/// The conditions of a filter.
 fn clause(filter: &DeadFilter) -> Literal {
+    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, since, before, error } = filter;
+    let mut clause = of_names(event_type, aggregate_type, tenant_id, handler, key);
+    // Whole numbers compare at any time; a date that the server does not know would be NULL.
+    for (time, relation) in [(since, ">="), (before, "<")] {
+        if let Some(time) = time {
+            let ended = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `done_at`)";
+            clause.push_str(&format!(" AND {ended} {relation} {}", Literal::int(time.as_micros())));
+        }
+    }
+    if let Some(text) = error {
+        clause.push_str(&format!(" AND LOCATE({}, CAST(`last_error` AS BINARY)) > 0", Literal::bytes(text)));
+    }
+    Literal::clause(clause)
+}
+
+/// The conditions on the names of a row. They compare bytes: to the column's collation a name and the same with a space behind it are
+/// one.
+pub(crate) fn of_names(
+    event_type: &Option<String>,
+    aggregate_type: &Option<String>,
+    tenant_id: &Option<String>,
+    handler: &Option<String>,
+    key: &Option<String>,
+) -> String {
     let mut clause = String::new();
-    let columns = [("event_type", &filter.event_type), ("tenant_id", &filter.tenant_id), ("handler", &filter.handler)];
-    for (column, wanted) in columns {
+    for (column, wanted) in [("event_type", event_type), ("tenant_id", tenant_id), ("handler", handler)] {
         if let Some(wanted) = wanted {
             clause.push_str(&format!(" AND CAST(`{column}` AS BINARY) = {}", Literal::bytes(wanted)));
         }
     }
-    if let Some(wanted) = &filter.aggregate_type {
+    if let Some(wanted) = aggregate_type {
         let unnamed = if wanted == GLOBAL_AGGREGATE { " OR `aggregate_type` IS NULL" } else { "" };
         let wanted = Literal::bytes(wanted);
         clause.push_str(&format!(" AND (CAST(`aggregate_type` AS BINARY) = {wanted}{unnamed})"));
     }
-    clause.push_str(&of_key(&filter.key));
-    Literal::clause(clause)
+    clause.push_str(&of_key(key));
+    clause
 }
 
 /// The condition on a row's key; nothing for any key.

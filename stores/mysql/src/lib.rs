@@ -31,6 +31,7 @@ mod literal;
 mod options;
 mod order;
 mod ownership;
+mod pending;
 #[cfg(test)]
 mod plans;
 mod purge;

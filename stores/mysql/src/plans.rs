@@ -300,6 +300,11 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         check(session, &fill(&sql.lowest_head, &[("above", &Literal::int(0))]), "pillarbox_heads", heads + 2).await;
         check_reads(session, &fill(&sql.blocked, &page), 10 * (pending + dead)).await;
         check(session, &fill(&sql.count_dead, &[("filter", &nothing)]), "pillarbox_queue", dead + 2).await;
+        check_reads(session, &fill(&sql.count_pending, &[("filter", &nothing)]), pending + 10).await;
+        let page = [("above", &Literal::int(0)), ("filter", &nothing), ("limit", &limit)];
+        // A page of each kind, all that wait for a time, and the sorting of both.
+        let most = u64::try_from(TIMED).expect("fits") + 8 * u64::try_from(LIMIT).expect("fits");
+        check_reads(session, &fill(&sql.pending, &page), most).await;
         let page = [("above", &Literal::int(DONE + READY + TIMED + 500)), ("filter", &nothing), ("limit", &limit)];
         check(session, &fill(&sql.dead, &page), "pillarbox_queue", 502).await;
         let window =

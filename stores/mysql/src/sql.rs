@@ -43,7 +43,7 @@ statements! {
     members owners give_partitions gain_partitions
     membership strays free_strays
     counts backlog nodes partitions lowest_head blocked record record_by_seq
-    dead count_dead dead_lock replay delete purge_window purge
+    pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene
     table_columns schema_exists migration_lock
 }

@@ -10,7 +10,8 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, LeaseClock, NodeStatus,
-    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep, Writers,
+    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep,
+    Writers,
 };
 use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 
@@ -18,7 +19,7 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, insert, order, ownership, purge, reclaim, schema, settle, share, upkeep,
+    MysqlOptions, claim, dead, fetch, insert, order, ownership, pending, purge, reclaim, schema, settle, share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -218,6 +219,14 @@ impl Upkeep for MysqlStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.inner.sessions.call(operation::RECORDS, || upkeep::by_seq(&self.inner, seq)).await
+    }
+
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        self.inner.sessions.call(operation::PENDING, || pending::list(&self.inner, filter, above, limit)).await
+    }
+
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        self.inner.sessions.call(operation::COUNT_PENDING, || pending::number(&self.inner, filter)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

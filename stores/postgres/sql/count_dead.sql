@@ -1,4 +1,5 @@
--- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, each NULL for any.
+-- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, $6 since, $7 before, $8 text in the error, each NULL for
+-- any. The text is compared byte by byte.
 SELECT count(*) FROM {event}
 WHERE "aside" = 3
   AND ($1::text IS NULL OR "event_type" = $1::text)
@@ -6,3 +7,6 @@ WHERE "aside" = 3
   AND ($3::text IS NULL OR "tenant_id" = $3::text)
   AND ($4::text IS NULL OR "handler" = $4::text)
   AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
+  AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
+  AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
+  AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)

@@ -1,13 +1,17 @@
--- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, each NULL for any; $6 above, $7 limit.
+-- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, $6 since, $7 before, $8 text in the error, each NULL for
+-- any; $9 above, $10 limit. The text is compared byte by byte.
 SELECT "seq", "event_id", "event_type", coalesce("aggregate_type", '__GLOBAL__'), "aggregate_id", "tenant_id",
     "ordering_key", "attempts", "last_error", "created_at", "done_at",
     "handler"
 FROM {event}
-WHERE "aside" = 3 AND "seq" > $6::bigint
+WHERE "aside" = 3 AND "seq" > $9::bigint
   AND ($1::text IS NULL OR "event_type" = $1::text)
   AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
   AND ($3::text IS NULL OR "tenant_id" = $3::text)
   AND ($4::text IS NULL OR "handler" = $4::text)
   AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
+  AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
+  AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
+  AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)
 ORDER BY "seq"
-LIMIT $7::bigint
+LIMIT $10::bigint

@@ -1,10 +1,12 @@
 use std::error::Error;
+use std::ops::Range;
 
+use bytes::BytesMut;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::LeaseMark;
 use pillarbox_core::row::{Column, RawRow, Status};
 use pillarbox_core::store::FetchedRow;
-use tokio_postgres::types::{FromSql, Type, accepts};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 // The columns of `fetch.sql` and `claim.sql` by position: a look-up by name would compare strings for every value of every row.
 pub(crate) const SEQ: usize = 0;
@@ -100,6 +102,12 @@ impl From<Micros> for Timestamp {
     }
 }
 
+impl From<Timestamp> for Micros {
+    fn from(time: Timestamp) -> Self {
+        Self(time.as_micros())
+    }
+}
+
 /// PostgreSQL counts from the year 2000.
 const EPOCH_2000: i64 = 946_684_800_000_000;
 
@@ -109,4 +117,19 @@ impl<'a> FromSql<'a> for Micros {
     }
 
     accepts!(TIMESTAMPTZ);
+}
+
+/// The times that PostgreSQL knows, counted from the year 2000; beyond them lies what is infinite.
+const KNOWN_TIMES: Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+
+impl ToSql for Micros {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        let time = self.0.saturating_sub(EPOCH_2000);
+        let (known, end) = (KNOWN_TIMES.contains(&time), if time < 0 { i64::MIN } else { i64::MAX });
+        out.extend_from_slice(&if known { time } else { end }.to_be_bytes());
+        Ok(IsNull::No)
+    }
+
+    accepts!(TIMESTAMPTZ);
+    to_sql_checked!();
 }

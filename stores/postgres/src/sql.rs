@@ -126,7 +126,8 @@ statements! {
         claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
-        read_point_lowest read_point_set_aside read_point_raise record record_by_seq dead count_dead replay discard purge channel ring;
+        read_point_lowest read_point_set_aside read_point_raise record record_by_seq pending count_pending
+        dead count_dead replay discard purge channel ring;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
@@ -155,6 +156,17 @@ const IS_TIMED: &str =
     r#""aside" IN (0, 2) AND "available_at" IS NOT NULL AND ("aside" = 2 OR "available_at" > "created_at")"#;
 /// All pending rows without a due time, in no order.
 const READY: &str = r#"(SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} UNION ALL SELECT * FROM {event} WHERE {is_aside})"#;
+/// The number of a pending row's state: new, delayed, retrying.
+const PENDING_STATE: &str = r#"(CASE WHEN "status" = 2 THEN 2
+    WHEN "available_at" > "created_at" AND "available_at" > now() THEN 1 ELSE 0 END)::smallint"#;
+/// True if a pending row is of the event type `$1`, the aggregate type `$2` and the tenant `$3`, for the handler `$4`, of the key
+/// `$5` and in the state `$6`, of those that are not NULL.
+const PENDING_MATCHING: &str = r#"($1::text IS NULL OR "event_type" = $1::text)
+      AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
+      AND ($3::text IS NULL OR "tenant_id" = $3::text)
+      AND ($4::text IS NULL OR "handler" = $4::text)
+      AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
+      AND ($6::smallint IS NULL OR {pending_state} = $6::smallint)"#;
 /// No plain row is pending at or below it, in the moment of the statement. The sequence is named in the row, since looking it up would
 /// cost each statement more than finding its rows.
 const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0
@@ -169,6 +181,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
     text.replace("{ready}", READY)
+        .replace("{pending_matching}", PENDING_MATCHING)
+        .replace("{pending_state}", PENDING_STATE)
         .replace("{is_plain}", IS_PLAIN)
         .replace("{is_aside}", IS_ASIDE)
         .replace("{is_timed}", IS_TIMED)

@@ -30,7 +30,7 @@ const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 25] = [
+const OF_EVENTS: [(&str, &[&str]); 27] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("check", &[READY]),
@@ -46,6 +46,8 @@ const OF_EVENTS: [(&str, &[&str]); 25] = [
     ("identify", &[KEY]),
     ("interventions", &[ANY_HEAD]),
     ("partitions", &[READY, TIMED]),
+    ("pending", &[READY_ABOVE, TIMED]),
+    ("pending_count", &[READY, TIMED]),
     ("purge_delete", &[SPAN]),
     ("purge_window", &[WINDOW]),
     ("reclaim_free", &[KEY, READY, DUE]),

@@ -53,13 +53,29 @@ const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AN
 /// All other pending rows, which are in the index of due times.
 const TIMED: &str = "status IN (0, 2) AND available_at IS NOT NULL AND (status = 2 OR available_at > created_at)";
 
-/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the key
-/// `?5`, of those that are not NULL.
+/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4`, of the key
+/// `?5`, given up since `?6` and before `?7`, with the text `?8` in its error, of those that are not NULL.
 const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
                         AND (?3 IS NULL OR tenant_id = ?3) \
                         AND (?4 IS NULL OR handler = ?4) \
-                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5)";
+                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5) \
+                        AND (?6 IS NULL OR done_at >= ?6) \
+                        AND (?7 IS NULL OR done_at < ?7) \
+                        AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
+
+/// The number of a pending row's state: new, delayed, retrying.
+const PENDING_STATE: &str =
+    "CASE WHEN status = 2 THEN 2 WHEN available_at > created_at AND available_at > {now} THEN 1 ELSE 0 END";
+
+/// True if a pending row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4`, of the key
+/// `?5` and in the state `?6`, of those that are not NULL.
+const PENDING_MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
+                                AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
+                                AND (?3 IS NULL OR tenant_id = ?3) \
+                                AND (?4 IS NULL OR handler = ?4) \
+                                AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5) \
+                                AND (?6 IS NULL OR {pending_state} = ?6)";
 
 /// The files of `sql/`, rendered for one table, each under its name. Everything but names is bound, never rendered.
 macro_rules! statements {
@@ -95,7 +111,7 @@ statements! {
     backlog blocked check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
     identify intervene interventions migration_compatible migration_names migration_ours migration_version node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
-    owner_take partitions purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq
+    owner_take partitions pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq
     release promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
     statistics_there written
 }
@@ -194,6 +210,8 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
     let mut sql = text.to_owned();
     // Those that are made of others come first.
     let fragments = [
+        ("pending_matching", PENDING_MATCHING),
+        ("pending_state", PENDING_STATE),
         ("heads", HEADS),
         ("hexed", HEXED),
         ("key", KEY),

@@ -1,11 +1,16 @@
 use clap::{Args, Subcommand};
+use pillarbox::Store;
+use pillarbox::error::StoreError;
+use pillarbox::event::Timestamp;
 use pillarbox::maintain::DeadFilter;
 
 use super::Target;
+use crate::moment::Moment;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox dead list --store postgres://app@db/shop --event-type order.placed
+  pillarbox dead list --store postgres://app@db/shop --since 2h --error 'timeout'
   pillarbox dead show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
   pillarbox dead replay --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC --handler mailer
   pillarbox dead replay --store postgres://app@db/shop --seq 4711
@@ -81,12 +86,26 @@ pub(crate) struct Matching {
     /// Only events of this key: the ordering key, or the aggregate id where an event has none.
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
+    /// Only events given up at this time or later: an age such as `2h`, by the database's clock, or a time in UTC such as
+    /// `2026-05-01T08:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) since: Option<Moment>,
+    /// Only events given up before this time, in the same form.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) before: Option<Moment>,
+    /// Only events with this text in their error. Its case counts, and no character is a wildcard.
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) error: Option<String>,
 }
 
-impl From<Matching> for DeadFilter {
-    fn from(matching: Matching) -> Self {
-        let Matching { event_type, aggregate_type, tenant, handler, key } = matching;
-        Self { event_type, aggregate_type, tenant_id: tenant, handler, key }
+impl Matching {
+    /// The filter, its ages counted back from the present time of the database.
+    pub(crate) async fn filter(&self, store: &dyn Store) -> Result<DeadFilter, StoreError> {
+        let Self { event_type, aggregate_type, tenant, handler, key, since, before, error } = self.clone();
+        let ages = [since, before].into_iter().flatten().any(Moment::is_an_age);
+        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
+        let [since, before] = [since, before].map(|moment| moment.map(|moment| moment.at(now)));
+        Ok(DeadFilter { event_type, aggregate_type, tenant_id: tenant, handler, key, since, before, error })
     }
 }
 
@@ -98,11 +117,12 @@ pub(crate) struct Chosen {
     pub(crate) target: Target,
     /// The ids of the events.
     #[arg(value_name = "EVENT_ID", group = "which")]
-    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key"])]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "since", "before", "error"])]
     pub(crate) event_ids: Vec<String>,
     /// The rows with these numbers, as logs and `dead list` name them; separate several with commas.
     #[arg(long, value_name = "SEQ", group = "which", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "handler", "every_handler"])]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "since", "before", "error"])]
+    #[arg(conflicts_with_all = ["handler", "every_handler"])]
     pub(crate) seq: Vec<i64>,
     /// All events that were given up and match; asks for confirmation first.
     #[arg(long, group = "which")]

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 use pillarbox::Store;
-use pillarbox::maintain::{DeadEvents, DeadFilter, Record, Status};
+use pillarbox::maintain::{DeadEvents, Record, Status};
 use serde::Serialize;
 
 use super::show::status_name;
@@ -34,7 +34,7 @@ pub(super) async fn run(chosen: &Chosen, action: DeadAction) -> Result<ExitCode,
 }
 
 async fn all(store: &dyn Store, chosen: &Chosen, action: DeadAction) -> Result<Changed, Failure> {
-    let (dead, filter) = (DeadEvents::of(store), DeadFilter::from(chosen.matching.clone()));
+    let (dead, filter) = (DeadEvents::of(store), chosen.matching.filter(store).await?);
     let matching = dead.count(&filter).await?;
     if matching == 0 {
         return Ok(Changed { action, rows: 0, refused: Vec::new() });

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use pillarbox::maintain::{DeadEvent, DeadEvents, DeadFilter};
+use pillarbox::maintain::{DeadEvent, DeadEvents};
 use serde::Serialize;
 
 use crate::args::{Matching, Target};
@@ -11,13 +11,13 @@ use pillarbox_console::report::{self, grouped, or_dash, plain};
 /// Lists a page of the events that were given up.
 pub(crate) async fn run(
     target: &Target,
-    matching: Matching,
+    matching: &Matching,
     limit: usize,
     after: Option<i64>,
     wide: bool,
 ) -> Result<ExitCode, Failure> {
-    let filter = DeadFilter::from(matching);
     let read = store::on(target, async |store| {
+        let filter = matching.filter(store).await?;
         let dead = DeadEvents::of(store);
         // One more than is shown tells whether there is another page.
         Ok((dead.list(&filter, after, limit + 1).await?, dead.count(&filter).await?))

@@ -2,7 +2,7 @@
 
 mod change;
 mod list;
-mod show;
+pub(crate) mod show;
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use change::DeadAction;
 pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
     match dead {
         Dead::List { target, matching, limit, after, wide } => {
-            list::run(&target, matching, limit.into(), after, wide).await
+            list::run(&target, &matching, limit.into(), after, wide).await
         }
         Dead::Show { target, event_id, seq, handler } => {
             show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await

@@ -83,6 +83,41 @@ async fn list_shows_matching_events_page_by_page() {
 }
 
 #[tokio::test]
+async fn time_and_error_text_narrow_what_is_listed_and_taken() {
+    let (_folder, store) = outbox().await;
+    let now = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)";
+    let errors = format!(
+        "UPDATE outbox_event SET done_at = {now}, last_error = '100% of a_b: timeout' WHERE event_id = 'b';
+         UPDATE outbox_event SET done_at = {now} - 10800000000, last_error = 'Timeout' WHERE event_id = 'c';"
+    );
+    execute(&store, &errors).await;
+    let list = |args: &[&str]| dead(&store, &[&["list", "--json"], args].concat()).json();
+    assert_eq!(ids(&list(&["--since", "2h"])), ["b"]);
+    assert_eq!(ids(&list(&["--since", "1d", "--before", "2h"])), ["c"]);
+    assert_eq!(ids(&list(&["--before", "1970-01-01T00:00:03Z"])), ["a", "bytes"]);
+    assert_eq!(ids(&list(&["--since", "2h", "--error", "timeout"])), ["b"]);
+    assert_eq!(ids(&list(&["--error", "Timeout"])), ["c"]);
+    assert_eq!(ids(&list(&["--error", "0%_of"])), [""; 0]);
+    assert_eq!(list(&["--error", "a_b"])["matching"], 1);
+
+    for (args, reason) in [
+        (["--since", "yesterday"], "neither an age"),
+        (["--before", "2"], "neither an age"),
+        (["--error", ""], "a value is required for '--error <TEXT>'"),
+    ] {
+        let ended = dead(&store, &[&["list"], &args[..]].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(reason) && ended.stderr.contains(args[0]), "{ended:?}");
+    }
+    let ended = dead(&store, &["discard", "--all", "--since", "2h", "--error", "timeout", "--yes", "--json"]);
+    assert_eq!((ended.code, ended.json()), (Some(0), json!({"discarded": 1, "refused": []})));
+    assert_eq!(column(&store, STATES).await, ["a 3", "c 3", "done 1", "new 0", "bytes 3"]);
+    for args in [["replay", "a", "--error", "x"], ["replay", "a", "--since", "2h"]] {
+        assert_eq!(dead(&store, &args).code, Some(2), "ids need no filter");
+    }
+}
+
+#[tokio::test]
 async fn show_prints_everything_and_payloads_as_they_are() {
     let (_folder, store) = outbox().await;
     let shown = dead(&store, &["show", "a", "--json"]).json();

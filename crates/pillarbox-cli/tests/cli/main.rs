@@ -10,6 +10,7 @@ mod command_line;
 mod dead;
 mod keys;
 mod migrate;
+mod pending;
 mod purge;
 mod relay;
 mod relay_ends;

@@ -59,6 +59,10 @@ pub const PARTITIONS: &str = "count the backlog of the partitions";
 pub const BLOCKED: &str = "list blocked keys";
 /// [`Upkeep::records`](super::Upkeep::records).
 pub const RECORDS: &str = "read an event";
+/// [`Upkeep::pending`](super::Upkeep::pending).
+pub const PENDING: &str = "list pending events";
+/// [`Upkeep::count_pending`](super::Upkeep::count_pending).
+pub const COUNT_PENDING: &str = "count pending events";
 /// [`Upkeep::dead`](super::Upkeep::dead).
 pub const DEAD: &str = "list DEAD events";
 /// [`Upkeep::count_dead`](super::Upkeep::count_dead).

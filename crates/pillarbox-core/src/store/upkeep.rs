@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::Counts;
+use super::{Counts, PendingEvent, PendingFilter};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
@@ -64,10 +64,28 @@ pub trait Upkeep: Send + Sync {
     /// - `record_finds_a_row_by_its_seq`
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError>;
 
+    /// Pending events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`. Their payloads are
+    /// not read.
+    ///
+    /// It reads the pending rows from the indexes of these alone: those that wait for a time at each page, the others from
+    /// `above` on.
+    ///
+    /// # Behavior
+    /// - `pending_lists_matching_events_page_by_page`
+    /// - `pending_tells_what_an_event_waits_for`
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError>;
+
+    /// The number of pending events that match. It reads all pending rows.
+    ///
+    /// # Behavior
+    /// - `count_pending_counts_what_pending_lists`
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError>;
+
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
     /// # Behavior
     /// - `dead_lists_matching_events_page_by_page`
+    /// - `dead_is_narrowed_by_time_and_error_text`
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError>;
 
     /// The number of DEAD events that match.
@@ -207,7 +225,7 @@ pub struct Record {
 /// ```
 /// use pillarbox_core::store::DeadFilter;
 ///
-/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme");
+/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme").error_contains("timeout");
 /// assert_eq!(filter.tenant_id.as_deref(), Some("acme"));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -222,6 +240,12 @@ pub struct DeadFilter {
     pub handler: Option<String>,
     /// Of this key: the ordering key, or the aggregate id where a row has none.
     pub key: Option<String>,
+    /// Given up at this time or later. Rows without an end, as another program may write them, match no time.
+    pub since: Option<Timestamp>,
+    /// Given up before this time.
+    pub before: Option<Timestamp>,
+    /// With this text in the error. The text is literal and its case counts.
+    pub error: Option<String>,
 }
 
 impl DeadFilter {
@@ -259,6 +283,25 @@ impl DeadFilter {
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
+    }
+
+    /// Only those that were given up at this time or later, by the database's clock, which
+    /// [`Store::now`](super::Store::now) reads.
+    #[must_use]
+    pub fn since(self, time: Timestamp) -> Self {
+        Self { since: Some(time), ..self }
+    }
+
+    /// Only those that were given up before this time, by the database's clock.
+    #[must_use]
+    pub fn before(self, time: Timestamp) -> Self {
+        Self { before: Some(time), ..self }
+    }
+
+    /// Only those with this text in the error. The text is literal: case counts, and `%` and `_` stand for themselves.
+    #[must_use]
+    pub fn error_contains(self, text: impl Into<String>) -> Self {
+        Self { error: Some(text.into()), ..self }
     }
 }
 

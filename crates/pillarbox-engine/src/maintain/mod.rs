@@ -1,12 +1,14 @@
-//! Looking after the table: DEAD events, what is over, and where reading begins.
+//! Looking after the table: DEAD and pending events, what is over, and where reading begins.
 
 mod dead;
 mod gauge_reporter;
+mod pending;
 mod purger;
 mod read_point;
 
 pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
+pub use pending::PendingEvents;
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};
 pub(crate) use read_point::ReadPointKeeper;

@@ -20,7 +20,7 @@ use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
 use crate::handlers::{Contexts, FanOut, Router};
-use crate::maintain::{DeadEvents, GaugeReporter, Purger};
+use crate::maintain::{DeadEvents, GaugeReporter, PendingEvents, Purger};
 use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
 use crate::queue::{HotPath, Intake};
 
@@ -301,6 +301,12 @@ impl Outbox {
     #[must_use]
     pub fn dead_events(&self) -> DeadEvents<'_, dyn Store> {
         DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
+    }
+
+    /// The events that still have to be delivered, to look at: see [`PendingEvents`].
+    #[must_use]
+    pub fn pending_events(&self) -> PendingEvents<'_, dyn Store> {
+        PendingEvents::of(&*self.shared.store)
     }
 
     /// The role of this outbox: delivering, standing by, joining, only writing, or stopped.

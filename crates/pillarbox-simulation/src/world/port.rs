@@ -7,7 +7,8 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, NodeStatus, OrderKey,
-    PartitionBacklog, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
+    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps,
+    Writers, operation,
 };
 use pillarbox_core::write::{Command, NewRow, Statement};
 
@@ -188,6 +189,12 @@ impl Upkeep for Link {
     }
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.database.store.record(seq).await
+    }
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        self.database.store.pending(filter, above, limit).await
+    }
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        self.database.store.count_pending(filter).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.database.store.dead(filter, above, limit).await

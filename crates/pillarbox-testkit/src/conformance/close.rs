@@ -5,7 +5,7 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Epochs, Fence, Mode};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, Purge, Purgeable, operation};
+use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, PendingFilter, Purge, Purgeable, operation};
 
 use crate::Harness;
 use crate::events::{HOUR, all, event, row_at};
@@ -27,6 +27,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
     let attempt = BegunAttempt { row: row.clone(), expected: Expected::FIRST, attempts: 0, error: None };
     let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1, key: None };
     let done = Verdict { row: row.clone(), expected: Expected::FIRST, change: Change::Done };
+    let pending = PendingFilter::default();
     let (filter, fence) = (DeadFilter::default(), Fence::Table);
     let seen = NodeStatus {
         node: node.clone(),
@@ -37,7 +38,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         lease: None,
         partitions: 0,
     };
-    let failed: [Failed; 31] = [
+    let failed: [Failed; 33] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -64,6 +65,8 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::BLOCKED, store.blocked(0, 1).await.err()),
         (operation::RECORDS, store.records(id.as_str()).await.err()),
         (operation::RECORDS, store.record(seq).await.err()),
+        (operation::PENDING, store.pending(&pending, 0, 1).await.err()),
+        (operation::COUNT_PENDING, store.count_pending(&pending).await.err()),
         (operation::DEAD, store.dead(&filter, 0, 1).await.err()),
         (operation::COUNT_DEAD, store.count_dead(&filter).await.err()),
         (operation::REPLAY, store.replay(&[seq]).await.err()),

@@ -6,6 +6,7 @@ pub(super) mod counts;
 pub(super) mod dead;
 pub(super) mod nodes;
 pub(super) mod partitions;
+pub(super) mod pending;
 pub(super) mod purge;
 pub(super) mod record;
 pub(super) mod replay;

@@ -3,25 +3,47 @@ use tokio_postgres::types::Type;
 
 use super::{DEAD, PENDING, Plan, Setting, with_rows};
 use crate::PostgresStore;
+use crate::row::Micros;
 use crate::session::{BY_INDEX, Param};
 
 async fn check(store: &PostgresStore, _: &NodeId) {
     let sql = &store.inner().sql;
     let (any, placed) = (None::<&str>, Some("order.placed"));
+    let any_time = None::<Micros>;
     let (above, limit) = (500_i64, 100_i64);
     for (event_type, most) in [(any, limit), (placed, limit), (Some("other"), DEAD)] {
-        let page: [Param<'_>; 7] = [
+        let page: [Param<'_>; 10] = [
             (&event_type, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
             (&any, Type::TEXT),
+            (&any_time, Type::TIMESTAMPTZ),
+            (&any_time, Type::TIMESTAMPTZ),
+            (&any, Type::TEXT),
             (&above, Type::INT8),
             (&limit, Type::INT8),
         ];
         Plan::of(store, "", &sql.dead, &page).await.enters_by(&["dead_idx"], most).sorts(0);
-        Plan::of(store, "", &sql.count_dead, &page[..5]).await.enters_by(&["dead_idx"], DEAD);
+        Plan::of(store, "", &sql.count_dead, &page[..8]).await.enters_by(&["dead_idx"], DEAD);
     }
+    let no_state = None::<i16>;
+    let page: [Param<'_>; 8] = [
+        (&any, Type::TEXT),
+        (&any, Type::TEXT),
+        (&any, Type::TEXT),
+        (&any, Type::TEXT),
+        (&any, Type::TEXT),
+        (&no_state, Type::INT2),
+        (&above, Type::INT8),
+        (&limit, Type::INT8),
+    ];
+    Plan::of(store, BY_INDEX, &sql.pending, &page)
+        .await
+        .enters_by(&["pkey", "aside_idx", "due_idx"], PENDING)
+        .sorts(PENDING);
+    let count = Plan::of(store, BY_INDEX, &sql.count_pending, &page[..6]).await;
+    count.enters_by(&["pkey", "aside_idx", "due_idx"], PENDING);
     let some: Vec<i64> = (100..200).collect();
     for statement in [&sql.replay, &sql.discard] {
         // One in a hundred is DEAD; the index to choose depends on what the statistics know of that.

@@ -17,8 +17,12 @@ pub(super) async fn list(
     limit: usize,
 ) -> Result<Vec<DeadEvent>, Failure> {
     let (above, limit) = (from(above), size(limit));
-    let [event_type, aggregate_type, tenant_id, handler, key] = conditions(filter);
-    let params = [event_type, aggregate_type, tenant_id, handler, key, (&above, Type::INT8), (&limit, Type::INT8)];
+    if is_impossible(filter) {
+        return Ok(Vec::new());
+    }
+    let times = times(filter);
+    let mut params = conditions(filter, &times);
+    params.extend([(&above as _, Type::INT8), (&limit as _, Type::INT8)]);
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.dead, &params).await?;
     session.finish();
@@ -27,8 +31,12 @@ pub(super) async fn list(
 
 /// The number of DEAD rows that match.
 pub(super) async fn count(store: &Inner, filter: &DeadFilter) -> Result<u64, Failure> {
+    if is_impossible(filter) {
+        return Ok(0);
+    }
+    let times = times(filter);
     let session = store.sessions.session().await?;
-    let rows = session.query(&store.sql.count_dead, &conditions(filter)).await?;
+    let rows = session.query(&store.sql.count_dead, &conditions(filter, &times)).await?;
     session.finish();
     let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     Ok(u64::try_from(count).unwrap_or(0))
@@ -42,13 +50,28 @@ pub(super) async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Resu
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-fn conditions(filter: &DeadFilter) -> [Param<'_>; 5] {
-    [
+/// True if the filter names text that no row has, since the server refuses it: with a NUL in it.
+fn is_impossible(filter: &DeadFilter) -> bool {
+    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, error, since: _, before: _ } = filter;
+    let texts = [event_type, aggregate_type, tenant_id, handler, key, error];
+    texts.into_iter().flatten().any(|text| text.contains('\0'))
+}
+
+/// The bounds of the end.
+fn times(filter: &DeadFilter) -> [Option<Micros>; 2] {
+    [filter.since, filter.before].map(|time| time.map(Micros::from))
+}
+
+fn conditions<'a>(filter: &'a DeadFilter, [since, before]: &'a [Option<Micros>; 2]) -> Vec<Param<'a>> {
+    vec![
         (&filter.event_type, Type::TEXT),
         (&filter.aggregate_type, Type::TEXT),
         (&filter.tenant_id, Type::TEXT),
         (&filter.handler, Type::TEXT),
         (&filter.key, Type::TEXT),
+        (since, Type::TIMESTAMPTZ),
+        (before, Type::TIMESTAMPTZ),
+        (&filter.error, Type::TEXT),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod dead;
 pub(crate) mod overview;
 mod partitions;
+mod pending;
 mod purge;
 mod record;
 
@@ -10,7 +11,8 @@ use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purged, Record, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge,
+    Purged, Record, Upkeep,
 };
 
 use crate::PostgresStore;
@@ -43,6 +45,14 @@ impl Upkeep for PostgresStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.inner().sessions.call(operation::RECORDS, record::by_seq(self.inner(), seq)).await
+    }
+
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        self.inner().sessions.call(operation::PENDING, pending::list(self.inner(), filter, above, limit)).await
+    }
+
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        self.inner().sessions.call(operation::COUNT_PENDING, pending::count(self.inner(), filter)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -27,9 +27,10 @@ pub(super) async fn count(session: &mut Session<'_>, filter: &DeadFilter) -> sql
 
 /// A statement on the DEAD rows that match, to which the filter is bound.
 fn matching<'q>(statement: &SqlStr, filter: &'q DeadFilter) -> Query<'q, Sqlite, SqliteArguments> {
-    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key } = filter;
-    let filter = [event_type, aggregate_type, tenant_id, handler, key];
-    filter.into_iter().fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()))
+    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, since, before, error } = filter;
+    let names = [event_type, aggregate_type, tenant_id, handler, key];
+    let named = names.into_iter().fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()));
+    named.bind(since.map(Timestamp::as_micros)).bind(before.map(Timestamp::as_micros)).bind(error.as_deref())
 }
 
 /// Makes DEAD rows NEW.

@@ -3,6 +3,7 @@
 mod blocked;
 mod dead;
 pub(crate) mod overview;
+mod pending;
 mod purge;
 mod record;
 
@@ -10,7 +11,8 @@ use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purged, Record, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge,
+    Purged, Record, Upkeep,
 };
 
 use crate::SqliteStore;
@@ -43,6 +45,14 @@ impl Upkeep for SqliteStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.read(operation::RECORDS, async |session| record::by_seq(session, seq).await).await
+    }
+
+    async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
+        self.read(operation::PENDING, async |session| pending::list(session, filter, above, limit).await).await
+    }
+
+    async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        self.read(operation::COUNT_PENDING, async |session| pending::count(session, filter).await).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -1,10 +1,11 @@
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{DeadEvent, DeadFilter};
 
 use crate::Harness;
-use crate::events::{HOUR, settle_all};
+use crate::events::{HOUR, events, settle_all};
 use crate::nodes::owner;
 use crate::payloads::every_column;
 use crate::run::{Db, Outcome};
@@ -41,6 +42,57 @@ pub(in crate::conformance) async fn dead_lists_matching_events_page_by_page<H: H
     assert_eq!((dead.tenant_id.as_deref(), dead.key.as_deref()), (event.tenant_id(), event.key()));
     assert_eq!((dead.attempts, dead.last_error.as_deref()), (2, Some("gave up")));
     assert!(dead.dead_at.is_some_and(|at| at >= dead.created_at && at.since(dead.created_at) < HOUR), "{dead:?}");
+    Ok(())
+}
+
+/// The end is compared exactly, and a text in the error byte by byte: patterns of SQL stand for themselves.
+pub(in crate::conformance) async fn dead_is_narrowed_by_time_and_error_text<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let errors = ["timeout after 30 s", "Timeout", "100% of a_b, \\ and 'quotes'", "1000 of aXb", "größer als 5 MB"];
+    let seqs = db.write(events(errors.len())?).await?;
+    let node = owner(&*store).await?;
+    for (seq, error) in seqs.iter().zip(errors) {
+        let change = Change::Dead { attempts: 1, error: error.to_owned() };
+        settle_all(&*store, &node, &[*seq], &change).await?;
+    }
+
+    let error = |text: &str| DeadFilter::new().error_contains(text);
+    let with = [
+        ("timeout", vec![0]),
+        ("Timeout", vec![1]),
+        ("imeout", vec![0, 1]),
+        ("100%", vec![2]),
+        ("a_b", vec![2]),
+        ("\\", vec![2]),
+        ("'quotes'", vec![2]),
+        ("größer", vec![4]),
+        ("grosser", vec![]),
+        ("timeout ", vec![0]),
+        ("Timeout ", vec![]),
+        ("%", vec![2]),
+        ("a\0b", vec![]),
+        ("", vec![0, 1, 2, 3, 4]),
+    ];
+    for (text, indexes) in with {
+        let expected: Vec<i64> = indexes.iter().map(|index: &usize| seqs[*index]).collect();
+        assert_eq!(list(db, &error(text), 0, 10).await?, expected, "{text:?}");
+        assert_eq!(store.count_dead(&error(text)).await?, expected.len() as u64, "{text:?}");
+    }
+
+    let ends: Vec<Timestamp> =
+        store.dead(&DeadFilter::new(), 0, 10).await?.iter().filter_map(|dead| dead.dead_at).collect();
+    assert_eq!(ends.len(), seqs.len());
+    let extremes = [i64::MIN, 0, i64::MAX].map(Timestamp::from_micros);
+    for time in ends.iter().copied().chain(extremes) {
+        let of = |wanted: &dyn Fn(Timestamp) -> bool| -> Vec<i64> {
+            seqs.iter().zip(&ends).filter(|(_, end)| wanted(**end)).map(|(seq, _)| *seq).collect()
+        };
+        let (since, before) = (DeadFilter::new().since(time), DeadFilter::new().before(time));
+        assert_eq!(list(db, &since, 0, 10).await?, of(&|end| end >= time), "since {time}");
+        assert_eq!(list(db, &before, 0, 10).await?, of(&|end| end < time), "before {time}");
+    }
+    let both = error("imeout").since(ends[1]).before(ends[4].plus(HOUR));
+    assert_eq!(list(db, &both, 0, 10).await?.last(), Some(&seqs[1]), "everything that is set has to match");
     Ok(())
 }
 

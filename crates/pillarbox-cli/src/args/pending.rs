@@ -1,0 +1,103 @@
+use clap::{Args, Subcommand, ValueEnum};
+use pillarbox::maintain::{PendingFilter, PendingState};
+
+use super::Target;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  pillarbox pending list --store postgres://app@db/shop --state retrying
+  pillarbox pending list --store postgres://app@db/shop --key customer-17 --json
+  pillarbox pending show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC")]
+pub(crate) struct PendingArgs {
+    #[command(subcommand)]
+    pub(crate) pending: Pending,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pending {
+    /// List events that still have to be delivered, in the order of the table. An event whose handlers have names is
+    /// listed for each that has not had it.
+    ///
+    /// Nothing is changed, and no running node is held up. Payloads are not read: `pending show` prints them.
+    List {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        matching: PendingMatching,
+        /// The most events to list.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(value_parser = clap::value_parser!(u16).range(1..=9_999))]
+        limit: u16,
+        /// Only events after this `seq`: the last one of the page before.
+        #[arg(long, value_name = "SEQ")]
+        after: Option<i64>,
+        /// Show whole errors instead of their beginnings.
+        #[arg(long)]
+        wide: bool,
+    },
+    /// Show everything that the table holds about an event, pending or not.
+    Show {
+        #[command(flatten)]
+        target: Target,
+        /// The id of the event.
+        #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
+        event_id: Option<String>,
+        /// The row with this number, as logs and `pending list` name it.
+        #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
+        seq: Option<i64>,
+        /// Only the event's row for the handler of this name.
+        #[arg(long, value_name = "NAME")]
+        handler: Option<String>,
+    },
+}
+
+/// A filter for pending events. They have to match all options.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PendingMatching {
+    /// Only events of this type.
+    #[arg(long, value_name = "TYPE")]
+    event_type: Option<String>,
+    /// Only events of this aggregate type; `__GLOBAL__` for events without an aggregate.
+    #[arg(long, value_name = "TYPE")]
+    aggregate_type: Option<String>,
+    /// Only events of this tenant.
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Only rows for the handler of this name.
+    #[arg(long, value_name = "NAME")]
+    handler: Option<String>,
+    /// Only events of this key: the ordering key, or the aggregate id where an event has none.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Only events in this state.
+    #[arg(long, value_name = "STATE")]
+    state: Option<StateArg>,
+}
+
+/// The reason for which an event is still pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateArg {
+    /// Due, and waiting for its first attempt.
+    New,
+    /// Written with a delay that is not over.
+    Delayed,
+    /// Failed or deferred, and waiting for another attempt.
+    Retrying,
+}
+
+impl From<PendingMatching> for PendingFilter {
+    fn from(matching: PendingMatching) -> Self {
+        let PendingMatching { event_type, aggregate_type, tenant, handler, key, state } = matching;
+        Self { event_type, aggregate_type, tenant_id: tenant, handler, key, state: state.map(PendingState::from) }
+    }
+}
+
+impl From<StateArg> for PendingState {
+    fn from(state: StateArg) -> Self {
+        match state {
+            StateArg::New => Self::New,
+            StateArg::Delayed => Self::Delayed,
+            StateArg::Retrying => Self::Retrying,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use mysql_async::Row;
+use pillarbox_core::event::GLOBAL_AGGREGATE;
+use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
+
+use crate::answer::{count, int, text};
+use crate::dead::of_names;
+use crate::error::Failure;
+use crate::literal::{Literal, fill};
+use crate::store::Inner;
+use crate::upkeep::{EPOCH, owned, time};
+
+/// A page of pending events.
+pub(crate) async fn list(
+    store: &Inner,
+    filter: &PendingFilter,
+    above: i64,
+    limit: usize,
+) -> Result<Vec<PendingEvent>, Failure> {
+    let values = [("above", &Literal::int(above)), ("filter", &clause(filter)), ("limit", &Literal::count(limit))];
+    let answers = store.sessions.run(fill(&store.sql.pending, &values)).await?;
+    answers.rows(0).iter().map(read).collect()
+}
+
+/// The number of pending rows that match.
+pub(crate) async fn number(store: &Inner, filter: &PendingFilter) -> Result<u64, Failure> {
+    let answers = store.sessions.run(fill(&store.sql.count_pending, &[("filter", &clause(filter))])).await?;
+    answers.first(0).map_or(Ok(0), |row| count(row, 0))
+}
+
+/// The conditions of a filter.
+fn clause(filter: &PendingFilter) -> Literal {
+    let PendingFilter { event_type, aggregate_type, tenant_id, handler, key, state } = filter;
+    let mut clause = of_names(event_type, aggregate_type, tenant_id, handler, key);
+    clause.push_str(match state {
+        None => "",
+        Some(PendingState::New) => " AND `status` = 0 AND (`due_at` IS NULL OR `due_at` <= UTC_TIMESTAMP(6))",
+        Some(PendingState::Delayed) => " AND `status` = 0 AND `due_at` > UTC_TIMESTAMP(6)",
+        Some(PendingState::Retrying) => " AND `status` = 2",
+    });
+    Literal::clause(clause)
+}
+
+fn read(row: &Row) -> Result<PendingEvent, Failure> {
+    Ok(PendingEvent {
+        seq: int(row, 0)?,
+        event_id: owned(row, 1)?.unwrap_or_default(),
+        event_type: owned(row, 2)?.unwrap_or_default(),
+        aggregate_type: owned(row, 3)?.unwrap_or_else(|| GLOBAL_AGGREGATE.to_owned()),
+        aggregate_id: owned(row, 4)?,
+        tenant_id: owned(row, 5)?,
+        key: owned(row, 6)?,
+        handler: owned(row, 7)?,
+        state: PendingState::of_code(int(row, 8)?),
+        attempts: i32::try_from(int(row, 9)?).unwrap_or(i32::MAX),
+        last_error: owned(row, 10)?,
+        created_at: time(row, 11)?.unwrap_or(EPOCH),
+        due_at: time(row, 12)?,
+        held_by: PendingEvent::holder(text(row, 13)?),
+    })
+}
