@@ -184,8 +184,8 @@ pub mod retry {
 pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
     pub use pillarbox_engine::run::{
-        ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered, Outbox,
-        OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
+        ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
+        Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
         SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
     };
 }

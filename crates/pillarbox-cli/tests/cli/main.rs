@@ -13,5 +13,6 @@ mod migrate;
 mod purge;
 mod relay;
 mod relay_ends;
+mod relay_once;
 mod status;
 mod support;

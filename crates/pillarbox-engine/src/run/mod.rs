@@ -1,6 +1,7 @@
 //! Starting, running and stopping an outbox. The only place that spawns tasks.
 
 mod builder;
+mod drain;
 mod error;
 pub mod kind;
 mod outbox;
@@ -18,6 +19,7 @@ pub use crate::config::{
 pub use crate::observe::Role;
 pub use crate::type_pause::TypePause;
 pub use builder::OutboxBuilder;
+pub use drain::Drained;
 pub use error::StartError;
 pub use outbox::Outbox;
 pub(crate) use outbox::Shared;

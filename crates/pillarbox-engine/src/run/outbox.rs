@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span};
 
+use super::drain::DrainRules;
 use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
@@ -28,8 +29,8 @@ use crate::queue::{HotPath, Intake};
 /// for it then.
 #[derive(Debug, Clone)]
 pub struct Outbox {
-    shared: Arc<Shared>,
-    running: Arc<Running>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) running: Arc<Running>,
 }
 
 /// The state that the writing and the delivering side share.
@@ -43,7 +44,7 @@ pub(crate) struct Shared {
     pub(super) open: Arc<OpenTransactions>,
     lease: Duration,
     /// The span in which every task of it runs.
-    span: Span,
+    pub(super) span: Span,
 }
 
 /// The steps that events go through on their way into the table.
@@ -84,10 +85,11 @@ impl Shared {
 
 /// The tasks of a running outbox; they stop when it is dropped.
 #[derive(Debug)]
-struct Running {
+pub(super) struct Running {
     tasks: TaskTracker,
     role: watch::Receiver<Role>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
+    pub(super) drain_rules: DrainRules,
     /// Ends draining, whatever the drain timeout leaves of it.
     hurry: CancellationToken,
     _stop_when_dropped: DropGuard,
@@ -151,6 +153,7 @@ impl Outbox {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
         let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
+        let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
         // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
         if !supervisor.config.settle.delete_done {
@@ -167,11 +170,17 @@ impl Outbox {
         tasks.spawn(gauge_reporter.run(role.clone()).instrument(shared.span.clone()));
         tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
-    pub(super) fn launch_writer(shared: Arc<Shared>, purger: Option<Purger>, random: &Arc<dyn Random>) -> Self {
+    pub(super) fn launch_writer(
+        shared: Arc<Shared>,
+        purger: Option<Purger>,
+        config: &Config,
+        random: &Arc<dyn Random>,
+    ) -> Self {
+        let drain_rules = DrainRules::new(None, config);
         let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
@@ -184,7 +193,7 @@ impl Outbox {
             told.send_replace(Role::Stopped);
         });
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
