@@ -132,6 +132,7 @@ scenarios! {
         drain_leaves_no_lease_of_keys = leaves_no_lease(Partitioned),
         drain_leaves_no_lease_in_order = leaves_no_lease(Ordered),
         drain_does_not_wait_behind_a_failing_event,
+        drain_leaves_what_no_handler_takes,
         drain_counts_the_events_of_a_paused_type,
     }
     going_back {

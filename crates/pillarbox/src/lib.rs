@@ -185,8 +185,8 @@ pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
-        Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig, ShutdownConfig,
-        SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
+        Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
+        ShutdownConfig, SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
     };
 }
 

@@ -1,8 +1,9 @@
 //! A relay that delivers what is due and ends: its exit code says whether anything due is left.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::support::{column, execute, run, sqlite};
 

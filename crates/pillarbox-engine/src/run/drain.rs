@@ -71,13 +71,8 @@ impl DrainRules {
     /// The fetch that finds one row that is due and waits for no other, if there is one. Rows that nodes hold, and types that are
     /// paused here, are not left out.
     fn probe(self) -> Fetch {
-        let scope = Scope {
-            partitions: 0..=u8::MAX,
-            heads: self.heads,
-            without: Vec::new(),
-            only: Vec::new(),
-            node: None,
-        };
+        let scope =
+            Scope { partitions: 0..=u8::MAX, heads: self.heads, without: Vec::new(), only: Vec::new(), node: None };
         Fetch { scope: (self.heads != Heads::None).then_some(scope), ..Fetch::new(1) }
     }
 

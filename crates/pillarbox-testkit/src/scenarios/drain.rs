@@ -135,6 +135,18 @@ pub(super) async fn drain_does_not_wait_behind_a_failing_event<H: Harness>(db: &
     holds_nothing(db, &outbox).await
 }
 
+/// An event that no handler takes is put off, and is not due then.
+pub(super) async fn drain_leaves_what_no_handler_takes<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    db.write(vec![event()?, keyed("unknown")?]).await?;
+    let builder = Outbox::single_node(db.store()).handle_type("test.event", recorder.clone());
+    let outbox = builder.start().await?;
+    let left = outbox.drain(AMPLE).await?;
+    assert!(left.is_complete(), "{left}");
+    assert_eq!((left.delayed, left.dead, recorder.calls().len()), (1, 0, 1), "{left}");
+    holds_nothing(db, &outbox).await
+}
+
 /// Events whose type is paused here are due, though this node reads none of them.
 pub(super) async fn drain_counts_the_events_of_a_paused_type<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, pause) = (Recorder::new(), TypePause::new());
