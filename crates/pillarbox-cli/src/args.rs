@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// SIGINT and SIGTERM stop it in order, with exit code 0; a second signal, at least half a second later, stops it
     /// at once. With a file, the number of lines is printed at the end, with `--json` as JSON; otherwise stdout is for
     /// the lines alone.
+    ///
+    /// Exit codes: 0 it worked, and with `--once` nothing due is left; 1 it failed; 2 the command line or the file is wrong; 3 with
+    /// `--once` something due is left, and what it is stands on stderr or in the result; 130 it was stopped at once.
     Relay(Box<RelayArgs>),
 }
 

@@ -54,6 +54,8 @@ pub(crate) enum Failure {
         #[source]
         source: std::io::Error,
     },
+    #[error("the relay has not started before the deadline; nothing was delivered")]
+    NotInTime,
     #[error(transparent)]
     Relay(#[from] pillarbox_relay::RelayError),
     #[error("--metrics: {0}")]

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! [`RelayFile::read`] reads and checks the file; [`Relay::new`] makes what it names; [`Relay::check`] asks the brokers and the
-//! databases; [`Relay::preview`] says where what is pending would go; [`Relay::run`] delivers.
+//! databases; [`Relay::preview`] says where what is pending would go; [`Relay::run`] delivers; [`Relay::drain`] delivers
+//! what is due and ends.
 
 mod file;
 mod preview;
@@ -19,6 +20,6 @@ mod serve;
 
 pub use file::{FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
-pub use relay::{Checked, Relay, RelayError};
+pub use relay::{Checked, Relay, RelayError, SourceDrained};
 pub use report::{SourceHealth, SourceReport};
 pub use serve::{Endpoint, Reports, ServeError, Serving};

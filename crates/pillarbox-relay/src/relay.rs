@@ -1,16 +1,21 @@
 use std::future::Future;
+use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::future::join_all;
 use futures_util::stream::pending;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_engine::run::StartError;
+use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
+use tokio::time::Instant;
 
 use crate::file::Source;
 use crate::run::Sources;
 use crate::serve::{Endpoint, ServeError};
 use crate::{FileError, Preview, RelayFile};
+
+/// The deadline in the place of one that no clock can tell.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Delivers from databases to brokers.
 #[derive(Debug)]
@@ -27,6 +32,24 @@ pub struct Checked {
     pub problems: Vec<RelayError>,
     /// A sentence for each target that was not checked, since it depends on the event.
     pub unchecked: Vec<String>,
+}
+
+/// The rows that a drained source has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceDrained {
+    /// The name of the source.
+    pub source: String,
+    /// The rows; `None` if it was told to stop before it had started.
+    pub left: Option<Drained>,
+}
+
+impl SourceDrained {
+    /// True if nothing was due any more.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.left.is_some_and(|left| left.is_complete())
+    }
 }
 
 /// The error for which a relay cannot start, or that its check has found.
@@ -59,6 +82,14 @@ pub enum RelayError {
         publisher: String,
         /// The error of its check.
         error: Box<CheckError>,
+    },
+    /// A source that was to be drained and could not start before the deadline.
+    #[error("source `{source_name}` has not started before the deadline: {problem}")]
+    NotInTime {
+        /// The name of the source.
+        source_name: String,
+        /// The problem that it met last.
+        problem: String,
     },
     /// The endpoint for health, status and metrics.
     #[error("`relay.listen`: {0}")]
@@ -94,7 +125,7 @@ impl RelayError {
                 Error::Start(_) => false,
                 _ => true,
             },
-            Self::Destination { .. } | Self::Serve(_) => false,
+            Self::Destination { .. } | Self::NotInTime { .. } | Self::Serve(_) => false,
         }
     }
 }
@@ -182,6 +213,32 @@ impl Relay {
         let serving = endpoint.serve(sources.reports());
         let ended = sources.run(stop, files).await;
         // To the last, so that a probe sees the relay stop.
+        serving.close().await;
+        ended
+    }
+}
+
+impl Relay {
+    /// Delivers from every source until nothing is due any more or the deadline comes, as
+    /// [`Outbox::drain`](pillarbox_engine::run::Outbox::drain) does, then ends in order. `stop` ends it early.
+    ///
+    /// The deadline counts from the call: what a source needs to start goes off it. A paused route keeps its events due, and is tried
+    /// again until the deadline.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting, a source that has not started by the deadline, and one whose rest cannot be counted. The other
+    /// sources are drained all the same.
+    pub async fn drain(
+        self,
+        deadline: Duration,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Vec<SourceDrained>, RelayError> {
+        let now = Instant::now();
+        let deadline = now.checked_add(deadline).unwrap_or_else(|| now + LONGEST_DEADLINE);
+        let endpoint = Endpoint::open(self.file.server.listen).await?;
+        let sources = Sources::start_draining(self.file, deadline)?;
+        let serving = endpoint.serve(sources.reports());
+        let ended = sources.drain(stop).await;
         serving.close().await;
         ended
     }

@@ -4,6 +4,7 @@ mod cancellation;
 mod clocks;
 mod crash;
 mod delivery;
+mod drain;
 mod failure;
 mod going_back;
 mod handlers;
@@ -104,6 +105,35 @@ scenarios! {
         a_start_waits_for_the_lock_of_the_nodes,
         shutdown_finishes_what_is_queued_and_frees_the_table,
         shutdown_leaves_what_does_not_end_to_the_next_owner,
+    }
+    drain {
+        drain_ends_when_nothing_due_is_left = ends_when_nothing_due_is_left(SingleNode),
+        drain_ends_when_nothing_due_is_left_on_many_nodes = ends_when_nothing_due_is_left(MultiNode),
+        drain_ends_when_nothing_due_is_left_of_keys = ends_when_nothing_due_is_left(Partitioned),
+        drain_ends_when_nothing_due_is_left_in_order = ends_when_nothing_due_is_left(Ordered),
+        drain_leaves_delayed_rows = leaves_delayed_rows(SingleNode),
+        drain_leaves_delayed_rows_on_many_nodes = leaves_delayed_rows(MultiNode),
+        drain_leaves_delayed_rows_of_keys = leaves_delayed_rows(Partitioned),
+        drain_leaves_delayed_rows_in_order = leaves_delayed_rows(Ordered),
+        drain_ends_at_the_deadline_and_counts_the_rest = ends_at_the_deadline_and_counts_the_rest(SingleNode),
+        drain_ends_at_the_deadline_and_counts_the_rest_on_many_nodes = ends_at_the_deadline_and_counts_the_rest(MultiNode),
+        drain_ends_at_the_deadline_and_counts_the_rest_of_keys = ends_at_the_deadline_and_counts_the_rest(Partitioned),
+        drain_ends_at_the_deadline_and_counts_the_rest_in_order = ends_at_the_deadline_and_counts_the_rest(Ordered),
+        drain_ends_at_the_deadline_under_a_stream = ends_at_the_deadline_under_a_stream(SingleNode),
+        drain_ends_at_the_deadline_under_a_stream_on_many_nodes = ends_at_the_deadline_under_a_stream(MultiNode),
+        drain_ends_at_the_deadline_under_a_stream_of_keys = ends_at_the_deadline_under_a_stream(Partitioned),
+        drain_ends_at_the_deadline_under_a_stream_in_order = ends_at_the_deadline_under_a_stream(Ordered),
+        drain_waits_for_what_another_node_delivers = waits_for_what_another_node_delivers(SingleNode),
+        drain_waits_for_what_another_node_delivers_on_many_nodes = waits_for_what_another_node_delivers(MultiNode),
+        drain_waits_for_what_another_node_delivers_of_keys = waits_for_what_another_node_delivers(Partitioned),
+        drain_waits_for_what_another_node_delivers_in_order = waits_for_what_another_node_delivers(Ordered),
+        drain_leaves_no_lease = leaves_no_lease(SingleNode),
+        drain_leaves_no_lease_on_many_nodes = leaves_no_lease(MultiNode),
+        drain_leaves_no_lease_of_keys = leaves_no_lease(Partitioned),
+        drain_leaves_no_lease_in_order = leaves_no_lease(Ordered),
+        drain_does_not_wait_behind_a_failing_event,
+        drain_leaves_what_no_handler_takes,
+        drain_counts_the_events_of_a_paused_type,
     }
     going_back {
         rows_lost_and_numbered_again_are_delivered_on_a_single_node = going_back(SingleNode),

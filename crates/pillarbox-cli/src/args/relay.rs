@@ -21,7 +21,8 @@ use pillarbox_console::arguments::ModeArg;
   pillarbox relay --store postgres://app@db/shop --mode multi_node | kcat -b kafka -t events -P
   pillarbox relay --store postgres://app@db/shop --mode partitioned --to file:events.jsonl
   pillarbox relay --store shop.db --mode ordered --to file:events.jsonl
-  pillarbox relay --store shop.db --limit 10 | jq -r .event_type")]
+  pillarbox relay --store shop.db --limit 10 | jq -r .event_type
+  pillarbox relay --config relay.toml --once --deadline 50s   # exit code 3 if something due is left")]
 pub(crate) struct RelayArgs {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -42,6 +43,15 @@ pub(crate) struct RelayArgs {
     /// Deliver nothing: show where the events that are due would go.
     #[arg(long, requires = "config", conflicts_with = "check")]
     pub(crate) dry_run: bool,
+    /// Deliver what is due, and end. Exit code 0: nothing due is left; 3: something is. Delayed and DEAD events are not due, and
+    /// neither is an event that waits for another attempt, nor those behind it in mode `partitioned`. Events that other nodes hold are
+    /// due, and those of a paused route.
+    #[arg(long, conflicts_with_all = ["limit", "check", "dry_run"])]
+    pub(crate) once: bool,
+    /// The longest time that `--once` takes, from its start on; ending in order may take a few seconds more. The last quarter is for the
+    /// events under way, or as much of it as the drain timeout.
+    #[arg(long, requires = "once", value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
+    pub(crate) deadline: Duration,
     /// The delivery mode. All nodes of an outbox have the same one.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
     pub(crate) mode: ModeArg,

@@ -1,12 +1,14 @@
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use futures_util::stream;
 use pillarbox::error::ConfigError;
-use pillarbox_relay::{Preview, Relay, RelayError, RelayFile};
+use pillarbox_relay::{Preview, Relay, RelayError, RelayFile, SourceDrained};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::left::{Left, exit_code};
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 use pillarbox_console::report;
@@ -41,6 +43,9 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
+    if args.once {
+        return drain(relay, args, &mut signals).await;
+    }
     let reloads = Reloads::listen().map_err(Failure::of_system("listen for signals"))?;
     let files = stream::unfold(reloads, |mut reloads| async move {
         reloads.next().await;
@@ -64,6 +69,51 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The line of JSON of `--once`. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Drained<'a> {
+    sources: Vec<LeftBySource<'a>>,
+}
+
+/// The rows that a source has left.
+#[derive(Debug, Serialize)]
+struct LeftBySource<'a> {
+    source: &'a str,
+    /// `null` if it was stopped before it had started.
+    left: Option<Left>,
+}
+
+/// Delivers what is due from every source, and ends.
+async fn drain(relay: Relay, args: &RelayArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
+    let stop = CancellationToken::new();
+    let mut draining = pin!(relay.drain(args.deadline, stop.cancelled()));
+    let ended = tokio::select! {
+        ended = &mut draining => Some(ended),
+        () = signals.next() => None,
+    };
+    stop.cancel();
+    let left = match ended {
+        Some(left) => left?,
+        None => tokio::select! {
+            ended = draining => ended?,
+            () = signals.next() => {
+                report::note("stopped at once; the leases of this process end by themselves");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        },
+    };
+    let of_source = |drained: &SourceDrained| drained.left.map(Left::from);
+    let sources = left.iter().map(|drained| LeftBySource { source: &drained.source, left: of_source(drained) });
+    report::print_either(args.target.json, &Drained { sources: sources.collect() }, || {
+        let line = |drained: &SourceDrained| {
+            let left = of_source(drained).map_or("it had not started".to_owned(), |left| left.text());
+            format!("{}: {left}", report::plain(&drained.source))
+        };
+        left.iter().map(line).collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(exit_code(left.iter().all(SourceDrained::is_complete)))
 }
 
 async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {

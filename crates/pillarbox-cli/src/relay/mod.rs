@@ -13,6 +13,7 @@
 mod brokers;
 
 mod courier;
+mod left;
 mod line;
 mod output;
 mod run;

@@ -1,17 +1,21 @@
+use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pillarbox::error::{ConfigError, StartError};
+use pillarbox::error::{ConfigError, StartError, StoreError};
 use pillarbox::handle::{Events, on_type};
-use pillarbox::run::{Config, NodeName, applies};
+use pillarbox::run::{Config, Drained, NodeName, applies};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Reports, SourceReport};
 use serde::Serialize;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 use super::courier::JsonLineHandler;
+use super::left::{Left, exit_code};
 use super::output::Output;
 use super::sink::{End, Sink};
 use crate::args::{Destination, RelayArgs};
@@ -30,8 +34,9 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// The interval at which a standby tries to take over: short enough to go on within a second of a clean stop.
 const STANDBY: Duration = Duration::from_millis(500);
 
-/// Delivers until a signal stops it, the limit of lines is reached, or a write fails.
+/// Delivers until a signal stops it, the limit of lines is reached, a write fails, or nothing due is left if that was asked for.
 pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
+    let began = Instant::now();
     let config = config(&args)?;
     // Opening a pipe waits for its reader, and a signal may end that.
     let output = Output::open(&args.to, args.fsync)?;
@@ -43,25 +48,45 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let courier = Arc::new(JsonLineHandler::new(sink, args.delay));
     let started = tokio::select! {
         started = start(&args, config, &courier) => started?,
-        () = signals.next() => return Ok(ExitCode::SUCCESS),
+        () = signals.next() => return Ok(exit_code(!args.once)),
+        () = sleep(args.deadline), if args.once => return Err(Failure::NotInTime),
     };
     let (store, outbox) = running.get_or_init(|| started).clone();
-    let ended = serve(&mut signals, end).await;
+    let mut draining = pin!(drain(&outbox, args.once.then(|| args.deadline.saturating_sub(began.elapsed()))));
+    let (ended, left) = tokio::select! {
+        left = &mut draining => (None, Some(left)),
+        ended = serve(&mut signals, end) => (ended, None),
+    };
     let stopped = async {
         courier.close(PATIENCE).await;
         outbox.shutdown_within(DRAIN).await;
+        let left = match left {
+            Some(left) => Some(left),
+            // Told to stop before: what is left is counted now.
+            None if args.once => Some(draining.await),
+            None => None,
+        };
         store.close().await;
         // Last, so that a probe sees the relay stop.
         serving.close().await;
+        left
     };
-    tokio::select! {
-        () = stopped => {}
+    let left = tokio::select! {
+        left = stopped => left,
         () = signals.next() => {
             report::note("stopped at once; the lease of this node ends by itself");
             return Ok(ExitCode::from(INTERRUPTED));
         }
+    };
+    conclude(&args, ended, courier.lines(), left.transpose()?)
+}
+
+/// Delivers what is due; does not end where there is no deadline.
+async fn drain(outbox: &Outbox, deadline: Option<Duration>) -> Result<Drained, StoreError> {
+    match deadline {
+        Some(deadline) => outbox.drain(deadline).await,
+        None => pending().await,
     }
-    conclude(&args, ended, courier.lines())
 }
 
 /// The pages of the endpoint: one source, named after its table.
@@ -167,21 +192,36 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
 #[derive(Debug, Serialize)]
 struct Summary {
     lines: u64,
+    /// The rows that `--once` has left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Left>,
 }
 
 /// Reports the end of the relay. If the lines went to stdout, nothing else is printed there.
-fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64) -> Result<ExitCode, Failure> {
+fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64, drained: Option<Drained>) -> Result<ExitCode, Failure> {
+    let destination = || args.to.to_string();
     match ended {
         Some(End::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Err(Failure::ReaderGone { destination: args.to.to_string(), lines })
+            return Err(Failure::ReaderGone { destination: destination(), lines });
         }
-        Some(End::Failed(source)) => Err(Failure::Unwritable { destination: args.to.to_string(), lines, source }),
-        Some(End::Limit) | None if args.to == Destination::Stdout => Ok(ExitCode::SUCCESS),
-        Some(End::Limit) | None => {
-            let verb = if lines == 1 { "was" } else { "were" };
-            let text = || format!("{} {verb} appended to {}", counted(lines, "line"), args.to);
-            report::print_either(args.target.json, &Summary { lines }, text)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Some(End::Failed(source)) => return Err(Failure::Unwritable { destination: destination(), lines, source }),
+        Some(End::Limit) | None => {}
     }
+    let left = drained.map(Left::from);
+    if args.to == Destination::Stdout {
+        if let Some(left) = left {
+            report::note(&left.text());
+        }
+    } else {
+        let verb = if lines == 1 { "was" } else { "were" };
+        let text = || {
+            let written = format!("{} {verb} appended to {}", counted(lines, "line"), args.to);
+            match left {
+                Some(left) => format!("{written}\n{}", left.text()),
+                None => written,
+            }
+        };
+        report::print_either(args.target.json, &Summary { lines, left }, text)?;
+    }
+    Ok(exit_code(drained.is_none_or(|drained| drained.is_complete())))
 }

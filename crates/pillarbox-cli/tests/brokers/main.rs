@@ -7,6 +7,7 @@ mod config;
 mod endpoint;
 mod log;
 mod nats;
+mod once;
 mod relay;
 mod reload;
 mod restart;

@@ -14,5 +14,6 @@ mod pending;
 mod purge;
 mod relay;
 mod relay_ends;
+mod relay_once;
 mod status;
 mod support;

@@ -180,7 +180,7 @@ impl<K> OutboxBuilder<K> {
         let shared = Arc::new(Shared::new(store, stamp, writing, hot_path, &config, &handling.router, span));
         let Some(mode) = mode else {
             let purger = purger_of_all(&shared, &config.purge, &random).filter(|_| enabled);
-            return Ok(Outbox::launch_writer(shared, purger, &random));
+            return Ok(Outbox::launch_writer(shared, purger, &config, &random));
         };
         let supervisor = Supervisor::new(&shared, mode, config, handling, random);
         let (membership, acquired) = supervisor.enter().await?;

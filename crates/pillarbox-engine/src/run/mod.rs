@@ -2,6 +2,7 @@
 
 mod blocking;
 mod builder;
+mod drain;
 mod error;
 pub mod kind;
 mod outbox;
@@ -20,6 +21,7 @@ pub use crate::observe::Role;
 pub use crate::type_pause::TypePause;
 pub use blocking::BlockingOutbox;
 pub use builder::OutboxBuilder;
+pub use drain::Drained;
 pub use error::StartError;
 pub use outbox::Outbox;
 pub(crate) use outbox::Shared;

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span};
 
+use super::drain::DrainRules;
 use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
@@ -30,8 +31,8 @@ use crate::queue::{HotPath, Intake};
 /// for it then.
 #[derive(Debug, Clone)]
 pub struct Outbox {
-    shared: Arc<Shared>,
-    running: Arc<Running>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) running: Arc<Running>,
 }
 
 /// The state that the writing and the delivering side share.
@@ -47,7 +48,7 @@ pub(crate) struct Shared {
     pub(super) open: Arc<OpenTransactions>,
     lease: Duration,
     /// The span in which every task of it runs.
-    span: Span,
+    pub(super) span: Span,
 }
 
 /// The steps that events go through on their way into the table.
@@ -117,10 +118,12 @@ impl Shared {
 
 /// The tasks of a running outbox; they stop when it is dropped.
 #[derive(Debug)]
-struct Running {
+pub(super) struct Running {
+    mode: Mode,
     tasks: TaskTracker,
     role: watch::Receiver<Role>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
+    pub(super) drain_rules: DrainRules,
     /// Ends draining, whatever the drain timeout leaves of it.
     hurry: CancellationToken,
     _stop_when_dropped: DropGuard,
@@ -184,6 +187,8 @@ impl Outbox {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
         let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
+        let mode = Mode::from(supervisor.mode);
+        let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
         // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
         if !supervisor.config.settle.delete_done {
@@ -200,11 +205,18 @@ impl Outbox {
         tasks.spawn(gauge_reporter.run(role.clone()).instrument(shared.span.clone()));
         tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        let running =
+            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
-    pub(super) fn launch_writer(shared: Arc<Shared>, purger: Option<Purger>, random: &Arc<dyn Random>) -> Self {
+    pub(super) fn launch_writer(
+        shared: Arc<Shared>,
+        purger: Option<Purger>,
+        config: &Config,
+        random: &Arc<dyn Random>,
+    ) -> Self {
+        let (mode, drain_rules) = (Mode::WriterOnly, DrainRules::new(None, config));
         let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
@@ -217,7 +229,8 @@ impl Outbox {
             told.send_replace(Role::Stopped);
         });
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry };
+        let running =
+            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
@@ -307,6 +320,12 @@ impl Outbox {
     #[must_use]
     pub fn pending_events(&self) -> PendingEvents<'_, dyn Store> {
         PendingEvents::of(&*self.shared.store)
+    }
+
+    /// The mode in which this outbox runs: `writer_only` also where delivering is switched off.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.running.mode
     }
 
     /// The role of this outbox: delivering, standing by, joining, only writing, or stopped.

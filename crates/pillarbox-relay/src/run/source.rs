@@ -1,13 +1,13 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Events, on_batch};
-use pillarbox_engine::run::Outbox;
+use pillarbox_engine::run::{Drained, Outbox, StartError};
 use pillarbox_routes::Forwarder;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::file::{OnUnavailable, RelayFile, Source};
@@ -33,6 +33,8 @@ pub(super) struct Deliverer {
     pub(super) stop: CancellationToken,
     /// It has stopped.
     pub(super) ended: CancellationToken,
+    /// The rows that it has left, once it was drained.
+    drained: OnceLock<Drained>,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,7 @@ impl Deliverer {
             begun: CancellationToken::new(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
+            drained: OnceLock::new(),
         }
     }
 
@@ -86,6 +89,51 @@ impl Deliverer {
         outbox.shutdown().await;
         store.close().await;
         Ok(())
+    }
+
+    /// Delivers until nothing is due any more or the deadline comes, then stops in order. Told to stop, it does so before.
+    ///
+    /// # Errors
+    /// It could not start before the deadline, or what is left could not be counted.
+    pub(super) async fn drain(self: Arc<Self>, beginning: Beginning, deadline: Instant) -> Result<(), RelayError> {
+        let _ended = self.ended.clone().drop_guard();
+        let starting = self.stop.run_until_cancelled(Box::pin(self.start(beginning)));
+        let (store, outbox) = match timeout_at(deadline, starting).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(started)) => started?,
+            Err(_elapsed) => return Err(self.not_started()),
+        };
+        self.set(State::Started { store: Arc::clone(&store), outbox: outbox.clone() });
+        let watching = CancellationToken::new();
+        let draining = async {
+            let left = outbox.drain(deadline.saturating_duration_since(Instant::now())).await;
+            watching.cancel();
+            left
+        };
+        let told = async {
+            if watching.run_until_cancelled(self.stop.cancelled()).await.is_some() {
+                outbox.shutdown().await;
+            }
+        };
+        let (left, (), _watched) = tokio::join!(draining, told, watching.run_until_cancelled(self.forwarder.watch()));
+        store.close().await;
+        let left = left.map_err(|error| RelayError::of_source(&self.source, StartError::Store(error)))?;
+        self.drained.get_or_init(|| left);
+        Ok(())
+    }
+
+    /// The error of a source that was to be drained and has not started in time.
+    fn not_started(&self) -> RelayError {
+        let problem = match &*self.state.lock() {
+            State::Waiting { problem } => problem.clone(),
+            State::Starting | State::Started { .. } => "its brokers or its database have not answered yet".to_owned(),
+        };
+        RelayError::NotInTime { source_name: self.source.name.clone(), problem }
+    }
+
+    /// The name of the source, and the rows that it has left if it was drained.
+    pub(super) fn left(&self) -> (String, Option<Drained>) {
+        (self.source.name.clone(), self.drained.get().copied())
     }
 
     async fn start(&self, beginning: Beginning) -> Result<(Arc<dyn Store>, Outbox), RelayError> {

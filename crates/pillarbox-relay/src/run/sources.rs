@@ -10,12 +10,12 @@ use futures_util::{Stream, StreamExt as _};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::Publisher;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::Instrument as _;
 
 use super::source::{Beginning, Deliverer};
 use crate::file::{FileError, RelayFile, Source};
-use crate::relay::{RelayError, forwarder};
+use crate::relay::{RelayError, SourceDrained, forwarder};
 use crate::serve::Reports;
 
 /// The interval at which the relay looks for publishers that nobody uses any more.
@@ -42,6 +42,27 @@ struct Shown {
 impl Sources {
     /// Begins to deliver from each source of a file.
     pub(crate) fn start(file: RelayFile) -> Result<Self, RelayError> {
+        let mut sources = Self::of(file)?;
+        let beginning = sources.beginning(true);
+        for deliverer in &sources.all {
+            sources.tasks.spawn(work(deliverer, beginning.clone()));
+        }
+        Ok(sources)
+    }
+
+    /// Begins to drain each source of a file, until the deadline.
+    pub(crate) fn start_draining(file: RelayFile, deadline: Instant) -> Result<Self, RelayError> {
+        let mut sources = Self::of(file)?;
+        let beginning = sources.beginning(true);
+        for deliverer in &sources.all {
+            let drain = Arc::clone(deliverer).drain(beginning.clone(), deadline);
+            sources.tasks.spawn(drain.instrument(deliverer.span()));
+        }
+        Ok(sources)
+    }
+
+    /// The sources of a file, of which none has begun.
+    fn of(file: RelayFile) -> Result<Self, RelayError> {
         let mut sources = Self {
             all: Vec::new(),
             shown: Arc::default(),
@@ -55,10 +76,6 @@ impl Sources {
             Ok(Arc::new(Deliverer::new(source, forwarder)))
         });
         sources.all = all.collect::<Result<_, RelayError>>()?;
-        let beginning = sources.beginning(true);
-        for deliverer in &sources.all {
-            sources.tasks.spawn(work(deliverer, beginning.clone()));
-        }
         sources.show();
         Ok(sources)
     }
@@ -113,6 +130,30 @@ impl Sources {
         }
         let stopped = self.stop().await;
         outcome.and(stopped)
+    }
+
+    /// Waits until every source is drained, or `stop` is ready, and stops in order. Returns the rows that each has left.
+    ///
+    /// # Errors
+    /// The first of a source; the others are drained all the same.
+    pub(crate) async fn drain(mut self, stop: impl Future<Output = ()>) -> Result<Vec<SourceDrained>, RelayError> {
+        self.shown.started.store(true, Ordering::Release);
+        tracing::info!(sources = self.all.len(), "the relay delivers what is due, and ends");
+        let mut stop = pin!(stop);
+        let mut outcome = Ok(());
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                ended = self.tasks.join_next() => match ended {
+                    Some(ended) => outcome = outcome.and(outcome_of(ended)),
+                    None => break,
+                },
+            }
+        }
+        let stopped = self.stop().await;
+        outcome.and(stopped)?;
+        let left = self.all.iter().map(|source| source.left());
+        Ok(left.map(|(source, left)| SourceDrained { source, left }).collect())
     }
 
     async fn stop(&mut self) -> Result<(), RelayError> {

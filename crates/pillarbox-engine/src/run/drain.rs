@@ -1,0 +1,206 @@
+use std::fmt;
+use std::time::Duration;
+
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::ownership::Mode;
+use pillarbox_core::store::{Backlog, Fetch, Heads, Scope, Store, operation};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tracing::Instrument as _;
+
+use super::{Config, Outbox};
+
+/// The time between the first two questions to the database. It doubles from one to the next.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// The longest time between two questions, and so the time that a drain may take too long.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The share of the deadline that may be kept for the events under way.
+const KEPT_SHARE: u32 = 4;
+/// The time that counting the rest may take.
+const COUNTING: Duration = Duration::from_secs(5);
+/// The number of failing events whose waiting rows are counted.
+const MOST_HEADS: usize = 1000;
+
+/// The answer of [`Outbox::drain`]: the pending and DEAD rows that are left in the table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Rows that are due and wait for no other event: nobody has delivered them yet, or somebody is about to.
+    pub due: u64,
+    /// Rows that are due and wait behind a failing or DEAD event of their key. If the deadline came first, at most 1,000 are counted
+    /// for each of the first 1,000 such events, and the others count as `due`.
+    pub blocked: u64,
+    /// Rows whose time has not come: delayed, deferred, or waiting for another attempt.
+    pub delayed: u64,
+    /// DEAD rows.
+    pub dead: u64,
+    /// Other nodes with a lease that has not ended. They may hold some of the rows that are due.
+    pub other_nodes: usize,
+}
+
+impl Drained {
+    /// True if nothing was due any more when the database was last asked.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.due == 0
+    }
+}
+
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { due, blocked, delayed, dead, other_nodes } = self;
+        write!(f, "{due} due, {blocked} blocked, {delayed} delayed, {dead} dead, {other_nodes} other nodes")
+    }
+}
+
+/// The settings of an outbox that a drain depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DrainRules {
+    /// The rows that make the later rows of their key wait.
+    heads: Heads,
+    /// The time that events under way may take at most.
+    patience: Duration,
+}
+
+impl DrainRules {
+    pub(super) fn new(mode: Option<Mode>, config: &Config) -> Self {
+        let keeps_keys = mode == Some(Mode::Partitioned);
+        let heads = if keeps_keys { config.retry.failing_key.heads() } else { Heads::None };
+        Self { heads, patience: config.shutdown.drain_timeout }
+    }
+
+    /// The fetch that finds one row that is due and waits for no other, if there is one. Rows that nodes hold, and types that are
+    /// paused here, are not left out.
+    fn probe(self) -> Fetch {
+        let scope =
+            Scope { partitions: 0..=u8::MAX, heads: self.heads, without: Vec::new(), only: Vec::new(), node: None };
+        Fetch { scope: (self.heads != Heads::None).then_some(scope), ..Fetch::new(1) }
+    }
+
+    /// The rest, where no row is due that waits for no other: what is due waits behind another then, or was written since.
+    fn nothing_due(self, backlog: Backlog) -> Drained {
+        let Backlog { due, delayed, dead, .. } = backlog;
+        let blocked = if self.heads == Heads::None { 0 } else { due };
+        Drained { due: 0, blocked, delayed, dead, other_nodes: 0 }
+    }
+
+    /// The number of rows that wait behind failing events, as far as they are counted.
+    async fn blocked(self, store: &dyn Store) -> Result<u64, StoreError> {
+        if self.heads == Heads::None {
+            return Ok(0);
+        }
+        let heads = store.blocked(0, MOST_HEADS).await?;
+        let blocking = heads.iter().filter(|head| !head.dead || self.heads == Heads::RetryAndDead);
+        Ok(blocking.map(|head| head.waiting).sum())
+    }
+}
+
+impl Outbox {
+    /// Delivers until nothing is due any more or the deadline comes, then [shuts down](Self::shutdown). For processes that start, do
+    /// their work and end, such as a CronJob or a function in the cloud.
+    ///
+    /// Only the database says that nothing is due: this node's memory may be empty while rows are left. These are due and waited for:
+    /// rows that other nodes hold, rows of a paused event type, and in mode `ordered` a failing event with all that is
+    /// behind it. These are not: rows whose time has not come, an event that waits for another attempt among them; in mode `partitioned`
+    /// rows behind a failing event of their key; DEAD rows; rows that no transaction has committed yet. An event that no handler
+    /// takes is due until [`unroutable`](super::DispatchConfig::unroutable) has put it off or made it DEAD.
+    ///
+    /// The whole takes no longer than `deadline` and a few seconds. Of it a quarter is kept for the events under way, or the drain
+    /// timeout if that is shorter: no further event is read then. A handler that still runs at the deadline is dropped, and its
+    /// event is handled again. A [`shutdown`](Self::shutdown) meanwhile ends it early.
+    ///
+    /// An outbox that stands by waits for its turn, and one that only writes for others to deliver.
+    ///
+    /// # Errors
+    /// The rest cannot be counted, or not within five seconds. The outbox is shut down all the same.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let outbox = Outbox::multi_node(MemoryStore::new()).handle_all(send_receipt).start().await?;
+    /// let left = outbox.drain(Duration::from_secs(30)).await?;
+    /// let exit_code = if left.is_complete() { 0 } else { 3 };
+    /// println!("{left}");
+    /// # assert_eq!(exit_code, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn drain(&self, deadline: Duration) -> Result<Drained, StoreError> {
+        let span = self.shared.span.clone();
+        self.drain_within(deadline).instrument(span).await
+    }
+
+    async fn drain_within(&self, deadline: Duration) -> Result<Drained, StoreError> {
+        let rules = self.running.drain_rules;
+        let kept = rules.patience.min(deadline / KEPT_SHARE);
+        let began = Instant::now();
+        let complete = match began.checked_add(deadline - kept) {
+            Some(latest) => timeout_at(latest, self.until_nothing_is_due()).await.ok().flatten(),
+            None => self.until_nothing_is_due().await,
+        };
+        // What comes next to be delivered, after nothing was due, has the time that is left.
+        self.shutdown_within(deadline.saturating_sub(began.elapsed())).await;
+        let counting = async {
+            let left = match complete {
+                Some(backlog) => rules.nothing_due(backlog),
+                None => self.count_the_rest().await?,
+            };
+            let nodes = self.store().nodes().await?;
+            let living = nodes.iter().filter(|node| node.lease_left.is_some());
+            Ok(Drained { other_nodes: living.count(), ..left })
+        };
+        let left = timeout(COUNTING, counting).await.unwrap_or_else(|_elapsed| {
+            let message = "the database did not count what is left within five seconds";
+            let error = StoreError::new(StoreErrorKind::Unavailable, operation::BACKLOG, message);
+            Err(error.at(self.store().info().address.clone()))
+        })?;
+        tracing::info!(complete = left.is_complete(), %left, "the outbox was drained");
+        Ok(left)
+    }
+
+    /// Waits until the database says that nothing is due; `None` if the outbox is shut down before.
+    async fn until_nothing_is_due(&self) -> Option<Backlog> {
+        let waiting = async {
+            let mut pause = FIRST_PAUSE;
+            let mut failing = false;
+            loop {
+                match self.backlog_if_nothing_is_due().await {
+                    Ok(Some(backlog)) => return backlog,
+                    Ok(None) => failing = false,
+                    Err(error) => {
+                        if !std::mem::replace(&mut failing, true) {
+                            tracing::warn!(%error, "the database does not say whether events are due; asking again");
+                        }
+                    }
+                }
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        };
+        self.running.stop.run_until_cancelled(waiting).await
+    }
+
+    async fn backlog_if_nothing_is_due(&self) -> Result<Option<Backlog>, StoreError> {
+        let fetched = self.store().fetch(&self.running.drain_rules.probe()).await?;
+        if !fetched.rows.is_empty() {
+            return Ok(None);
+        }
+        self.store().backlog().await.map(Some)
+    }
+
+    async fn count_the_rest(&self) -> Result<Drained, StoreError> {
+        let rules = self.running.drain_rules;
+        if let Some(backlog) = self.backlog_if_nothing_is_due().await? {
+            return Ok(rules.nothing_due(backlog));
+        }
+        let blocked = rules.blocked(self.store()).await?;
+        let Backlog { due, delayed, dead, .. } = self.store().backlog().await?;
+        // One at least waits for no other, as long as any is due.
+        let blocked = blocked.min(due.saturating_sub(1));
+        Ok(Drained { due: due - blocked, blocked, delayed, dead, other_nodes: 0 })
+    }
+}
