@@ -226,7 +226,7 @@ pub mod error {
 /// | Bring | Implement | Its tests |
 /// |---|---|---|
 /// | a database | [`Store`] and [`Upkeep`] | `pillarbox_testkit::conformance` |
-/// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | those of its crate |
+/// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | `pillarbox_testkit::adapter_tests` |
 /// | a broker | [`publishers::Publisher`] | `pillarbox_testkit::publishers` |
 /// | a clock | [`Clock`](backend::clock::Clock), [`Random`](backend::clock::Random) | |
 ///
@@ -284,7 +284,7 @@ pub mod backend {
         pub use super::store::{Bind, Dialect, Statement};
         #[doc(no_inline)]
         pub use crate::write::{Connection, Transaction, Written};
-        pub use pillarbox_core::write::{Begin, ConnectionId, Finish, Insert, Probe, Synchronous};
+        pub use pillarbox_core::write::{Action, Begin, Command, ConnectionId, Finish, Insert, Probe, Synchronous};
     }
 
     /// The port to a broker. Every bullet of a `# Behavior` list has a conformance test of the same name.

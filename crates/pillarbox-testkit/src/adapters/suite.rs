@@ -91,17 +91,23 @@ async fn begin<'a, D: Driver>(driver: &'a mut D, outbox: &Outbox) -> Result<Guar
     outbox.begin(driver.source()).await.map_err(|error| format!("{error:?}").into())
 }
 
-/// Written in a guard and committed, the event takes the hot path.
+/// Written in a guard and committed, each event is delivered once, and the hot path is taken: the engine, which reads the table
+/// meanwhile, may come first for some of them.
 pub async fn a_committed_event_is_delivered_from_memory<D: Driver>(driver: &mut D) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
-    let event = event()?;
-    let mut transaction = begin(driver, &outbox).await?;
-    outbox.write(&mut transaction, event.clone()).await?;
-    transaction.commit().await?;
-    recorder.wait_for_ends(1).await;
+    let mut written = Vec::new();
+    while written.len() < 20 && recorder.calls().iter().all(|call| call.path != Path::Hot) {
+        let event = event()?;
+        written.push(event.id().clone());
+        let mut transaction = begin(driver, &outbox).await?;
+        outbox.write(&mut transaction, event).await?;
+        transaction.commit().await?;
+        recorder.wait_for_ends(written.len()).await;
+    }
     let calls = recorder.calls();
-    assert_eq!(calls.iter().map(|call| (&call.id, call.path)).collect::<Vec<_>>(), [(event.id(), Path::Hot)]);
+    assert!(calls.iter().map(|call| &call.id).eq(&written), "{calls:?}");
+    assert!(calls.iter().any(|call| call.path == Path::Hot), "none of {} came from memory", calls.len());
     outbox.shutdown().await;
     Ok(())
 }
@@ -112,7 +118,7 @@ pub async fn a_receipt_of_a_transaction_of_the_drivers_own_is_committed<D: Drive
     let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
     let mut transaction = driver.source().begin().await?;
     let receipt = outbox.write(&mut transaction, event()?).await?;
-    outbox.commit(transaction, receipt).await?;
+    outbox.commit::<D::Marker, _>(transaction, receipt).await?;
     recorder.wait_for_ends(1).await;
     assert_eq!(recorder.calls().len(), 1);
     outbox.shutdown().await;
