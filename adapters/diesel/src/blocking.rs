@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::{Future, ready};
 
-use diesel::connection::{AnsiTransactionManager, SimpleConnection as _, TransactionManager, TransactionManagerStatus};
+use diesel::connection::{AnsiTransactionManager, TransactionManager, TransactionManagerStatus};
 use diesel::r2d2::{ConnectionManager, PooledConnection, R2D2Connection};
 use diesel::result::Error;
 use diesel::{QueryResult, RunQueryDsl as _, sql_query};
@@ -92,7 +92,7 @@ macro_rules! blocks {
             type Error = Error;
 
             async fn begin(self) -> QueryResult<Transaction<'a, $connection>> {
-                AnsiTransactionManager::begin_transaction_sql(self, Self::BEGIN)?;
+                AnsiTransactionManager::begin_transaction_sql(self, <$connection>::BEGIN)?;
                 Ok(Transaction(self))
             }
         }

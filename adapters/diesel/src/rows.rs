@@ -1,6 +1,6 @@
 use diesel::backend::Backend;
 use diesel::deserialize::{FromSql, QueryableByName, Result};
-use diesel::row::{NamedRow, Row as _};
+use diesel::row::NamedRow;
 use diesel::sql_types::{BigInt, Nullable, Text};
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::RowId;

@@ -2,7 +2,7 @@ use std::future::{Future, ready};
 
 use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert, Statement, Synchronous};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{CachedStatement, Error, Savepoint, Transaction, params_from_iter};
+use rusqlite::{Error, Row, Savepoint, Transaction, params_from_iter};
 
 use crate::Rusqlite;
 
@@ -47,11 +47,10 @@ fn insert(connection: &rusqlite::Connection, insert: &Insert<'_>) -> Result<Vec<
     let mut seqs = Vec::with_capacity(insert.rows.len());
     for statement in &insert.statements {
         let first = seqs.len();
-        let mut prepared = prepare(connection, statement)?;
-        let mut rows = prepared.query(params_from_iter(values(statement)?))?;
-        while let Some(row) = rows.next()? {
+        each_row(connection, statement, |row| {
             seqs.push(row.get(0)?);
-        }
+            Ok(())
+        })?;
         // `RETURNING` promises no order; the store promises that they ascend in the order of the rows.
         seqs[first..].sort_unstable();
     }
@@ -60,21 +59,31 @@ fn insert(connection: &rusqlite::Connection, insert: &Insert<'_>) -> Result<Vec<
 
 fn run(connection: &rusqlite::Connection, command: &Command<'_>) -> Result<u64, Error> {
     for statement in &command.statements {
-        let mut prepared = prepare(connection, statement)?;
         // Not `execute`, which refuses a statement that returns rows, as those may that lock.
-        let mut rows = prepared.query(params_from_iter(values(statement)?))?;
-        while rows.next()?.is_some() {}
+        each_row(connection, statement, |_| Ok(()))?;
     }
     Ok(if command.statements.is_empty() { 0 } else { connection.changes() })
 }
 
-/// A statement that comes again is prepared once for each connection.
-fn prepare<'c>(connection: &'c rusqlite::Connection, statement: &Statement<'_>) -> Result<CachedStatement<'c>, Error> {
-    let mut prepared = connection.prepare_cached(&statement.sql)?;
-    if !statement.reusable {
-        prepared.discard();
+/// Runs a statement to its end. One that comes again is prepared once for each connection.
+fn each_row(
+    connection: &rusqlite::Connection,
+    statement: &Statement<'_>,
+    mut visit: impl FnMut(&Row<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut cached, mut fresh);
+    let prepared: &mut rusqlite::Statement<'_> = if statement.reusable {
+        cached = connection.prepare_cached(&statement.sql)?;
+        &mut cached
+    } else {
+        fresh = connection.prepare(&statement.sql)?;
+        &mut fresh
+    };
+    let mut rows = prepared.query(params_from_iter(values(statement)?))?;
+    while let Some(row) = rows.next()? {
+        visit(row)?;
     }
-    Ok(prepared)
+    Ok(())
 }
 
 fn values<'a>(statement: &Statement<'a>) -> Result<Vec<ToSqlOutput<'a>>, Error> {

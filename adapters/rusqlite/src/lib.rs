@@ -1,7 +1,6 @@
 //! Writes Pillarbox events in [rusqlite](https://docs.rs/rusqlite) transactions.
 //!
-//! rusqlite blocks its thread, so that events are written by [`Outbox::blocking`](pillarbox_engine::run::Outbox::blocking), on a
-//! thread that may wait:
+//! rusqlite blocks its thread, so that events are written by `Outbox::blocking`, on a thread that may wait:
 //!
 //! ```no_run
 //! # use pillarbox_core::event::Envelope;

@@ -238,7 +238,7 @@ pub mod error {
 /// | Bring | Implement | Its tests |
 /// |---|---|---|
 /// | a database | [`Store`] and [`Upkeep`] | `pillarbox_testkit::conformance` |
-/// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | those of its crate |
+/// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | `pillarbox_testkit::adapter_tests` |
 /// | a broker | [`publishers::Publisher`] | `pillarbox_testkit::publishers` |
 /// | a clock | [`Clock`](backend::clock::Clock), [`Random`](backend::clock::Random) | |
 ///

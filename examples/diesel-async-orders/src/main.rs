@@ -53,7 +53,7 @@ async fn main() -> Result<(), BoxError> {
     let url = std::env::var("DATABASE_URL").map_err(|_| "DATABASE_URL names no database")?;
     let store = PostgresStore::connect(&url).await?;
     store.migrate().await?;
-    let pool = Pool::builder(AsyncDieselConnectionManager::new(&url)).max_size(4).build()?;
+    let pool = Pool::builder(AsyncDieselConnectionManager::<AsyncPgConnection>::new(&url)).max_size(4).build()?;
     let table = "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, customer text NOT NULL, total_cents bigint NOT NULL)";
     pool.get().await?.batch_execute(table).await?;
     let outbox = Outbox::single_node(store).handle(send_receipt).start().await?;

@@ -91,17 +91,23 @@ async fn begin<'a, D: Driver>(driver: &'a mut D, outbox: &Outbox) -> Result<Guar
     outbox.begin(driver.source()).await.map_err(|error| format!("{error:?}").into())
 }
 
-/// Written in a guard and committed, the event takes the hot path.
+/// Written in a guard and committed, each event is delivered once, and the hot path is taken: the engine, which reads the table
+/// meanwhile, may come first for some of them.
 pub async fn a_committed_event_is_delivered_from_memory<D: Driver>(driver: &mut D) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
-    let event = event()?;
-    let mut transaction = begin(driver, &outbox).await?;
-    outbox.write(&mut transaction, event.clone()).await?;
-    transaction.commit().await?;
-    recorder.wait_for_ends(1).await;
+    let mut written = Vec::new();
+    while written.len() < 20 && recorder.calls().iter().all(|call| call.path != Path::Hot) {
+        let event = event()?;
+        written.push(event.id().clone());
+        let mut transaction = begin(driver, &outbox).await?;
+        outbox.write(&mut transaction, event).await?;
+        transaction.commit().await?;
+        recorder.wait_for_ends(written.len()).await;
+    }
     let calls = recorder.calls();
-    assert_eq!(calls.iter().map(|call| (&call.id, call.path)).collect::<Vec<_>>(), [(event.id(), Path::Hot)]);
+    assert!(calls.iter().map(|call| &call.id).eq(&written), "{calls:?}");
+    assert!(calls.iter().any(|call| call.path == Path::Hot), "none of {} came from memory", calls.len());
     outbox.shutdown().await;
     Ok(())
 }
@@ -159,8 +165,10 @@ pub async fn what_is_rolled_back_to_a_savepoint_is_not_delivered<D: Driver>(driv
     transaction.commit().await?;
     recorder.wait_for_ends(2).await;
     outbox.shutdown().await;
-    let called: Vec<EventId> = recorder.calls().into_iter().map(|call| call.id).collect();
-    assert_eq!(called, [events[0].id().clone(), events[2].id().clone()]);
+    // Calls run beside each other, so their order says nothing.
+    let mut calls = recorder.calls();
+    calls.sort_by_key(|call| call.seq);
+    assert!(calls.iter().map(|call| &call.id).eq([events[0].id(), events[2].id()]), "{calls:?}");
     assert_eq!(driver.store().counts().await?.pending(), 0);
     Ok(())
 }
