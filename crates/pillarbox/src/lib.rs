@@ -78,6 +78,7 @@
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
 //! | `memory` | yes | [`MemoryStore`], for tests |
 //! | `postgres` | | [`PostgresStore`] |
+//! | `axum` | | [`axum`]: health, status and metrics as a router of axum |
 //! | `config` | | [`config`]: settings from a file and the environment |
 //! | `mysql` | | [`MysqlStore`], for MySQL and MariaDB |
 //! | `otel` | | W3C trace context flows by itself: a handler's span is a child of its writer's |
@@ -104,13 +105,20 @@
 //! | [`run`] | modes, settings and builders |
 //! | [`maintain`], [`observe`] | DEAD events, blocked keys, nodes and purging; counters, metrics and health |
 //! | [`error`] | errors, and their remedies |
-//! | [`adapters`], [`publishers`], `routes`, `config`, `memory` | the parts that features add |
+//! | [`adapters`], [`publishers`], `routes`, `config`, `memory`, `axum` | the parts that features add |
 //! | [`backend`] | the ports, for a database, a driver, a broker or a clock of your own |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without a feature its links have no target; the documentation is built with all of them.
 #![cfg_attr(
-    not(all(feature = "config", feature = "memory", feature = "mysql", feature = "sqlite", feature = "postgres")),
+    not(all(
+        feature = "axum",
+        feature = "config",
+        feature = "memory",
+        feature = "mysql",
+        feature = "sqlite",
+        feature = "postgres"
+    )),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -140,6 +148,10 @@ pub use pillarbox_postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
+
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use pillarbox_axum as axum;
 
 #[cfg(feature = "config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]

@@ -55,6 +55,8 @@ fn in_schema(url: &str, schema: &str) -> String {
 struct Service {
     process: Child,
     address: String,
+    /// The place of its health, status and metrics.
+    internal: String,
 }
 
 impl Service {
@@ -65,17 +67,20 @@ impl Service {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("PILLARBOX_STORE__URL", schema.url())
             .env("LISTEN", "127.0.0.1:0")
+            .env("LISTEN_INTERNAL", "127.0.0.1:0")
             .env("NO_COLOR", "1")
             .stdout(Stdio::piped())
             .spawn()
             .expect("the service starts");
         let mut log = BufReader::new(process.stdout.take().expect("its log")).lines();
-        let address = log
-            .find_map(|line| Some(line.expect("text").split_once("listening on ")?.1.trim().to_owned()))
-            .expect("the service says where it listens");
+        let mut said = |words: &str| {
+            let line = log.find_map(|line| Some(line.expect("text").split_once(words)?.1.trim().to_owned()));
+            line.expect("the service says where it listens")
+        };
+        let (internal, address) = (said("metrics at "), said("listening on "));
         // Read on, so that it can go on writing.
         std::thread::spawn(move || log.for_each(drop));
-        Self { process, address }
+        Self { process, address, internal }
     }
 
     async fn stop(mut self) -> ExitStatus {
@@ -100,6 +105,12 @@ impl Service {
 
     async fn order(&self, id: i64) -> reqwest::Response {
         reqwest::get(format!("{}/orders/{id}", self.address)).await.expect("an answer")
+    }
+
+    /// A page of the internal listener, with its status code.
+    async fn page(&self, path: &str) -> (u16, String) {
+        let answer = reqwest::get(format!("{}/{path}", self.internal)).await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
     }
 
     async fn order_with_receipt(&self, id: i64) -> Value {
@@ -138,6 +149,18 @@ async fn an_order_gets_its_receipt() {
 
     assert_eq!(first.place(&json!({ "customer": "eve", "total_cents": -1 })).await.status(), 422);
     assert_eq!(first.order(id + 1).await.status(), 404);
+
+    for (path, words) in [("health/live", "alive"), ("health/ready", "ready")] {
+        assert_eq!(first.page(path).await, (200, format!("{words}\n")));
+    }
+    let (code, status) = first.page("status").await;
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!((code, &status["ready"], &status["problems"]), (200, &json!(true), &json!([])), "{status}");
+    assert!(status["backlog"]["due"].is_u64() && !status.to_string().contains("ada"), "{status}");
+    let (code, metrics) = first.page("metrics").await;
+    assert!(code == 200 && metrics.contains("pillarbox_dispatch_success_total{"), "{metrics}");
+    let outside = reqwest::get(format!("{}/outbox/status", first.address)).await.expect("an answer");
+    assert_eq!(outside.status(), 404, "they are not on the service's own listener");
 
     assert!(first.stop().await.success());
     // The other goes on.

@@ -86,6 +86,7 @@ impl Shared {
 /// The tasks of a running outbox; they stop when it is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
+    mode: Mode,
     tasks: TaskTracker,
     role: watch::Receiver<Role>,
     pub(super) stop: CancellationToken,
@@ -153,6 +154,7 @@ impl Outbox {
         let tasks = supervisor.tasks.clone();
         let role = supervisor.role.subscribe();
         let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
+        let mode = Mode::from(supervisor.mode);
         let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
         // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
@@ -170,7 +172,8 @@ impl Outbox {
         tasks.spawn(gauge_reporter.run(role.clone()).instrument(shared.span.clone()));
         tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
+        let running =
+            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
@@ -180,7 +183,7 @@ impl Outbox {
         config: &Config,
         random: &Arc<dyn Random>,
     ) -> Self {
-        let drain_rules = DrainRules::new(None, config);
+        let (mode, drain_rules) = (Mode::WriterOnly, DrainRules::new(None, config));
         let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
@@ -193,7 +196,8 @@ impl Outbox {
             told.send_replace(Role::Stopped);
         });
         tasks.close();
-        let running = Running { tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
+        let running =
+            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
         Self { shared, running: Arc::new(running) }
     }
 
@@ -300,6 +304,12 @@ impl Outbox {
     #[must_use]
     pub fn dead_events(&self) -> DeadEvents<'_, dyn Store> {
         DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
+    }
+
+    /// The mode in which this outbox runs: `writer_only` also where delivering is switched off.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.running.mode
     }
 
     /// The role of this outbox: delivering, standing by, joining, only writing, or stopped.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use pillarbox_axum::Metrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Limits, answer};
 use super::pages::Probe;
-use super::{Reports, pages, prometheus};
+use super::{Reports, pages};
 
 /// The interval at which measurements are put into their buckets, which bounds the memory they take.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub struct ServeError {
 /// An address at which a process tells how it is: `/health/live`, `/health/ready`, `/status` and `/metrics`. It is open, and
 /// nobody is answered yet.
 #[derive(Debug)]
-pub struct Endpoint(Option<(TcpListener, PrometheusHandle)>);
+pub struct Endpoint(Option<(TcpListener, Metrics)>);
 
 /// Answers until it is closed.
 #[derive(Debug)]
@@ -45,8 +45,7 @@ impl Endpoint {
         let Some(address) = address else { return Ok(Self(None)) };
         let failed = |problem: String| ServeError { address, problem };
         let listener = TcpListener::bind(address).await.map_err(|error| failed(error.to_string()))?;
-        let metrics = prometheus().and_then(PrometheusBuilder::install_recorder);
-        let metrics = metrics.map_err(|error| failed(error.to_string()))?;
+        let metrics = Metrics::install().map_err(|error| failed(error.to_string()))?;
         Ok(Self(Some((listener, metrics))))
     }
 

@@ -3,10 +3,8 @@
 mod connections;
 mod endpoint;
 mod pages;
-mod prometheus;
 
 pub use endpoint::{Endpoint, ServeError, Serving};
-use prometheus::prometheus;
 
 use std::sync::Arc;
 
