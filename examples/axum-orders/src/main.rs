@@ -68,16 +68,21 @@ async fn serve() -> Result<(), BoxError> {
     let listener = listen("LISTEN", "127.0.0.1:3000").await?;
     tracing::info!("listening on http://{}", listener.local_addr()?);
 
-    // A listener of its own, so that only your own network reaches them. It answers until the process ends.
+    // A listener of its own, so that only your own network reaches them.
     let pages = Router::new().nest("/outbox", Pages::new(outbox.clone()).metrics(metrics).router());
-    let pages = tokio::spawn(axum::serve(internal, pages).into_future());
     let shop = Shop { pool: pool.clone(), outbox: outbox.clone() };
-    axum::serve(listener, orders::routes(shop)).with_graceful_shutdown(told_to_stop()).await?;
-
-    // First the requests have ended, now the handlers; only then may the connections go.
-    outbox.shutdown().await;
-    pool.close().await;
-    pages.abort();
+    let service = async {
+        axum::serve(listener, orders::routes(shop)).with_graceful_shutdown(told_to_stop()).await?;
+        // First the requests have ended, now the handlers; only then may the connections go.
+        outbox.shutdown().await;
+        pool.close().await;
+        Ok(())
+    };
+    // The pages answer to the last, so that a probe sees the service stop.
+    tokio::select! {
+        ended = service => ended,
+        ended = axum::serve(internal, pages).into_future() => ended,
+    }?;
     tracing::info!("stopped");
     Ok(())
 }
