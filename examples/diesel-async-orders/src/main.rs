@@ -14,13 +14,18 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as
 use pillarbox::{Delivery, Event, HandlerError, Outbox, PostgresStore, Store as _};
 use serde::{Deserialize, Serialize};
 
-diesel::table! {
-    orders (id) {
-        id -> BigInt,
-        customer -> Text,
-        total_cents -> BigInt,
+#[allow(missing_docs, reason = "what the macro makes has none")]
+mod schema {
+    diesel::table! {
+        orders (id) {
+            id -> BigInt,
+            customer -> Text,
+            total_cents -> BigInt,
+        }
     }
 }
+
+use schema::orders;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
