@@ -99,6 +99,36 @@ pub use awaited::AsyncTransaction;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use blocking::Transaction;
 
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), of a deadpool of diesel-async's whose connections
+/// are `C`.
+///
+/// ```
+/// # #[cfg(feature = "async-postgres")]
+/// # mod example {
+/// # use pillarbox_core::error::BoxError;
+/// # use pillarbox_core::handle::{Delivery, in_transaction};
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore as PostgresStore;
+/// # use pillarbox_diesel::PooledTx;
+/// use diesel_async::pooled_connection::deadpool::Pool;
+/// use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
+///
+/// async fn book(_: Delivery, mut tx: PooledTx<AsyncPgConnection>) -> Result<(), BoxError> {
+///     tx.batch_execute("INSERT INTO booking (amount) VALUES (1)").await?;
+///     Ok(())
+/// }
+///
+/// # async fn start(store: PostgresStore, pool: Pool<AsyncPgConnection>) {
+/// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(pool, book));
+/// # }
+/// # }
+/// ```
+#[cfg(any(feature = "async-mysql", feature = "async-postgres"))]
+pub type PooledTx<C> = pillarbox_core::handle::HandlerTransaction<
+    AsyncTransaction<diesel_async::pooled_connection::deadpool::Object<C>>,
+    Diesel,
+>;
+
 /// The marker that brings diesel's connections and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]
 pub struct Diesel;

@@ -46,10 +46,13 @@ impl Finish<SeaOrm> for DatabaseTransaction {
     /// what came after a transaction that it has rolled back. A savepoint fails in either, and where somebody has ended the
     /// transaction by a statement of their own. SQLite itself refuses to commit where no transaction is open.
     async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, DbErr> {
-        match self.get_database_backend() {
-            DbBackend::Postgres => drop(self.execute_unprepared("SAVEPOINT pillarbox").await?),
-            DbBackend::MySql => drop(self.execute_unprepared(STILL_OPEN_MYSQL).await?),
-            _ => {}
+        let still_open = match self.get_database_backend() {
+            DbBackend::Postgres => Some("SAVEPOINT pillarbox"),
+            DbBackend::MySql => Some(STILL_OPEN_MYSQL),
+            _ => None,
+        };
+        if let Some(still_open) = still_open {
+            self.execute_unprepared(still_open).await?;
         }
         let found = match &probe.sql {
             None => Vec::new(),

@@ -59,6 +59,27 @@ mod begin;
 mod insert;
 mod uninterrupted;
 
+/// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), of a
+/// [`DatabaseConnection`](sea_orm::DatabaseConnection).
+///
+/// ```
+/// # use pillarbox_core::handle::{Delivery, in_transaction};
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_memory::MemoryStore as PostgresStore;
+/// # use pillarbox_sea_orm::SeaOrmTx;
+/// use sea_orm::ConnectionTrait as _;
+///
+/// async fn book(_: Delivery, tx: SeaOrmTx) -> Result<(), sea_orm::DbErr> {
+///     tx.execute_unprepared("INSERT INTO booking (amount) VALUES (1)").await?;
+///     Ok(())
+/// }
+///
+/// # async fn start(store: PostgresStore, db: sea_orm::DatabaseConnection) {
+/// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(db, book));
+/// # }
+/// ```
+pub type SeaOrmTx = pillarbox_core::handle::HandlerTransaction<sea_orm::DatabaseTransaction, SeaOrm>;
+
 /// The marker that brings SeaORM's transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]
 pub struct SeaOrm;

@@ -10,7 +10,7 @@ pub(crate) struct Event {
 
 impl Event {
     pub(crate) fn new(number: u32) -> Self {
-        /// What the frame and the number leave of 200 bytes.
+        /// The characters that are left of 200 beside the frame and the number.
         const DATA: usize = 200 - r#"{"number":,"data":""}"#.len();
         // Digits that do not repeat, because the database would compress those that do.
         let mut state = u64::from(number) + 1;

@@ -46,7 +46,7 @@ impl ByDensity {
 /// elements, for longer than the index needs to find some of the rows.
 const ONE_BY_ONE: &str = r#""seq" = ANY ((SELECT $3::bigint[])::bigint[])"#;
 /// The same for rows that lie beside each other: to go along the index costs a fifth of the statement less than to enter it for each row.
-/// Those between them are passed over, since [their event is not named](EVENT_IS_NAMED).
+/// Rows between them are passed over, since [their event is not named](EVENT_IS_NAMED).
 const IN_A_ROW: &str = r#""seq" BETWEEN ($3::bigint[])[1] AND ($3::bigint[])[cardinality($3::bigint[])]"#;
 
 /// The condition on the node under [`Fence::Table`].

@@ -10,14 +10,16 @@ use crate::pause::{Pause, jittered};
 
 /// The interval while this node settles events. Readers pass over what was settled since.
 const EVERY: Duration = Duration::from_secs(2);
-/// The interval after which it is raised sooner where each fetch begins there, if so many events were settled.
-const SOON: (Duration, u64) = (Duration::from_millis(250), 5_000);
-/// The interval while it does not: other nodes may, and have gone meanwhile.
+/// The interval where each fetch begins at the point, if [many](MANY) events were settled.
+const SOON: Duration = Duration::from_millis(250);
+/// The number of settled events that is worth raising it sooner.
+const MANY: u64 = 5_000;
+/// The interval while this node settles none: other nodes may, and have gone meanwhile.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Raising it takes at most this share of the time, however much was settled meanwhile,
+/// The pause after a call is so many times as long as the call, so that raising takes at most a tenth of the time.
 const SHARE: u32 = 10;
-/// unless a call took so long that its share is more than this: what is settled then would be passed over for as long.
+/// The longest pause after a call. Readers pass over what was settled for as long, so that a longer one would slow them down.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Raises the table's read point, for as long as this node delivers.
@@ -39,9 +41,10 @@ impl ReadPointKeeper {
         let mut wait = Duration::ZERO;
         loop {
             tokio::time::sleep(wait).await;
-            wait = jittered(if self.begins_each_fetch { SOON.0 } else { EVERY }, &*self.random);
+            wait = jittered(if self.begins_each_fetch { SOON } else { EVERY }, &*self.random);
             let now = self.counters.settled();
-            if !self.is_due(settled.map(|before| now.saturating_sub(before)), raised.elapsed()) {
+            let settled_since = settled.map(|before| now.saturating_sub(before));
+            if !is_due(self.begins_each_fetch, settled_since, raised.elapsed()) {
                 continue;
             }
             let began = Instant::now();
@@ -61,13 +64,36 @@ impl ReadPointKeeper {
             }
         }
     }
+}
 
-    /// True if it is time: so much was `settled` since it was last raised, if it was, and so much time has passed.
-    fn is_due(&self, settled: Option<u64>, passed: Duration) -> bool {
-        match settled {
-            None => true,
-            Some(0) => passed >= IDLE,
-            Some(settled) => !self.begins_each_fetch || settled >= SOON.1 || passed >= EVERY,
+/// True if it is time: so much was `settled` since it was last raised, if it was, and so much time has passed.
+fn is_due(begins_each_fetch: bool, settled: Option<u64>, passed: Duration) -> bool {
+    match settled {
+        None => true,
+        Some(0) => passed >= IDLE,
+        Some(settled) => !begins_each_fetch || settled >= MANY || passed >= EVERY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_raised_at_first_while_events_are_settled_and_seldom_otherwise() {
+        let table = [
+            (false, None, Duration::ZERO, true),
+            (false, Some(1), EVERY, true),
+            (false, Some(0), EVERY, false),
+            (false, Some(0), IDLE, true),
+            (true, Some(MANY - 1), SOON, false),
+            (true, Some(MANY), SOON, true),
+            (true, Some(1), EVERY, true),
+            (true, Some(0), EVERY, false),
+        ];
+        for (begins_each_fetch, settled, passed, expected) in table {
+            let found = is_due(begins_each_fetch, settled, passed);
+            assert_eq!(found, expected, "{begins_each_fetch}, {settled:?} events in {passed:?}");
         }
     }
 }
