@@ -360,6 +360,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `complete_is_refused_as_a_settle_is`
     /// - `complete_is_refused_for_rows_of_others`
     /// - `complete_concurrently_changes_the_row_once`
+    /// - `complete_outside_of_a_transaction_changes_nothing`
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a>;
 
     /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer

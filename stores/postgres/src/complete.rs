@@ -4,7 +4,10 @@ use pillarbox_core::write::{Action, Bind, Command, Statement};
 
 use crate::sql::Sql;
 
-/// The statement that makes a row DONE in the transaction of its handler. It fences as a settle does.
+/// Fails where no transaction is open: a handler may have ended its own by SQL, and what it did in it may be rolled back.
+const STILL_OPEN: &str = "SAVEPOINT pillarbox";
+
+/// The statements that make a row DONE in the transaction of its handler. They fence as a settle does.
 pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
     let Verdict { row, expected, change } = verdict;
     let sql = if *change == Change::Remove { &sql.complete_removed } else { &sql.complete };
@@ -16,6 +19,7 @@ pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'
         Bind::Int(Some(expected.attempts.into())),
         Bind::Int(Some(expected.replays.cast_signed().into())),
     ];
-    let statement = Statement { sql: sql.of(fence).into(), binds, reusable: true };
-    Command { action: Action::Complete { node, fence, verdict }, statements: vec![statement] }
+    let still_open = Statement { sql: STILL_OPEN.into(), binds: Vec::new(), reusable: true };
+    let change = Statement { sql: sql.of(fence).into(), binds, reusable: true };
+    Command { action: Action::Complete { node, fence, verdict }, statements: vec![still_open, change] }
 }

@@ -198,7 +198,7 @@ impl Registration {
     /// The time limit of a call, 1 ms to 100 years, in place of the outbox's
     /// [`handler_timeout`](crate::run::OutboxBuilder::handler_timeout); `None`: for ever. Then the call is dropped, and the
     /// attempt has failed. A [`blocking`](pillarbox_core::handle::blocking) handler cannot be dropped: its thread goes on. The same limit
-    /// holds for each interceptor phase, the fallback and the observer.
+    /// holds for each interceptor phase, the fallback and the observer, and for the begin and the commit of a handler's transaction.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         let timeout = timeout.into();
         let range = Duration::from_millis(1)..=Duration::from_secs(100 * 365 * 24 * 3600);

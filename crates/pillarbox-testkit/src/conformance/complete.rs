@@ -147,6 +147,21 @@ pub(super) async fn complete_is_refused_for_rows_of_others<H: Harness>(db: &Db<H
     Ok(())
 }
 
+/// After the transaction was ended by SQL, what else was done in it may be gone.
+pub(super) async fn complete_outside_of_a_transaction_changes_nothing<H: Harness>(db: &Db<H>) -> Outcome {
+    let Owned { store, node, written, seqs } = owned(db, events(1)?).await?;
+    let before = rows(db, &written).await?;
+    for change in [Change::Done, Change::Remove] {
+        let verdict = first(row_at(&*store, seqs[0]).await?, change);
+        let mut transaction = db.begin().await?;
+        H::execute_in(transaction.inner_mut(), "ROLLBACK").await?;
+        let changed = transaction.run(&store.complete(&node, Fence::Table, &verdict)).await;
+        assert!(!matches!(changed, Ok(1..)), "{changed:?}");
+        assert_eq!(rows(db, &written).await?, before);
+    }
+    Ok(())
+}
+
 /// Of many transactions at once that complete a row, one commits.
 pub(super) async fn complete_concurrently_changes_the_row_once<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(1)?).await?;
