@@ -44,8 +44,8 @@
 //! # One SQLite
 //!
 //! A program links one SQLite. That of this crate is rusqlite 0.39, whose SQLite is the one of sqlx 0.9, on which the store is
-//! built; a later rusqlite does not build beside it. Both open the same file; give rusqlite's connection a `busy_timeout`
-//! (its default is 5 s), since they take turns by SQLite's lock.
+//! built; a later rusqlite does not build beside it. Both open the same file and take turns by SQLite's lock.
+//! rusqlite waits up to 5 s for it; set `busy_timeout` if your transactions take longer.
 
 mod begin;
 mod insert;

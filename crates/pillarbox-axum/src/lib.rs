@@ -9,7 +9,8 @@
 //!
 //! **Mount it on a listener that only your own network reaches.** It has no password. It shows no payload, no header, no key, no id of an
 //! event and no credentials; it does show names of nodes, the address of the database and how busy the service is. For a
-//! listener that others reach there is [`Pages::probes`], which says only whether all is well.
+//! listener that others reach, take [`Pages::probes`]: it answers whether the outbox is well and names its problems, but no node, no database and no
+//! event.
 //!
 //! ```no_run
 //! # use pillarbox_core::handle::Delivery;

@@ -36,8 +36,8 @@ impl Pages {
         Self { metrics: Some(metrics), ..self }
     }
 
-    /// `/health/live` and `/health/ready`: whether the outbox is well, and if not which [problem](pillarbox_engine::observe::Problem) it
-    /// has. It names no node, no database and no event.
+    /// Routes `/health/live` and `/health/ready`. A failing probe names its [problems](pillarbox_engine::observe::Problem), but no node, no
+    /// database and no event.
     pub fn probes<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let (live, ready) = (self.clone(), self.clone());
         Router::new()

@@ -19,8 +19,8 @@ use crate::write::{
     Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts, Transaction,
 };
 
-/// Wraps a handler that works on the database of the outbox, so that it is given a transaction, and its event becomes DONE in
-/// that transaction: what it writes there happens exactly once, whatever crashes.
+/// Wraps a handler so that it gets a transaction of the outbox's database, in which its event becomes DONE. Its writes in that
+/// transaction happen exactly once, even across crashes.
 ///
 /// `source` begins the transactions: a pool of a driver that the outbox can [write](crate::write::Connection) with. The handler takes its
 /// arguments as any other, and after them a [`HandlerTransaction`], for which every adapter has a short name. When it answers
@@ -28,12 +28,12 @@ use crate::write::{
 /// gives up, all is rolled back, and the event is tried again or goes DEAD as usual.
 ///
 /// A node that is not the event's owner any more cannot commit: its transaction is rolled back, and the new owner's counts. Events that
-/// the handler writes in the transaction commit with it, and take the hot path.
+/// the handler writes in the transaction commit with it, and take the hot path where the mode has one.
 ///
-/// Exactly once is what happens in this transaction. A call to another system in it happens at least once, as in any handler.
+/// Only effects in this transaction happen exactly once. A call to another system happens at least once, as in any handler.
 ///
-/// The event and its handler's time limit are those of any handler. The transaction is open for as long as the handler runs; on SQLite, where
-/// one transaction at a time can write, it begins with the write lock.
+/// The time limit of the handler holds for the begin and for the commit as well, each for itself. The transaction is open while the handler
+/// runs; on SQLite, where one transaction at a time can write, it begins with the write lock.
 ///
 /// ```
 /// use pillarbox_core::handle::{Delivery, HandlerTransaction, IntoHandler as _, in_transaction};

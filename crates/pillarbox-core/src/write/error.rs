@@ -14,7 +14,7 @@ pub enum WriteError<E: Error + 'static> {
     /// A [`WriterHook`](super::WriterHook) refused the events. The transaction was not touched and stays usable.
     #[error("a writer hook refused the events: {0}")]
     Hook(#[source] BoxError),
-    /// The connection is of another database than the outbox. The transaction was not touched.
+    /// The connection is of another kind of database than the outbox. The transaction was not touched.
     #[error(
         "this outbox keeps its table in {outbox}, the connection is to {connection}; write through a transaction of the database that holds the outbox table"
     )]

@@ -13,7 +13,7 @@ use super::{
 use crate::event::{Envelope, IntoEnvelope, Stamp};
 use crate::store::Store;
 
-/// The writing half of an outbox: its `write`, `begin` and `commit` are those of `Outbox`. A handler gets it by
+/// The writing half of an outbox: `write`, `write_all`, `begin`, `commit` and `notify_committed`, as on `Outbox`. A handler gets it by
 /// [`Delivery::outbox`](crate::handle::Delivery::outbox). Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
@@ -31,10 +31,10 @@ pub struct WriterParts {
     pub open: Arc<OpenTransactions>,
 }
 
-/// Makes rows of events: with what the writer has around it in their headers, and one for each handler that has a name.
+/// Makes the rows of events: adds the writer's context to their headers, and makes one row for each named handler.
 #[doc(hidden)]
 pub trait RowMaker: Send + Sync {
-    /// The rows, those of one event one behind the other.
+    /// The rows. Those of one event are adjacent.
     fn rows(&self, events: Vec<Envelope>) -> Vec<NewRow>;
 
     /// An insert has ended: the time that it took, and the number of its rows if it succeeded.

@@ -18,8 +18,9 @@ impl Outbox {
     ///     tx.execute("INSERT INTO orders (id) VALUES ('o-1')", [])?;
     ///     outbox.blocking().write(&mut tx, &OrderPlaced { order_id: "o-1".into() })?;
     ///     tx.commit()?;
-    ///     Ok(())
+    ///     Ok::<_, BoxError>(())
     /// })
+    /// .await??;
     /// ```
     #[must_use]
     pub fn blocking(&self) -> BlockingOutbox<'_> {

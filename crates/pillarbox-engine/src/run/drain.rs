@@ -11,7 +11,7 @@ use super::{Config, Outbox};
 
 /// The time between the first two questions to the database. It doubles from one to the next.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// The longest time between two questions, and so the time that a drain may take too long.
+/// The longest pause between two questions: a drain ends at most this long after its last event.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// The share of the deadline that may be kept for the events under way.
 const KEPT_SHARE: u32 = 4;
@@ -24,7 +24,7 @@ const MOST_HEADS: usize = 1000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drained {
-    /// Rows that are due and wait for no other event: nobody has delivered them yet, or somebody is about to.
+    /// Rows that are due and wait for no other event, those that a node is delivering included.
     pub due: u64,
     /// Rows that are due and wait behind a failing or DEAD event of their key. If the deadline came first, at most 1,000 are counted
     /// for each of the first 1,000 such events, and the others count as `due`.
@@ -108,7 +108,7 @@ impl Outbox {
     /// timeout if that is shorter: no further event is read then. A handler that still runs at the deadline is dropped, and its
     /// event is handled again. A [`shutdown`](Self::shutdown) meanwhile ends it early.
     ///
-    /// An outbox that stands by waits for its turn, and one that only writes for others to deliver.
+    /// A standby waits for its turn. An outbox that only writes waits for others to deliver.
     ///
     /// # Errors
     /// The rest cannot be counted, or not within five seconds. The outbox is shut down all the same.
