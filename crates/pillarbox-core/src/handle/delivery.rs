@@ -134,13 +134,8 @@ impl Delivery {
     /// The outbox that delivers it, to write follow-up events with: in a transaction of its [`begin`](Writer::begin), or in that of
     /// a handler [with one](super::in_transaction).
     ///
-    /// ```
-    /// use pillarbox_core::event::Envelope;
-    /// use pillarbox_core::handle::{Delivery, HandlerTransaction};
-    /// # use pillarbox_core::error::BoxError;
-    /// # use pillarbox_memory::{Memory, MemoryTransaction};
-    /// # type Tx = HandlerTransaction<MemoryTransaction, Memory>;
-    /// async fn book(delivery: Delivery, mut tx: Tx) -> Result<(), BoxError> {
+    /// ```text
+    /// async fn book(delivery: Delivery, mut tx: PgTx) -> Result<(), BoxError> {
     ///     // … the booking itself, on `&mut *tx`.
     ///     delivery.outbox()?.write(&mut tx, Envelope::json("payment.booked", "{}")?).await?;
     ///     Ok(())

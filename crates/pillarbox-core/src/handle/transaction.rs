@@ -35,18 +35,13 @@ use crate::write::{
 /// The time limit of the handler holds for the begin and for the commit as well, each for itself. The transaction is open while the handler
 /// runs; on SQLite, where one transaction at a time can write, it begins with the write lock.
 ///
-/// ```
-/// use pillarbox_core::handle::{Delivery, HandlerTransaction, IntoHandler as _, in_transaction};
-/// # use pillarbox_memory::{Memory, MemoryStore, MemoryTransaction};
-/// # type Tx = HandlerTransaction<MemoryTransaction, Memory>;
-/// # let pool = MemoryStore::new();
-/// async fn book(delivery: Delivery, mut tx: Tx) -> Result<(), std::io::Error> {
-///     // … writes on `&mut *tx`, as in a transaction of the driver's.
-/// #   let _ = (delivery, &mut *tx);
+/// ```text
+/// async fn book(delivery: Delivery, mut tx: PgTx) -> Result<(), sqlx::Error> {
+///     let book = sqlx::query("INSERT INTO booking (event_id) VALUES ($1)").bind(delivery.id().as_str());
+///     book.execute(&mut *tx).await?;
 ///     Ok(())
 /// }
-/// // Registered as any other handler: `.handle_type("payment.received", in_transaction(pool, book))`.
-/// let handler = in_transaction(pool, book).into_handler();
+/// // .handle_type("payment.received", in_transaction(pool, book))
 /// ```
 pub fn in_transaction<S, F>(source: S, handler: F) -> InTransaction<S, F> {
     InTransaction { source: Arc::new(source), handler: Arc::new(handler) }

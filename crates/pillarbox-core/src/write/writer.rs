@@ -84,7 +84,9 @@ impl Writer {
         if receipts.is_some() {
             rows = sink.claim_for_memory(rows);
         }
-        let span = tracing::debug_span!("write", table = store.info().table, events = count);
+        // With the target of the engine's spans, so that one filter shows the whole way of an event.
+        let span =
+            tracing::debug_span!(target: "pillarbox_engine", "write", table = store.info().table, events = count);
         let seqs = {
             let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
             let began = Instant::now();
