@@ -363,6 +363,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `complete_outside_of_a_transaction_changes_nothing`
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a>;
 
+    /// True if one transaction at a time can write: then handlers with a transaction take turns, so that never more than one of them is
+    /// ahead of what the engine has to write.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
     /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
     /// says no.
     fn settles_in_parallel(&self) -> bool {

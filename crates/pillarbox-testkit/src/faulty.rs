@@ -169,6 +169,9 @@ impl<S: Store> Store for FaultyStore<S> {
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         self.inner.insert(rows)
     }
+    fn has_one_writer(&self) -> bool {
+        self.inner.has_one_writer()
+    }
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.complete(node, fence, verdict)
     }

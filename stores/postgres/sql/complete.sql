@@ -1,7 +1,8 @@
 -- As settle_mixed, of one row that is DONE, in the transaction of its handler: $1 node, $2 seq, $3 event id, $4 handler, $5 expected
--- attempts, $6 expected replays. The locks of the fence and of the row last until the handler's transaction ends.
+-- attempts, $6 expected replays. The locks of the fence and of the row last until the handler's transaction ends;
+-- so a process that stands still before its commit keeps them for five seconds at most, and nobody from taking over.
 WITH fence AS MATERIALIZED (
-    SELECT FROM {node}
+    SELECT set_config('idle_in_transaction_session_timeout', '5s', true) FROM {node}
     WHERE "node_id" = $1::text{and_owns_the_table}
     FOR KEY SHARE
 )

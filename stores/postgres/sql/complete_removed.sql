@@ -1,6 +1,6 @@
 -- As complete, of a row that is not kept.
 WITH fence AS MATERIALIZED (
-    SELECT FROM {node}
+    SELECT set_config('idle_in_transaction_session_timeout', '5s', true) FROM {node}
     WHERE "node_id" = $1::text{and_owns_the_table}
     FOR KEY SHARE
 )

@@ -209,6 +209,10 @@ impl Store for SqliteStore {
         self.inner.completions.command(node, fence, verdict)
     }
 
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         Some(order::identify_sql(&self.inner.sql, seqs))
     }

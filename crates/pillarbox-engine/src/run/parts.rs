@@ -7,7 +7,8 @@ use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::Purgeable;
-use tokio::sync::mpsc;
+use pillarbox_core::throttle::Throttle;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::supervisor::Supervisor;
@@ -111,6 +112,8 @@ impl<'a> Parts<'a> {
                 store: Arc::clone(&shared.store),
                 open: Arc::clone(&shared.open),
                 delete_done: config.settle.delete_done,
+                turn: shared.store.has_one_writer().then(|| Semaphore::new(1)),
+                complaints: Throttle::default(),
             },
         }
     }

@@ -14,6 +14,10 @@ use crate::observe::clean_error;
 /// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// The time after which a handler is called again whose transaction could not be committed. That counts no attempt, since it is a failure of
+/// the database's, as where a verdict cannot be recorded.
+const COMMIT_AGAIN: Duration = Duration::from_secs(1);
+
 /// The end of an attempt.
 #[derive(Debug)]
 pub(crate) enum Attempt {
@@ -23,6 +27,8 @@ pub(crate) enum Attempt {
     NotBegun,
     /// The handler returned, and its transaction has recorded that its event is DONE.
     Recorded,
+    /// The handler returned, and its transaction could not be committed, or has been and nobody knows: the table alone decides.
+    Unrecorded(String),
     /// The handler panicked, with this message.
     Panicked(String),
     /// No handler takes the event.
@@ -61,6 +67,9 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
         Attempt::Ended(Ok(Outcome::Done)) | Attempt::Recorded => Change::Done.into(),
+        Attempt::Unrecorded(error) => {
+            Change::Retry { attempts, delay: COMMIT_AGAIN, error: Some(clean_error(&error)) }.into()
+        }
         Attempt::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
         Attempt::Ended(Ok(Outcome::Defer(delay))) => {
             Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()

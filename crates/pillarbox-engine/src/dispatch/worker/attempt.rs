@@ -170,6 +170,10 @@ impl Worker {
                     let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
+                Attempt::Unrecorded(error) => {
+                    let error = HandlerError::interrupted(error.clone());
+                    self.interceptors.after(ran, delivery, Err(&error)).await;
+                }
                 Attempt::NotBegun => {
                     let error =
                         HandlerError::interrupted("the right to deliver the event ended before its handler was called");

@@ -9,9 +9,11 @@ use pillarbox_core::hash::HashSet;
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{Row, Store};
+use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::OpenTransactions;
+use tokio::sync::Semaphore;
 
-use super::attempt::limited;
+use super::attempt::{guarded, limited};
 use super::{Worker, verdict_on};
 use crate::observe::{Counters, Slot};
 use crate::pause::Pause;
@@ -25,6 +27,10 @@ pub(crate) struct Completion {
     pub(crate) open: Arc<OpenTransactions>,
     /// True if the rows of delivered events are deleted.
     pub(crate) delete_done: bool,
+    /// The turn of handlers on a database of one writer.
+    pub(crate) turn: Option<Semaphore>,
+    /// The throttle of commits that failed, which are worth a line in the log, but not one for every event.
+    pub(crate) complaints: Throttle,
 }
 
 impl Worker {
@@ -38,6 +44,10 @@ impl Worker {
         slot: &Slot,
     ) -> Attempt {
         let (row, items) = (&item.row, std::slice::from_ref(item));
+        let _turn = match &self.completion.turn {
+            Some(turn) => turn.acquire().await.ok(),
+            None => None,
+        };
         let Some(begun) = self.begin_transaction(handler, item, limit, slot).await else { return Attempt::NotBegun };
         let ready = match self.handling(items, limit, slot, || begun.handle(delivery)).await {
             Ok(Ok(Handling::Done(ready))) => ready,
@@ -50,12 +60,21 @@ impl Worker {
         if !plants::is("transaction_frees_its_key_unannounced") {
             self.in_flight.completing(row.seq);
         }
-        let commit = async { Ok(ready.commit(&completion).await) };
+        let commit = guarded(|| ready.commit(&completion));
         match limited("the commit of the handler's transaction", items, limit, slot, commit).await {
             Ok(Ok(())) => Attempt::Recorded,
-            Ok(Err(error)) => Attempt::Ended(Err(error)),
-            Err(broken) => broken.into(),
+            Ok(Err(error)) => self.unrecorded(row, error.text()),
+            Err(broken) => self.unrecorded(row, broken.to_string()),
         }
+    }
+
+    /// A handler's transaction was not committed, or its commit is unknown.
+    fn unrecorded(&self, row: &Row, error: String) -> Attempt {
+        if let Some(events) = self.completion.complaints.report(1) {
+            let (id, event_type) = (&row.event_id, &*row.event_type);
+            tracing::warn!(%id, event_type, events, error, "a handler's transaction was not committed; the event is handled again");
+        }
+        Attempt::Unrecorded(error)
     }
 
     /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before. The event keeps its place
@@ -74,7 +93,7 @@ impl Worker {
             }
             let mut pause = Pause::default();
             loop {
-                let begin = async { Ok(handler.begin(&self.completion.open).await) };
+                let begin = guarded(|| handler.begin(&self.completion.open));
                 let what = "the begin of the handler's transaction";
                 let error: BoxError = match limited(what, std::slice::from_ref(item), limit, slot, begin).await {
                     Ok(Ok(begun)) => return begun,

@@ -153,7 +153,11 @@ fn is_unroutable(attempt: &Attempt) -> bool {
     match attempt {
         Attempt::Unroutable(_) => true,
         Attempt::Ended(Err(error)) => error.is_unroutable(),
-        Attempt::Ended(Ok(_)) | Attempt::NotBegun | Attempt::Recorded | Attempt::Panicked(_) => false,
+        Attempt::Ended(Ok(_))
+        | Attempt::NotBegun
+        | Attempt::Recorded
+        | Attempt::Unrecorded(_)
+        | Attempt::Panicked(_) => false,
     }
 }
 
