@@ -226,6 +226,7 @@ scenarios! {
         a_failed_handlers_transaction_leaves_nothing,
         a_handler_that_gives_up_in_its_transaction_leaves_nothing,
         a_handlers_transaction_that_is_kept_is_not_committed,
+        a_handlers_transaction_that_is_not_committed_counts_no_attempt needs row_locks,
         a_stale_owners_transaction_is_rolled_back needs concurrent_writers,
         a_handlers_transaction_waits_for_earlier_verdicts_on_its_key = waits_for_earlier_verdicts(Partitioned),
         a_handlers_transaction_waits_for_earlier_verdicts_in_order = waits_for_earlier_verdicts(Ordered),

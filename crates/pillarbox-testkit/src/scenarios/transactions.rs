@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Handler as _, HandlerTransaction, Outcome as Decision, Path, in_transaction};
+use pillarbox_core::handle::{
+    Delivery, Failure, Handler as _, HandlerTransaction, Outcome as Decision, Path, in_transaction,
+};
 use pillarbox_core::ownership::Mode;
 use pillarbox_engine::handlers::{Events, Registration, on_type};
 use pillarbox_engine::run::Outbox;
@@ -172,6 +174,41 @@ pub(super) async fn a_handlers_transaction_that_is_kept_is_not_committed<H: Harn
     let row = columns(db, &written).await?;
     let error = row.last_error.unwrap_or_default();
     assert!(row.status == 3 && error.contains("kept its transaction"), "{}: {error}", row.status);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A transaction that cannot be committed is the database's failure, not the handler's: the last attempt is still to come, and no fallback
+/// decides. Here the handler has ended it by SQL.
+pub(super) async fn a_handlers_transaction_that_is_not_committed_counts_no_attempt<H: Harness>(db: &Db<H>) -> Outcome {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&calls);
+    let handler = move |_: Delivery, mut tx: Tx<H>| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if seen.fetch_add(1, Ordering::SeqCst) == 0 {
+                H::execute_in(&mut tx, "ROLLBACK").await?;
+            }
+            Ok::<_, BoxError>(())
+        }
+    };
+    let fallback = Recorder::new();
+    let rescued = fallback.clone();
+    let outbox = Outbox::single_node(db.store())
+        .max_attempts(1)
+        .fallback(move |delivery: Delivery, _: Failure| {
+            let rescued = rescued.clone();
+            async move { rescued.handle(delivery).await }
+        })
+        .handler(on_type(TEST, in_transaction(db.transactions(), handler)))
+        .start()
+        .await?;
+    let written = event()?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
+    settled(&*db.store()).await?;
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts, calls.load(Ordering::SeqCst)), (1, 0, 2));
+    assert!(fallback.calls().is_empty(), "no fallback was called");
     outbox.shutdown().await;
     Ok(())
 }
