@@ -132,12 +132,16 @@ async fn sqlx_leaves_a_transaction_open_when_its_own_begin_is_dropped() {
 async fn a_commit_or_insert_dropped_anywhere_leaves_no_open_transaction() {
     let pool = pool().await;
     let mut dropped = (0, 0);
-    for waits in 0..10 {
+    // On a busy machine an answer may be there before it is waited for, so that nothing is dropped in a round.
+    for waits in (0..10).cycle().take(1000) {
         let mut tx = Begin::begin(&pool).await.expect("begins");
         let sleep = insert("SELECT 1::bigint FROM pg_sleep(0.001)", Vec::new());
         dropped.0 += usize::from(drop_after(waits, tx.insert(&sleep)).await.is_none());
         dropped.1 += usize::from(drop_after(waits, Finish::commit(tx)).await.is_none());
         assert!(!is_inside_a_transaction(&pool).await, "after {waits} waits");
+        if waits == 9 && dropped.0 > 0 && dropped.1 > 0 {
+            break;
+        }
     }
     assert!(dropped.0 > 0 && dropped.1 > 0, "{dropped:?} were dropped");
 }
