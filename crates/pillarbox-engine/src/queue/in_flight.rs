@@ -37,7 +37,7 @@ pub(crate) struct InFlight {
     queue: WorkQueue,
     fence: Fence,
     quarantine: Mutex<Quarantine>,
-    /// Where events keep their order and handlers commit by themselves.
+    /// The verdicts on their way to the table; `None` unless events keep their order and handlers commit by themselves.
     unrecorded: Option<Unrecorded>,
 }
 

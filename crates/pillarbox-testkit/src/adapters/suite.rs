@@ -144,7 +144,7 @@ pub async fn what_is_rolled_back_never_existed<D: Driver>(driver: &mut D) -> Out
     Ok(())
 }
 
-/// What was written in a savepoint that was released is.
+/// An event that was written in a savepoint which was released is delivered.
 pub async fn what_is_rolled_back_to_a_savepoint_is_not_delivered<D: Driver>(driver: &mut D) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
@@ -207,7 +207,7 @@ pub async fn a_transaction_dropped_half_way_leaves_nothing_open<D: Driver>(drive
     Ok(())
 }
 
-/// Whatever parses, normalises, quotes or measures them on the way: one by one, and all at once.
+/// Payloads that parsers, quoting or measuring on the way could change arrive unchanged: one by one, and all at once.
 pub async fn payload_bytes_arrive_as_they_are<D: Driver>(driver: &mut D) -> Outcome {
     let outbox = Outbox::writer_only(driver.store()).start().await?;
     let (together, singles) = (hard_payloads()?, hard_payloads()?);

@@ -66,7 +66,7 @@ pub(super) async fn complete_removes_the_row_if_asked<H: Harness>(db: &Db<H>) ->
     Ok(())
 }
 
-/// Whether the whole transaction is rolled back, or the part of it behind a savepoint.
+/// A completion goes with the whole transaction, and with the part of it behind a savepoint.
 pub(super) async fn complete_rolled_back_leaves_the_row_pending<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(1)?).await?;
     let before = rows(db, &written).await?;
@@ -119,7 +119,7 @@ pub(super) async fn complete_is_refused_as_a_settle_is<H: Harness>(db: &Db<H>) -
     Ok(())
 }
 
-/// Where a node's right rests on the row or on its partition, other rows are not its own.
+/// A node whose right rests on the row or on its partition completes no other row.
 pub(super) async fn complete_is_refused_for_rows_of_others<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let seq = db.write(events(1)?).await?[0];

@@ -51,7 +51,7 @@ pub(super) async fn ends_when_nothing_due_is_left<H: Harness>(db: &Db<H>, mode: 
     holds_nothing(db, &outbox).await
 }
 
-/// What is due later, or failed and waits for another attempt, is counted and left.
+/// Events that are due later, or failed and wait for another attempt, are counted and left.
 pub(super) async fn leaves_delayed_rows<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let recorder = Recorder::new();
     db.write(vec![delayed()?, event()?, delayed()?]).await?;
@@ -120,7 +120,7 @@ pub(super) async fn ends_at_the_deadline_under_a_stream<H: Harness>(db: &Db<H>, 
     holds_nothing(db, &outbox).await
 }
 
-/// What waits behind a failing event of its key is as little due as that event.
+/// Events that wait behind a failing one of their key are as little due as that one.
 pub(super) async fn drain_does_not_wait_behind_a_failing_event<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| {
         let fails = delivery.key() == Some("failing");

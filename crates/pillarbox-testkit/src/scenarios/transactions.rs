@@ -60,7 +60,7 @@ impl AsyncThen for Done {
     }
 }
 
-/// What it writes commits with its event, in every mode, and takes the hot path where there is one.
+/// The event that a handler writes commits with its own, in every mode, and takes the hot path where there is one.
 pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::builder(mode)
