@@ -363,6 +363,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `complete_outside_of_a_transaction_changes_nothing`
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a>;
 
+    /// The statement that a handler's transaction begins with, where [`complete`](Self::complete) could not tell otherwise that it has
+    /// ended meanwhile, by the handler or by the database itself; `None` where it can.
+    fn mark_transaction(&self) -> Option<Statement<'static>> {
+        None
+    }
+
     /// True if one transaction at a time can write: then handlers with a transaction take turns, so that never more than one of them is
     /// ahead of what the engine has to write.
     fn has_one_writer(&self) -> bool {

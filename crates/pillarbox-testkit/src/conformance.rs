@@ -259,7 +259,7 @@ behaviors! {
         complete_is_refused_as_a_settle_is,
         complete_is_refused_for_rows_of_others,
         complete_concurrently_changes_the_row_once,
-        complete_outside_of_a_transaction_changes_nothing needs row_locks,
+        complete_outside_of_a_transaction_changes_nothing needs sql,
     }
     settle_shared on migrated tables {
         settle_refuses_a_row_of_a_partition_that_is_not_owned,

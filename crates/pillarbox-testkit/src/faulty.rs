@@ -175,6 +175,9 @@ impl<S: Store> Store for FaultyStore<S> {
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.complete(node, fence, verdict)
     }
+    fn mark_transaction(&self) -> Option<Statement<'static>> {
+        self.inner.mark_transaction()
+    }
     async fn migrate(&self) -> Result<(), StoreError> {
         self.inner.migrate().await
     }

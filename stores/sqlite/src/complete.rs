@@ -13,6 +13,18 @@ const OWNS_ALL: &str = "EXISTS (SELECT 1 FROM {partition} AS owned JOIN {node} U
 /// True if the node `?1` is registered.
 const REGISTERED: &str = "EXISTS (SELECT 1 FROM {node} WHERE node_id = ?1)";
 
+/// Fails unless the transaction is still the one that was marked: outside of a transaction the change would stand by itself.
+const UNMARK: &str = "RELEASE SAVEPOINT pillarbox_handler";
+
+/// The statement that a handler's transaction begins with. A savepoint ends with its transaction, whoever ends that.
+pub(crate) fn mark() -> Statement<'static> {
+    plain("SAVEPOINT pillarbox_handler")
+}
+
+fn plain(sql: &str) -> Statement<'static> {
+    Statement { sql: sql.into(), binds: Vec::new(), reusable: true }
+}
+
 /// The statements that complete a row in the transaction of its handler, by the kind of a node's right to it.
 #[derive(Debug)]
 pub(crate) struct Completions {
@@ -59,7 +71,7 @@ impl Completions {
             Bind::Int(Some(expected.replays.into())),
         ];
         let sql = Arc::clone(if *change == Change::Remove { &texts.removed } else { &texts.done });
-        let statements = vec![Statement { sql, binds, reusable: true }];
+        let statements = vec![plain(UNMARK), Statement { sql, binds, reusable: true }];
         Command { action: Action::Complete { node, fence, verdict }, statements }
     }
 }

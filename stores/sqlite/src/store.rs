@@ -17,7 +17,7 @@ use pillarbox_sqlx::begin_immediate;
 use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::complete::Completions;
+use crate::complete::{self, Completions};
 use crate::error::Failure;
 use crate::insert::Inserts;
 use crate::sql::Sql;
@@ -207,6 +207,10 @@ impl Store for SqliteStore {
 
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.completions.command(node, fence, verdict)
+    }
+
+    fn mark_transaction(&self) -> Option<Statement<'static>> {
+        Some(complete::mark())
     }
 
     fn has_one_writer(&self) -> bool {

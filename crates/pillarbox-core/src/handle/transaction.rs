@@ -16,7 +16,8 @@ use crate::error::BoxError;
 use crate::event::{Decode, Event};
 use crate::plants;
 use crate::write::{
-    Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts, Transaction,
+    Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts,
+    Statement, Transaction,
 };
 
 /// Wraps a handler so that it gets a transaction of the outbox's database, in which its event becomes DONE. Its writes in that
@@ -116,13 +117,14 @@ impl<T: Connection<M>, M> Connection<Handled<M>> for HandlerTransaction<T, M> {
 /// A handler that works in a transaction, as the engine calls it.
 #[doc(hidden)]
 pub trait TransactionalHandler: Send + Sync {
-    /// Begins a transaction for one event, registered with `open`.
+    /// Begins a transaction for one event, registered with `open`, with the [mark](crate::store::Store::mark_transaction) of the store.
     ///
     /// # Errors
     /// The driver's. The event has no part in them.
     fn begin<'a>(
         &'a self,
         open: &'a Arc<OpenTransactions>,
+        mark: Option<Statement<'static>>,
     ) -> BoxFuture<'a, Result<Box<dyn BegunTransaction + 'a>, BoxError>>;
 }
 
@@ -239,10 +241,15 @@ where
     fn begin<'a>(
         &'a self,
         open: &'a Arc<OpenTransactions>,
+        mark: Option<Statement<'static>>,
     ) -> BoxFuture<'a, Result<Box<dyn BegunTransaction + 'a>, BoxError>> {
         Box::pin(async move {
-            let begun = Begin::begin(&*self.source).await?;
-            Ok(Box::new(Begun { transaction: Transaction::new(begun, open), call: &self.call }) as _)
+            let mut transaction = Transaction::new(Begin::begin(&*self.source).await?, open);
+            if let Some(statement) = mark {
+                let mark = Command { action: Action::Mark, statements: vec![statement] };
+                Connection::<Guarded<M>>::run(&mut transaction, &mark).await?;
+            }
+            Ok(Box::new(Begun { transaction, call: &self.call }) as _)
         })
     }
 }

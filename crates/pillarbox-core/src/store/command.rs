@@ -24,4 +24,6 @@ pub enum Action<'a> {
         /// The row, its expected state, and [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
         verdict: &'a Verdict,
     },
+    /// Nothing but the statements; only stores that have some ask for it.
+    Mark,
 }

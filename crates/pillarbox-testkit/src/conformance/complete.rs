@@ -3,7 +3,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{RowId, Store};
-use pillarbox_core::write::{Connection as _, Finish as _, insert};
+use pillarbox_core::write::{Action, Command, Connection as _, Finish as _, insert};
 
 use crate::Harness;
 use crate::events::{
@@ -24,7 +24,7 @@ pub(super) async fn complete_commits_with_the_transaction<H: Harness>(db: &Db<H>
         let seq = db.write(vec![written.clone()]).await?[0];
         let node = entitled(&*store, fence).await?;
         let verdict = first(row_at(&*store, seq).await?, Change::Done);
-        let mut transaction = db.begin().await?;
+        let mut transaction = begun(db).await?;
         insert(&*store, &mut transaction, vec![follow_up.clone()]).await?;
         assert_eq!(transaction.run(&store.complete(&node, fence, &verdict)).await?, 1, "{fence:?}");
         assert_eq!(columns(db, &written).await?.status, 0, "{fence:?}: not committed yet");
@@ -74,6 +74,7 @@ pub(super) async fn complete_rolled_back_leaves_the_row_pending<H: Harness>(db: 
     for how in ["rolled back", "dropped", "to a savepoint"] {
         let mut transaction = db.begin().await?;
         H::savepoint(transaction.inner_mut(), "here").await?;
+        mark(db, &mut transaction).await?;
         assert_eq!(transaction.run(&store.complete(&node, Fence::Table, &verdict)).await?, 1, "{how}");
         match how {
             "rolled back" => transaction.rollback().await?,
@@ -153,11 +154,16 @@ pub(super) async fn complete_outside_of_a_transaction_changes_nothing<H: Harness
     let before = rows(db, &written).await?;
     for change in [Change::Done, Change::Remove] {
         let verdict = first(row_at(&*store, seqs[0]).await?, change);
-        let mut transaction = db.begin().await?;
-        H::execute_in(transaction.inner_mut(), "ROLLBACK").await?;
-        let changed = transaction.run(&store.complete(&node, Fence::Table, &verdict)).await;
-        assert!(!matches!(changed, Ok(1..)), "{changed:?}");
-        assert_eq!(rows(db, &written).await?, before);
+        for ended in [&["ROLLBACK"][..], &["COMMIT"]] {
+            let mut transaction = begun(db).await?;
+            for statement in ended {
+                H::execute_in(transaction.inner_mut(), statement).await?;
+            }
+            let changed = transaction.run(&store.complete(&node, Fence::Table, &verdict)).await;
+            assert!(!matches!(changed, Ok(1..)), "{ended:?}: {changed:?}");
+            drop(transaction);
+            assert_eq!(rows(db, &written).await?, before, "{ended:?}");
+        }
     }
     Ok(())
 }
@@ -180,7 +186,7 @@ fn first(row: RowId, change: Change) -> Verdict {
 
 /// Completes a row in a transaction of its own; false if that changed nothing.
 async fn completes<H: Harness>(db: &Db<H>, node: &NodeId, fence: Fence, verdict: &Verdict) -> Result<bool, BoxError> {
-    let mut transaction = db.begin().await?;
+    let mut transaction = begun(db).await?;
     let changed = transaction.run(&db.store().complete(node, fence, verdict)).await?;
     if changed == 0 {
         transaction.rollback().await?;
@@ -188,4 +194,18 @@ async fn completes<H: Harness>(db: &Db<H>, node: &NodeId, fence: Fence, verdict:
         transaction.commit().await?;
     }
     Ok(changed == 1)
+}
+
+/// A transaction as a handler gets it.
+async fn begun<H: Harness>(db: &Db<H>) -> Result<H::Transaction, BoxError> {
+    let mut transaction = db.begin().await?;
+    mark(db, &mut transaction).await?;
+    Ok(transaction)
+}
+
+async fn mark<H: Harness>(db: &Db<H>, transaction: &mut H::Transaction) -> Outcome {
+    if let Some(statement) = db.store().mark_transaction() {
+        transaction.run(&Command { action: Action::Mark, statements: vec![statement] }).await?;
+    }
+    Ok(())
 }

@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{
-    Delivery, Failure, Handler as _, HandlerTransaction, Outcome as Decision, Path, in_transaction,
+    BoxFuture, Delivery, Failure, Handler as _, HandlerError, HandlerTransaction, Outcome as Decision, Path,
+    in_transaction,
 };
 use pillarbox_core::ownership::Mode;
+use pillarbox_core::write::Begin;
 use pillarbox_engine::handlers::{Events, Registration, on_type};
 use pillarbox_engine::run::Outbox;
 use tokio::sync::Semaphore;
 
 use super::setting::{settled, until, write};
 use crate::events::{columns, event};
-use crate::run::{Db, Outcome};
+use crate::harness::ErrorOf;
+use crate::run::{Db, Outcome, Transactions};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 type Tx<H> = HandlerTransaction<<H as Harness>::Transaction, <H as Harness>::Marker>;
@@ -110,7 +114,7 @@ impl AsyncThen for InTurn {
     async fn decide(&self, _: Delivery) -> Result<Decision, BoxError> {
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => Err("not yet".into()),
-            1 => Ok(Decision::Defer(std::time::Duration::from_millis(1))),
+            1 => Ok(Decision::Defer(Duration::from_millis(1))),
             #[expect(clippy::panic, reason = "as a handler of a user's might")]
             2 => panic!("a panic that a test asked for"),
             _ => Ok(Decision::Done),
@@ -211,6 +215,82 @@ pub(super) async fn a_handlers_transaction_that_is_not_committed_counts_no_attem
     assert!(fallback.calls().is_empty(), "no fallback was called");
     outbox.shutdown().await;
     Ok(())
+}
+
+/// The source of transactions of a pool with a mistake in it: a number of begins panic.
+struct Panicking<H: Harness> {
+    transactions: Transactions<H>,
+    begins: Arc<AtomicUsize>,
+    panics: usize,
+}
+
+impl<H: Harness> Begin<H::Marker> for &Panicking<H> {
+    type Transaction = H::Transaction;
+    type Error = ErrorOf<H>;
+
+    async fn begin(self) -> Result<H::Transaction, Self::Error> {
+        let before = self.begins.fetch_add(1, Ordering::SeqCst);
+        assert!(before >= self.panics, "a panic that a test asked for");
+        self.transactions.begin().await
+    }
+}
+
+/// Until the transaction has begun the handler has not been called, so no attempt is counted. A begin that succeeds at last is as good
+/// as the first.
+pub(super) async fn a_begin_that_panics_is_tried_again<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, begins) = (Recorder::new(), Arc::<AtomicUsize>::default());
+    let source = Panicking { transactions: db.transactions(), begins: Arc::clone(&begins), panics: 2 };
+    let handler = recording(&recorder);
+    let outbox =
+        Outbox::single_node(db.store()).handler(on_type(TEST, in_transaction(source, handler))).start().await?;
+    let written = event()?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
+    settled(&*db.store()).await?;
+    let row = columns(db, &written).await?;
+    let calls = recorder.calls().len();
+    assert_eq!((row.status, row.attempts, begins.load(Ordering::SeqCst), calls), (1, 0, 3, 1));
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A stop does not wait for a begin that fails again and again: the event is left to the next owner, untouched.
+pub(super) async fn a_begin_that_fails_holds_up_no_stop<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, begins) = (Recorder::new(), Arc::<AtomicUsize>::default());
+    let source = Panicking { transactions: db.transactions(), begins: Arc::clone(&begins), panics: usize::MAX };
+    let outbox = Outbox::single_node(db.store())
+        .drain_timeout(Duration::from_secs(600))
+        .handler(on_type(TEST, in_transaction(source, recording(&recorder))))
+        .start()
+        .await?;
+    let written = event()?;
+    write(db, &outbox, std::slice::from_ref(&written)).await?;
+    until(async || Ok(begins.load(Ordering::SeqCst) > 0)).await?;
+    // The test as a whole is given less time than the drain.
+    outbox.shutdown().await;
+    let row = columns(db, &written).await?;
+    assert_eq!((row.status, row.attempts, recorder.calls().len()), (0, 0, 0));
+    let next = Outbox::single_node(db.store())
+        .handler(on_type(TEST, in_transaction(db.transactions(), recording(&recorder))))
+        .start()
+        .await?;
+    settled(&*db.store()).await?;
+    assert_eq!(recorder.calls().len(), 1);
+    next.shutdown().await;
+    Ok(())
+}
+
+/// A handler that hands each delivery to `recorder`.
+fn recording<T: Send + 'static>(
+    recorder: &Recorder,
+) -> impl Fn(Delivery, T) -> BoxFuture<'static, Result<Decision, HandlerError>> + Send + Sync + 'static {
+    let recorder = recorder.clone();
+    move |delivery: Delivery, tx: T| {
+        let recorder = recorder.clone();
+        Box::pin(async move {
+            drop(tx);
+            recorder.handle(delivery).await
+        })
+    }
 }
 
 /// The handler runs on while its node is cleared away and another one delivers the event: its transaction is rolled back.

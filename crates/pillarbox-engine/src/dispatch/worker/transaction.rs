@@ -77,8 +77,9 @@ impl Worker {
         Attempt::Unrecorded(error)
     }
 
-    /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before. The event keeps its place
-    /// meanwhile: its handler has not been called, so nothing of its key may be called before it.
+    /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before, or if it could not be begun and
+    /// the term is ending. The event keeps its place meanwhile: its handler has not been called, so nothing of its key may be called
+    /// before it.
     async fn begin_transaction<'a>(
         &'a self,
         handler: &'a dyn TransactionalHandler,
@@ -93,20 +94,20 @@ impl Worker {
             }
             let mut pause = Pause::default();
             loop {
-                let begin = guarded(|| handler.begin(&self.completion.open));
+                let begin = guarded(|| handler.begin(&self.completion.open, self.completion.store.mark_transaction()));
                 let what = "the begin of the handler's transaction";
                 let error: BoxError = match limited(what, std::slice::from_ref(item), limit, slot, begin).await {
-                    Ok(Ok(begun)) => return begun,
+                    Ok(Ok(begun)) => return Some(begun),
                     Ok(Err(error)) => error,
                     Err(broken) => broken.to_string().into(),
                 };
                 if pause.is_first() {
                     tracing::warn!(id = %item.row.event_id, error, "a handler's transaction cannot be begun; trying again");
                 }
-                tokio::time::sleep(pause.next(&*self.random)).await;
+                self.ending.run_until_cancelled(tokio::time::sleep(pause.next(&*self.random))).await?;
             }
         };
-        self.deliverer(item).lost.run_until_cancelled(begin).await
+        self.deliverer(item).lost.run_until_cancelled(begin).await?
     }
 
     /// Leaves an event whose handler was not called, and what waits behind it, to the next owner.
