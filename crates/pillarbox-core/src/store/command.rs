@@ -24,4 +24,11 @@ pub enum Action<'a> {
         /// The row, its expected state, and [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
         verdict: &'a Verdict,
     },
+    /// A message of a consumer is recorded in the inbox: one row, unless it is there.
+    Receive {
+        /// The consumer's name.
+        consumer: &'a str,
+        /// The message's id.
+        message_id: &'a str,
+    },
 }
