@@ -90,7 +90,8 @@ pub(super) async fn receive_waits_for_the_end_of_another_transaction<H: Harness>
             while H::CAPABILITIES.row_locks && db.waiting().await? < waiters {
                 sleep(Duration::from_millis(5)).await;
             }
-            Ok::<_, BoxError>(if commits { open.commit().await? } else { open.rollback().await? })
+            let ended = if commits { open.commit().await } else { open.rollback().await };
+            Ok::<_, BoxError>(ended?)
         };
         let (received, ended) = join(join_all((0..waiters).map(async |_| receives(db, &inbox, id).await)), end).await;
         ended?;
