@@ -1,4 +1,5 @@
 mod dead;
+mod inbox;
 mod keys;
 mod pending;
 mod purge;
@@ -12,6 +13,7 @@ use pillarbox::run::FailingKey;
 use pillarbox_demo::DemoArgs;
 
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use pending::{Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     /// batches, each in a transaction of its own, so that no other program waits for long, and the command can be
     /// stopped at any time.
     Purge(PurgeArgs),
+    /// Look at the messages that consumers have received, and delete old ones.
+    Inbox(InboxArgs),
     /// Pass events on to brokers, as a file configures it, or as lines of JSON to stdout or to a file.
     ///
     /// With `--config FILE` it delivers from one or several databases to brokers: an event is done when its broker has

@@ -8,6 +8,7 @@ mod args;
 
 mod bench;
 mod dead;
+mod inbox;
 mod keys;
 mod migrate;
 mod pending;
@@ -57,6 +58,7 @@ async fn main() -> ExitCode {
         Command::Pending(args) => pending::run(args.pending).await,
         Command::Dead(args) => dead::run(args.dead).await,
         Command::Keys(args) => keys::run(args.keys).await,
+        Command::Inbox(args) => inbox::run(args.inbox).await,
         Command::Purge(args) => purge::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };

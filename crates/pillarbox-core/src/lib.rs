@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`context`] | what the writer had around it, in headers |
 //! | [`handle`] | the user's code: what it is given, what it may answer |
+//! | [`inbox`] | which messages a consumer has received, in the user's transaction |
 //! | [`write`](mod@write) | events become rows, on the user's transaction |
 //! | [`retry`] | when to try again |
 //! | [`publisher`] | the port to a broker |
@@ -23,6 +24,7 @@ pub mod event;
 pub mod handle;
 #[doc(hidden)]
 pub mod hash;
+pub mod inbox;
 #[doc(hidden)]
 pub mod lock;
 pub mod ownership;

@@ -5,6 +5,7 @@
 mod admission;
 mod command;
 mod history;
+mod inbox;
 mod lease_clock;
 pub mod operation;
 mod pending;
@@ -19,6 +20,7 @@ mod wakeup;
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 pub use command::{Action, Command};
 pub use history::{History, HistoryKeeper};
+pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
@@ -368,6 +370,20 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     fn mark_transaction(&self) -> Option<Statement<'static>> {
         None
     }
+
+    /// The change that records a message of a consumer in the inbox, unless it is there, for an adapter to make in the user's transaction.
+    /// Both texts have been checked: not empty, without NUL, 64 and 255 bytes long at most.
+    ///
+    /// It changes one row if the message was not there, and another number of rows if this transaction, or one that has committed,
+    /// recorded it before. While another one that has recorded it is open, it waits for that one's end, or fails.
+    ///
+    /// # Behavior
+    /// - `receive_tells_the_first_time_from_all_others`
+    /// - `receive_rolled_back_leaves_nothing`
+    /// - `receive_tells_ids_and_consumers_apart_byte_by_byte`
+    /// - `receive_concurrently_records_a_message_once`
+    /// - `receive_waits_for_the_end_of_another_transaction`
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a>;
 
     /// True if one transaction at a time can write: then handlers with a transaction take turns, so that never more than one of them is
     /// ahead of what the engine has to write.

@@ -253,6 +253,10 @@ pub struct PurgeConfig {
     /// The time for which DEAD events are kept, up to 100 years. `None`, the default, keeps them until they are replayed or discarded.
     #[serde(with = "or_never")]
     pub dead_after: Option<Duration>,
+    /// The time for which the [inbox](pillarbox_core::inbox) remembers messages that consumers have received, up to 100 years: longer than
+    /// any of them may come again. `None` keeps them for ever. Default 30 days.
+    #[serde(with = "or_never")]
+    pub inbox_after: Option<Duration>,
     /// The time for which any event is kept, whatever its state, up to 100 years. Mode `writer_only` only. `None`, the default,
     /// deletes nothing.
     #[serde(with = "or_never")]
@@ -266,7 +270,14 @@ pub struct PurgeConfig {
 
 impl Default for PurgeConfig {
     fn default() -> Self {
-        Self { done_after: Some(7 * 24 * HOUR), dead_after: None, all_after: None, interval: HOUR, batch: 500 }
+        Self {
+            done_after: Some(7 * 24 * HOUR),
+            dead_after: None,
+            inbox_after: Some(30 * 24 * HOUR),
+            all_after: None,
+            interval: HOUR,
+            batch: 500,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! For tests of adapters: the suite that each of them runs, an insert of any statement, and rows of a table `kept (seq, event_id)`
 //! that a commit is asked for.
 
+mod inbox;
 #[doc(hidden)]
 pub mod suite;
 

@@ -31,6 +31,7 @@ mod leave;
 mod migrate;
 mod order;
 mod read_point;
+mod receive;
 mod reclaim;
 mod release;
 mod renew;
@@ -49,7 +50,7 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{backlog, blocked, counts, dead, nodes, partitions, pending, purge, record, replay};
+use upkeep::{backlog, blocked, counts, dead, inbox, nodes, partitions, pending, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -251,6 +252,13 @@ behaviors! {
         settle_twice_counts_once,
         settle_never_inserts,
     }
+    receive on migrated tables {
+        receive_tells_the_first_time_from_all_others,
+        receive_rolled_back_leaves_nothing,
+        receive_tells_ids_and_consumers_apart_byte_by_byte,
+        receive_concurrently_records_a_message_once,
+        receive_waits_for_the_end_of_another_transaction needs concurrent_writers,
+    }
     complete on migrated tables {
         complete_commits_with_the_transaction,
         complete_clears_the_error_of_earlier_attempts,
@@ -303,6 +311,12 @@ behaviors! {
         replay_leaves_other_states_alone,
         replay_goes_on_where_a_row_was_replayed_too_often_to_count needs sql,
         discard_deletes_dead_events_only,
+    }
+    inbox on migrated tables {
+        inbox_consumers_lists_each_with_the_age_of_its_oldest_message,
+        count_inbox_counts_the_messages_of_a_consumer,
+        purge_inbox_deletes_old_messages_of_a_consumer_batch_by_batch,
+        purge_inbox_keeps_what_is_young_or_of_others,
     }
     purge on migrated tables {
         purge_deletes_ended_rows_older_than_asked,

@@ -8,9 +8,9 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, NodeStatus,
-    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps,
-    Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, InboxConsumer,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
+    WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, NewRow, Statement};
 use tokio::sync::watch;
@@ -178,6 +178,9 @@ impl<S: Store> Store for FaultyStore<S> {
     fn mark_transaction(&self) -> Option<Statement<'static>> {
         self.inner.mark_transaction()
     }
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        self.inner.receive(consumer, message_id)
+    }
     async fn migrate(&self) -> Result<(), StoreError> {
         self.inner.migrate().await
     }
@@ -315,5 +318,15 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     }
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
         self.call(Operation::Change, operation::PURGE, self.inner.purge(purge)).await
+    }
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        self.call(Operation::Inspect, operation::INBOX_CONSUMERS, self.inner.inbox_consumers(after, limit)).await
+    }
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        self.call(Operation::Inspect, operation::COUNT_INBOX, self.inner.count_inbox(consumer)).await
+    }
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let purge = self.inner.purge_inbox(consumer, older_than, limit);
+        self.call(Operation::Change, operation::PURGE_INBOX, purge).await
     }
 }

@@ -231,6 +231,12 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Makes every message in the inbox look received this many seconds ago; as [`age`](Self::age) does, once.
+    fn age_inbox(&self, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("UPDATE {} SET received_at = {}", self.table("inbox"), Self::sql_time(-seconds));
+        async move { self.execute(&sql).await }
+    }
+
     /// Records that a later release has migrated the tables, on which releases of the present version can run or cannot.
     fn set_newer_schema(&self, compatible: bool) -> impl Future<Output = Result<(), BoxError>> + Send {
         let from = if compatible { "max(version)" } else { "max(version) + 1000" };
@@ -300,7 +306,7 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
-    /// One of the outbox's tables, quoted for SQL: `event`, `node`, `partition`, `migration`.
+    /// One of the outbox's tables, quoted for SQL: `event`, `node`, `partition`, `migration`, `inbox`.
     fn table(&self, role: &str) -> String {
         let configured = self.store().info().table.clone();
         let Ok(name) = TableName::parse(&configured) else { return configured };

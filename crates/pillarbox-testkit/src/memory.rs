@@ -129,6 +129,10 @@ impl Harness for MemoryHarness {
         Ok(())
     }
 
+    async fn age_inbox(&self, seconds: i64) -> Result<(), BoxError> {
+        self.age(seconds).await
+    }
+
     async fn register(&self, node: &NodeId, mode: &str, lease: i64) -> Result<(), BoxError> {
         self.store.inspect().register(node, mode, seconds_after(self.clock.now(), lease));
         Ok(())

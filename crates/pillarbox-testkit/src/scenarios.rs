@@ -236,6 +236,7 @@ scenarios! {
     upkeep {
         replayed_events_are_delivered_again,
         a_running_node_purges_what_is_over,
+        a_running_node_purges_the_inbox,
         a_writer_purges_by_age,
         interceptors_run_around_the_handler,
     }

@@ -105,6 +105,7 @@
 //! |---|---|
 //! | [`event`], [`write`](mod@write) | the events of a service, and how they become rows |
 //! | [`handle`], [`retry`] | handlers, their answers and their registration; when to try again |
+//! | [`inbox`] | consumers: each message handled once |
 //! | [`run`] | modes, settings and builders |
 //! | [`maintain`], [`observe`] | DEAD events, blocked keys, nodes and purging; counters, metrics and health |
 //! | [`error`] | errors, and their remedies |
@@ -128,6 +129,7 @@
 pub use pillarbox_core::context::ContextProvider;
 pub use pillarbox_core::event::{Envelope, Event, EventId};
 pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking, in_transaction};
+pub use pillarbox_core::inbox::Inbox;
 pub use pillarbox_core::retry::Retry;
 pub use pillarbox_core::store::{Store, TableName, Upkeep};
 pub use pillarbox_engine::run::Outbox;
@@ -189,6 +191,11 @@ pub mod handle {
     pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
 }
 
+/// The inbox of a consumer, which tells the first receipt of a message from all later ones.
+pub mod inbox {
+    pub use pillarbox_core::inbox::{BlockingInbox, CONSUMER_BYTES, Inbox, InboxError, MESSAGE_ID_BYTES, Once, purge};
+}
+
 /// The rules for retries: the wait, the number of attempts, and the errors that are tried again.
 pub mod retry {
     pub use pillarbox_core::retry::{
@@ -211,8 +218,8 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
-        PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+        Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingEvents, purge};
 }
@@ -258,8 +265,8 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
-            PendingState, Purge, Purgeable, Purged, Record,
+            Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+            PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};

@@ -18,6 +18,7 @@
 //! ```
 
 mod heads;
+mod inbox;
 mod inspect;
 mod nodes;
 mod owners;

@@ -49,6 +49,10 @@ impl Store for MemoryStore {
         Command { action: Action::Complete { node, fence, verdict }, statements: Vec::new() }
     }
 
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        Command { action: Action::Receive { consumer, message_id }, statements: Vec::new() }
+    }
+
     /// The tables are there from the start.
     async fn migrate(&self) -> Result<(), StoreError> {
         self.check_open(operation::MIGRATE)

@@ -13,10 +13,11 @@ use pillarbox_core::store::{
     BegunAttempt, Counts, Fetch, Fetched, Heads, History, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
 };
 use pillarbox_core::write::NewRow;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::MemoryError;
 use super::heads::HeadIndex;
+use super::inbox::Inbox;
 use super::nodes::{Member, Nodes};
 use super::pending::{Found, Pending};
 use super::row::Stored;
@@ -31,6 +32,10 @@ pub(super) struct Tables {
     state: Mutex<State>,
     /// The channel that wakes the nodes of other handles.
     pub(super) bell: watch::Sender<u64>,
+    /// Told of the end of each transaction that others may wait for.
+    pub(super) ended: Notify,
+    /// The number of transactions that have received a message.
+    transactions: AtomicU64,
     /// The number of times that the tables have gone back, and the number of times that their connections have shown it.
     returns: AtomicU64,
     changes: AtomicU64,
@@ -40,8 +45,9 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        let [returns, changes, losses] = [const { AtomicU64::new(0) }; 3];
-        Self { clock, state: Mutex::default(), bell: watch::Sender::new(0), returns, changes, losses }
+        let [transactions, returns, changes, losses] = [const { AtomicU64::new(0) }; 4];
+        let (state, bell, ended) = (Mutex::default(), watch::Sender::new(0), Notify::new());
+        Self { clock, state, bell, ended, transactions, returns, changes, losses }
     }
 
     /// Goes back to an earlier state. Open transactions are lost with all later changes. If it `shows`, the connections
@@ -49,10 +55,12 @@ impl Tables {
     pub(super) fn go_back(&self, state: &State, shows: bool) {
         let mut now = self.lock();
         let read_point = if plants::is("read_point_survives_a_failover") { now.read_point } else { state.read_point };
-        *now = State { open: BTreeSet::new(), read_point, ..state.clone() };
+        let inbox = state.inbox.clone().lose_transactions();
+        *now = State { open: BTreeSet::new(), read_point, inbox, ..state.clone() };
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
         drop(now);
+        self.ended.notify_waiters();
     }
 
     /// Loses all rows, and the connections with them. The nodes stay as they are.
@@ -63,6 +71,12 @@ impl Tables {
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.losses.fetch_add(1, Ordering::AcqRel);
         drop(now);
+        self.ended.notify_waiters();
+    }
+
+    /// The number of a transaction that receives a message.
+    pub(super) fn next_transaction(&self) -> u64 {
+        self.transactions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The number of times that the tables have gone back.
@@ -104,6 +118,7 @@ pub(super) struct State {
     /// The unique index, rows of open transactions included.
     ids: HashMap<EventId, Vec<Taken>>,
     counts: Counts,
+    pub(super) inbox: Inbox,
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
     interventions: i64,

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 
 use pillarbox_core::clock::Timestamp;
@@ -10,6 +11,7 @@ use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, NewRow, Probe};
 
 use super::MemoryStore;
+use super::inbox::{Answer, Message, Waiting};
 use super::row::Stored;
 use super::tables::Tables;
 
@@ -41,6 +43,9 @@ pub enum MemoryError {
         /// The id of the event.
         id: EventId,
     },
+    /// Another transaction has recorded the message and waits for this one; roll back, and receive the message again.
+    #[error("two transactions wait for each other's messages; roll back and try again")]
+    Deadlock,
     /// The connection is asked for something that this release does not know.
     #[error("the in-memory store does not know this change; use one release of all pillarbox crates")]
     Unknown,
@@ -53,6 +58,9 @@ pub struct MemoryTransaction {
     tables: Arc<Tables>,
     rows: Vec<Inserted>,
     completions: Vec<Completion>,
+    messages: Vec<(Message, Timestamp)>,
+    /// Its number, if it has received a message.
+    number: Option<u64>,
     /// The first `seq` that it was given, even if that row was rolled back.
     first: Option<i64>,
     savepoints: Vec<Savepoint>,
@@ -82,12 +90,22 @@ struct Savepoint {
     rows: usize,
     /// The number of completions at the savepoint.
     completions: usize,
+    /// The number of messages at the savepoint.
+    messages: usize,
 }
 
 impl MemoryTransaction {
     pub(super) fn new(tables: Arc<Tables>) -> Self {
-        let (returns, rows, completions, savepoints) = (tables.returns(), Vec::new(), Vec::new(), Vec::new());
-        Self { returns, tables, rows, completions, first: None, savepoints }
+        Self {
+            returns: tables.returns(),
+            tables,
+            rows: Vec::new(),
+            completions: Vec::new(),
+            messages: Vec::new(),
+            number: None,
+            first: None,
+            savepoints: Vec::new(),
+        }
     }
 
     /// Makes its rows visible, unless it is rolled back for a [conflict](MemoryError::Conflict).
@@ -116,6 +134,7 @@ impl MemoryTransaction {
             state.transaction_ended(first);
         }
         state.commit(rows.into_iter().map(|Inserted { seq, row, at }| (seq, Stored::new(row, at))));
+        state.inbox.commit(std::mem::take(&mut self.messages));
         drop(state);
         Ok(())
     }
@@ -132,8 +151,8 @@ impl MemoryTransaction {
 
     /// Sets a savepoint, as the SQL statement `SAVEPOINT` does.
     pub fn savepoint(&mut self, name: &str) {
-        let (rows, completions) = (self.rows.len(), self.completions.len());
-        self.savepoints.push(Savepoint { name: name.into(), rows, completions });
+        let (rows, completions, messages) = (self.rows.len(), self.completions.len(), self.messages.len());
+        self.savepoints.push(Savepoint { name: name.into(), rows, completions, messages });
     }
 
     /// Forgets the rows that were written since a savepoint, as `ROLLBACK TO SAVEPOINT` does.
@@ -143,12 +162,16 @@ impl MemoryTransaction {
     pub fn rollback_to(&mut self, name: &str) -> Result<(), MemoryError> {
         let index = self.find(name)?;
         self.savepoints.truncate(index + 1);
-        let (kept, completions) =
-            self.savepoints.last().map_or((0, 0), |savepoint| (savepoint.rows, savepoint.completions));
+        let Savepoint { rows: kept, completions, messages, .. } = self.savepoints[index];
         self.completions.truncate(completions);
+        let unreceived = self.messages.split_off(messages);
         let kept = if plants::is("savepoint_ignored") { self.rows.len() } else { kept };
         let undone = self.rows.split_off(kept);
-        self.tables.lock().release(undone.iter().map(|inserted| &inserted.row));
+        let mut state = self.tables.lock();
+        state.release(undone.iter().map(|inserted| &inserted.row));
+        state.inbox.release(&unreceived);
+        drop(state);
+        self.tables.ended.notify_waiters();
         Ok(())
     }
 
@@ -175,6 +198,34 @@ impl MemoryTransaction {
         completes
     }
 
+    /// Records a message, unless it is there. Waits for a transaction that has recorded it and is open.
+    async fn receive(&mut self, consumer: &str, message_id: &str) -> Result<bool, MemoryError> {
+        let message = (Box::from(consumer), Box::from(message_id));
+        let tables = Arc::clone(&self.tables);
+        let number = *self.number.get_or_insert_with(|| tables.next_transaction());
+        loop {
+            // Before the look, so that no end in between is missed.
+            let mut ended = pin!(tables.ended.notified());
+            ended.as_mut().enable();
+            if self.is_lost() {
+                return Ok(true);
+            }
+            let answer = tables.lock().inbox.record(&message, number);
+            match answer {
+                Answer::First => {
+                    self.messages.push((message, tables.now()));
+                    return Ok(true);
+                }
+                Answer::Again => return Ok(false),
+                Answer::Deadlock => return Err(MemoryError::Deadlock),
+                Answer::Wait => {
+                    let _waiting = Waiting { tables: &tables, transaction: number };
+                    ended.await;
+                }
+            }
+        }
+    }
+
     fn insert(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
         let mut state = self.tables.lock();
         let seqs = state.reserve(rows)?;
@@ -191,13 +242,21 @@ impl MemoryTransaction {
 
 impl Drop for MemoryTransaction {
     fn drop(&mut self) {
+        if self.first.is_none() && self.number.is_none() {
+            return;
+        }
+        let mut state = self.tables.lock();
+        if self.is_lost() {
+            return;
+        }
         if let Some(first) = self.first {
-            let mut state = self.tables.lock();
-            if self.is_lost() {
-                return;
-            }
             state.transaction_ended(first);
             state.release(self.rows.iter().map(|inserted| &inserted.row));
+        }
+        state.inbox.release(&self.messages);
+        drop(state);
+        if self.number.is_some() {
+            self.tables.ended.notify_waiters();
         }
     }
 }
@@ -221,6 +280,7 @@ impl Connection<Memory> for MemoryTransaction {
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, MemoryError> {
         match command.action {
             Action::Complete { node, fence, verdict } => Ok(u64::from(self.complete(node, fence, verdict))),
+            Action::Receive { consumer, message_id } => Ok(u64::from(self.receive(consumer, message_id).await?)),
             _ => Err(MemoryError::Unknown),
         }
     }

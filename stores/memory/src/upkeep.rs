@@ -1,11 +1,13 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
-    PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+    PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -134,6 +136,19 @@ impl Upkeep for MemoryStore {
             state.intervened(&doomed);
         }
         Ok(Purged { removed: doomed.len() as u64, next })
+    }
+
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        Ok(self.open(operation::INBOX_CONSUMERS)?.inbox.consumers(after, limit, self.tables.now()))
+    }
+
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        Ok(self.open(operation::COUNT_INBOX)?.inbox.count(consumer))
+    }
+
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let now = self.tables.now();
+        Ok(self.open(operation::PURGE_INBOX)?.inbox.purge(consumer, older_than, limit, now))
     }
 }
 

@@ -26,6 +26,7 @@ mod complete;
 mod dead;
 mod error;
 mod fetch;
+mod inbox;
 mod insert;
 mod literal;
 mod options;

@@ -37,13 +37,22 @@ impl Literal {
 
     /// Text that is compared byte by byte: one that ends in a space is not the same without it.
     pub(crate) fn bytes(value: &str) -> Self {
-        let mut hex = String::with_capacity(value.len() * 2 + 3);
+        Self::hexadecimal(value.as_bytes())
+    }
+
+    fn hexadecimal(bytes: &[u8]) -> Self {
+        let mut hex = String::with_capacity(bytes.len() * 2 + 3);
         hex.push_str("x'");
-        for byte in value.bytes() {
+        for byte in bytes {
             let _ = write!(hex, "{byte:02x}");
         }
         hex.push('\'');
         Self(hex)
+    }
+
+    /// A list of byte strings for `IN`.
+    pub(crate) fn byte_strings<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self::list(values.into_iter().map(|value| Self::hexadecimal(value).0), "NULL")
     }
 
     /// A list of such texts for `IN`.
@@ -134,12 +143,14 @@ mod tests {
         assert_eq!(Literal::text("'; é\0").to_string(), "_utf8mb4 x'273b20c3a900'");
         assert_eq!(Literal::optional_text(None).to_string(), "NULL");
         assert_eq!(Literal::byte_list(&["a", "a "]).to_string(), "x'61',x'6120'");
+        assert_eq!(Literal::byte_strings([&b"a"[..], &[255]]).to_string(), "x'61',x'ff'");
     }
 
     #[test]
     fn an_empty_list_is_one_that_nothing_is_in() {
         assert_eq!(Literal::ints(&[]).to_string(), "NULL");
         assert_eq!(Literal::byte_list(&[]).to_string(), "NULL");
+        assert_eq!(Literal::byte_strings([]).to_string(), "NULL");
         assert_eq!(Literal::ints(&[-1, 2]).to_string(), "-1,2");
     }
 

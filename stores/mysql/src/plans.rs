@@ -315,3 +315,28 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_inbox_reads_the_messages_it_is_about() {
+    with_tables(async |store, session, database| {
+        let sql = &store.inner().sql;
+        let rows = format!(
+            "INSERT INTO {database}.outbox_inbox (consumer, message_id, received_at)
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+             SELECT CONCAT('c', i MOD 10), CONCAT('m', i), '2000-01-01' + INTERVAL i HOUR FROM n"
+        );
+        session.run(rows).await.expect("fills the inbox");
+        session.run(format!("ANALYZE TABLE {database}.outbox_inbox")).await.expect("analyzes");
+        let (consumer, limit) = (Literal::bytes("c3"), Literal::count(100));
+        let page = [("after", &Literal::bytes("c")), ("limit", &limit)];
+        check_reads(session, &fill(&sql.inbox_consumers, &page), 60).await;
+        let page = [("after", &Literal::bytes("c")), ("limit", &Literal::count(2))];
+        check_reads(session, &fill(&sql.inbox_consumers, &page), 20).await;
+        check_reads(session, &fill(&sql.inbox_count, &[("consumer", &consumer), ("most", &limit)]), 310).await;
+        let old = [("consumer", &consumer), ("age", &Literal::int(1)), ("limit", &limit)];
+        check_reads(session, &fill(&sql.inbox_old, &old), 101).await;
+        let ids = Literal::byte_strings((0..50).map(|_| &b"m3"[..]).chain([&b"m13"[..], b"m23"]));
+        check_reads(session, &fill(&sql.inbox_delete, &[("consumer", &consumer), ("ids", &ids)]), 60).await;
+    })
+    .await;
+}

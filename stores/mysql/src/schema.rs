@@ -27,6 +27,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(6, 4, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
+    Migration::new(14, 4, include_str!("../migrations/0014_inbox.sql")),
 ]);
 
 /// The SQL that records a migration.
@@ -46,11 +47,12 @@ const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
-const OURS: [&[&str]; 4] = [
+const OURS: [&[&str]; 5] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
     &["node_id", "mode", "started_at", "expires_at"],
     &["partition", "node_id", "epoch"],
     &["version", "applied_at"],
+    &["consumer", "message_id", "received_at", "repeated"],
 ];
 /// By which columns an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [
@@ -235,6 +237,11 @@ async fn columns(store: &Inner, session: &mut Session, name: &str) -> Result<Vec
 pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let table = &store.table;
     let mut session = store.sessions.session().await?;
+    let found = found(store, &mut session).await?;
+    // Tables of an older version lack some, which is not what there is to say of them.
+    if found.applied > 0 {
+        MIGRATIONS.check(table, found).map_err(unusable)?;
+    }
     let mut missing = Vec::new();
     for name in table.all() {
         if columns(store, &mut session, &name).await?.is_empty() {
@@ -244,7 +251,6 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     if !missing.is_empty() {
         return Err(Failure::Refused(StoreErrorKind::Schema, refusal::missing_tables(&missing)));
     }
-    let found = found(store, &mut session).await?;
     session.finish();
     MIGRATIONS.check(table, found).map_err(unusable)
 }
@@ -305,7 +311,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 16] = [
+        let expected: [&[&str]; 19] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -321,6 +327,9 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["CREATE", "TABLE", "IF"],
+            &["SELECT", "`consumer`,", "`message_id`,"],
             &["INSERT", "IGNORE", "INTO"],
         ];
         assert_eq!(words, expected, "{upgrade}");

@@ -11,6 +11,8 @@ macro_rules! statements {
             /// The insert of a single row, which adapters keep prepared.
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_one_returning: Arc<str>,
+            /// The insert of a message, which adapters keep prepared.
+            pub(crate) receive: Arc<str>,
         }
 
         impl Sql {
@@ -25,6 +27,7 @@ macro_rules! statements {
                 Self {
                     insert_one_returning: format!("{insert_one}{RETURNING}").into(),
                     insert_one: insert_one.into(),
+                    receive: verb(include_str!("../sql/receive.sql")).into(),
                     $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                 }
             }
@@ -45,6 +48,7 @@ statements! {
     counts backlog nodes partitions lowest_head blocked record record_by_seq
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene
+    inbox_consumers inbox_count inbox_old inbox_delete
     table_columns schema_exists migration_lock
 }
 
@@ -69,6 +73,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
+        .replace("{inbox}", &qualified(table, &table.beside("inbox")))
 }
 
 /// Comments are for readers; the text travels with every call.
@@ -97,7 +102,7 @@ mod tests {
     fn no_table_is_left_unnamed_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{columns}", "{key}"] {
+        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{columns}", "{key}"] {
             assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
         }
         assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");

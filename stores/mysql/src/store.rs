@@ -9,9 +9,9 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, LeaseClock, NodeStatus,
-    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, TableName, Upkeep,
-    Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, LeaseClock,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo,
+    TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 
@@ -19,7 +19,8 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, insert, order, ownership, pending, purge, reclaim, schema, settle, share, upkeep,
+    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pending, purge, reclaim, schema, settle, share,
+    upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -91,6 +92,10 @@ impl Store for MysqlStore {
 
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.completions.command(node, fence, verdict)
+    }
+
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        inbox::receive(&self.inner.sql, consumer, message_id)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
@@ -247,5 +252,18 @@ impl Upkeep for MysqlStore {
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
         self.inner.sessions.call(operation::PURGE, || purge::purge(&self.inner, purge)).await
+    }
+
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        self.inner.sessions.call(operation::INBOX_CONSUMERS, || inbox::consumers(&self.inner, after, limit)).await
+    }
+
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        self.inner.sessions.call(operation::COUNT_INBOX, || inbox::count(&self.inner, consumer)).await
+    }
+
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let purge = || inbox::purge(&self.inner, consumer, older_than, limit);
+        self.inner.sessions.call(operation::PURGE_INBOX, purge).await
     }
 }

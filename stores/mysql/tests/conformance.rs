@@ -99,7 +99,7 @@ impl Harness for MysqlHarness {
         // so long here unless it waits.
         let waiting = format!(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST
-             WHERE COMMAND = 'Query' AND TIME_MS > 300 AND INFO LIKE '%{}%' AND ID <> CONNECTION_ID()",
+             WHERE COMMAND IN ('Query', 'Execute') AND TIME_MS > 300 AND INFO LIKE '%{}%' AND ID <> CONNECTION_ID()",
             self.database
         );
         let count: Option<u64> = self.pool.get_conn().await?.query_first(waiting).await?;

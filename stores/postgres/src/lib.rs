@@ -42,6 +42,7 @@ mod complete;
 mod connector;
 mod error;
 mod fetch;
+mod inbox;
 mod insert;
 mod options;
 mod order;

@@ -79,6 +79,7 @@ macro_rules! statements {
         pub(crate) struct Sql {
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_many: Arc<str>,
+            pub(crate) receive: Arc<str>,
             pub(crate) fetch: Fetches,
             $(pub(crate) $plain: String,)*
             $(pub(crate) $fenced: Fenced,)*
@@ -111,6 +112,7 @@ macro_rules! statements {
                 Self {
                     insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
                     insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
+                    receive: verb(include_str!("../sql/receive.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
                     $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
@@ -127,7 +129,7 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq pending count_pending
-        dead count_dead replay discard purge channel ring;
+        dead count_dead replay discard purge inbox_consumers inbox_count inbox_purge channel ring;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
@@ -192,6 +194,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
+        .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{inbox_age_index}", &format!("\"{}\"", table.beside("inbox_age_idx")))
         .replace("{event_pk}", &on_event("pkey"))
         .replace("{event_id_key}", &on_event("event_id_key"))
         .replace("{ready_index}", &on_event("ready_idx"))
@@ -221,7 +225,7 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{and_", "{fingerprint", "{event_is", "{is_"] {
+        for placeholder in ["{event", "{node", "{partition", "{inbox", "{and_", "{fingerprint", "{event_is", "{is_"] {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

@@ -16,7 +16,8 @@ use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    PostgresOptions, claim, complete, fetch, insert, order, ownership, read_point, reclaim, rows, schema, settle, share,
+    PostgresOptions, claim, complete, fetch, inbox, insert, order, ownership, read_point, reclaim, rows, schema,
+    settle, share,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -78,6 +79,10 @@ impl Store for PostgresStore {
 
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         complete::command(&self.inner.sql, node, fence, verdict)
+    }
+
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        inbox::receive(&self.inner.sql, consumer, message_id)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {

@@ -24,6 +24,7 @@ mod complete;
 mod database;
 mod error;
 mod fetch;
+mod inbox;
 mod insert;
 mod json;
 mod location;

@@ -5,7 +5,7 @@ use pillarbox_core::store::schema::{Migration, Migrations, SchemaVersion};
 use sqlx::{AssertSqlSafe, query, query_as, query_scalar, raw_sql};
 
 use crate::error::Failure;
-use crate::sql::{INDEXES, render};
+use crate::sql::{INDEXES, inbox_age, render};
 use crate::statistics;
 use crate::store::Session;
 
@@ -19,6 +19,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(6, 6, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 6, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 6, include_str!("../migrations/0009_replays.sql")),
+    Migration::new(14, 6, include_str!("../migrations/0014_inbox.sql")),
 ]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");
@@ -65,7 +66,8 @@ async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
     }
     let event = table.event();
     let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
-    names.extend(["node", "partition"].map(|role| table.beside(role)));
+    names.extend(["node", "partition", "inbox"].map(|role| table.beside(role)));
+    names.push(inbox_age(table));
     names.push(event.to_owned());
     if !ours {
         names.push(table.beside("migration"));

@@ -27,13 +27,18 @@ const A_HEAD_OF_KEY: &str =
 const HEAD: &str = "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)";
 const LAST: &str = "SEARCH outbox_event";
 const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
+const MESSAGE: &str = "SEARCH outbox_inbox USING PRIMARY KEY (consumer=? AND message_id=?)";
+const NEXT_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer>?)";
+const OF_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=?)";
+const OLD: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=? AND received_at<?)";
+const NO_MESSAGE: &str = "SCAN outbox_inbox USING COVERING INDEX outbox_inbox_age";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
-/// Statements on events, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 27] = [
+/// Statements on events or messages, and how each finds them.
+const OF_EVENTS: [(&str, &[&str]); 30] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
-    ("check", &[READY]),
+    ("check", &[READY, NO_MESSAGE]),
     ("claim", &[KEY]),
     ("counts", &[READY, TIMED, DEAD_ONLY, IDS]),
     ("dead", &[DEAD_ABOVE]),
@@ -44,6 +49,9 @@ const OF_EVENTS: [(&str, &[&str]); 27] = [
     ("fetch_ready", &[READY_ABOVE]),
     ("fetch_times", &[TIMED, TIMED]),
     ("identify", &[KEY]),
+    ("inbox_consumers", &[NEXT_CONSUMER, NEXT_CONSUMER, OF_CONSUMER]),
+    ("inbox_count", &[OF_CONSUMER]),
+    ("inbox_purge", &[MESSAGE, OLD]),
     ("interventions", &[ANY_HEAD]),
     ("partitions", &[READY, TIMED]),
     ("pending", &[READY_ABOVE, TIMED]),
@@ -125,6 +133,11 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
             run("ANALYZE".to_owned()).await;
         }
     }
+    run(format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {events})
+         INSERT INTO outbox_inbox SELECT 'c' || n % 10, 'm' || n, n FROM numbers WHERE n <= {events}"
+    ))
+    .await;
     // Half of the heads are DEAD; the others wait for another attempt.
     run(format!(
         "UPDATE outbox_event SET status = 2 + seq % 2, attempts = 1, available_at = CASE seq % 2 WHEN 0 THEN 9e15 END
@@ -140,8 +153,10 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
     for (sql, expected) in expected() {
         let plan = query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"))).fetch_all(store.writer()).await;
         let plan: Vec<String> = plan.expect("explains").iter().map(|row| row.get("detail")).collect();
-        let found: Vec<&String> =
-            plan.iter().filter(|step| step.contains("outbox_event") || step.contains(" head ")).collect();
+        let found: Vec<&String> = plan
+            .iter()
+            .filter(|step| ["outbox_event", "outbox_inbox", " head "].iter().any(|of| step.contains(of)))
+            .collect();
         assert_eq!(found, expected, "with {table}: {sql}");
         let sorted = plan.iter().any(|step| step.starts_with("USE TEMP B-TREE"));
         let may = expected.is_empty() || sql.contains("GROUP BY") || sql.contains("MATERIALIZED");

@@ -83,6 +83,8 @@ macro_rules! statements {
         #[derive(Debug)]
         pub(crate) struct Sql {
             $(pub(crate) $name: SqlStr,)*
+            /// The statement that records a message, which adapters bind.
+            pub(crate) receive: Arc<str>,
             pub(crate) scoped: Scoped,
             pub(crate) settle: Settle,
             pub(crate) settle_in_partition: Settle,
@@ -92,6 +94,7 @@ macro_rules! statements {
             pub(crate) fn new(table: &TableName) -> Self {
                 Self {
                     $($name: statement(table, include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
+                    receive: render(table, include_str!("../sql/receive.sql")).into(),
                     scoped: Scoped::new(table),
                     settle: Settle::new(table, HELD),
                     settle_in_partition: Settle::new(table, OWNED),
@@ -112,7 +115,7 @@ statements! {
     identify intervene interventions migration_compatible migration_names migration_ours migration_version node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
     owner_take partitions pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq
-    release promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
+    inbox_consumers inbox_count inbox_purge release promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
     statistics_there written
 }
 
@@ -199,6 +202,11 @@ impl Scoped {
     }
 }
 
+/// The index by which messages are purged.
+pub(crate) fn inbox_age(table: &TableName) -> String {
+    table.beside("inbox_age")
+}
+
 /// A rendered statement, of which a clone copies no text.
 fn statement(table: &TableName, text: &str) -> SqlStr {
     AssertSqlSafe(Arc::<str>::from(render(table, text))).into_sql_str()
@@ -228,7 +236,8 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
     for index in INDEXES {
         sql = sql.replace(&format!("{{event_{index}}}"), &format!("\"{event}_{index}\""));
     }
-    for role in ["node", "partition", "migration"] {
+    sql = sql.replace("{inbox_age}", &format!("\"{}\"", inbox_age(table)));
+    for role in ["node", "partition", "migration", "inbox"] {
         sql = sql.replace(&format!("{{{role}}}"), &format!("\"{}\"", table.beside(role)));
     }
     sql.replace("{event}", &format!("\"{event}\"")).trim_end().to_owned()

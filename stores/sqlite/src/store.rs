@@ -12,7 +12,7 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
 };
-use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
+use pillarbox_core::write::{Action, Bind, Command, Dialect, NewRow, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
@@ -211,6 +211,12 @@ impl Store for SqliteStore {
 
     fn mark_transaction(&self) -> Option<Statement<'static>> {
         Some(complete::mark())
+    }
+
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        let binds = vec![Bind::Text(Some(consumer)), Bind::Text(Some(message_id))];
+        let statements = vec![Statement { sql: Arc::clone(&self.inner.sql.receive), binds, reusable: true }];
+        Command { action: Action::Receive { consumer, message_id }, statements }
     }
 
     fn has_one_writer(&self) -> bool {

@@ -48,6 +48,7 @@ mod sqlite {
 
 mod own {
     use pillarbox_core::event::Envelope;
+    use pillarbox_core::inbox::{Inbox, InboxError, Once};
     use pillarbox_core::write::WriteError;
     use pillarbox_engine::run::Outbox;
     use pillarbox_testkit::Recorder;
@@ -77,10 +78,19 @@ mod own {
         let calls = recorder.calls();
         assert_eq!(calls.iter().map(|call| &call.id).collect::<Vec<_>>(), [kept.id()]);
 
+        let inbox = Inbox::new(driver.store(), "billing")?;
         let mut tx = driver.held.transaction()?;
         tx.execute_batch("ROLLBACK")?;
         let refused = blocking.write(&mut tx, event()?);
         assert!(matches!(refused, Err(WriteError::NoTransaction)), "{refused:?}");
+        let refused = inbox.blocking().once(&mut tx, "m-1");
+        assert!(matches!(refused, Err(InboxError::NoTransaction)), "{refused:?}");
+        drop(tx);
+        let mut tx = driver.held.transaction()?;
+        assert_eq!(inbox.blocking().once(&mut tx, "m-1")?, Once::First);
+        tx.commit()?;
+        let mut tx = driver.held.transaction()?;
+        assert_eq!(inbox.blocking().once(&mut tx, "m-1")?, Once::Again);
         drop(tx);
         outbox.shutdown().await;
         driver.destroy().await

@@ -8,6 +8,7 @@
 
 mod command_line;
 mod dead;
+mod inbox;
 mod keys;
 mod migrate;
 mod pending;

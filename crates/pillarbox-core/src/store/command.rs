@@ -26,4 +26,11 @@ pub enum Action<'a> {
     },
     /// Nothing but the statements; only stores that have some ask for it.
     Mark,
+    /// A message of a consumer is recorded in the inbox: one row, unless it is there.
+    Receive {
+        /// The consumer's name.
+        consumer: &'a str,
+        /// The message's id.
+        message_id: &'a str,
+    },
 }

@@ -73,3 +73,9 @@ pub const REPLAY: &str = "replay DEAD events";
 pub const DISCARD: &str = "discard DEAD events";
 /// [`Upkeep::purge`](super::Upkeep::purge).
 pub const PURGE: &str = "purge events";
+/// [`Upkeep::inbox_consumers`](super::Upkeep::inbox_consumers).
+pub const INBOX_CONSUMERS: &str = "list the consumers of the inbox";
+/// [`Upkeep::count_inbox`](super::Upkeep::count_inbox).
+pub const COUNT_INBOX: &str = "count the messages of the inbox";
+/// [`Upkeep::purge_inbox`](super::Upkeep::purge_inbox).
+pub const PURGE_INBOX: &str = "purge the inbox";

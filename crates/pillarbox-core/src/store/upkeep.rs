@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, PendingEvent, PendingFilter};
+use super::{Counts, InboxConsumer, PendingEvent, PendingFilter};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
@@ -122,6 +122,28 @@ pub trait Upkeep: Send + Sync {
     /// - `purge_goes_on_where_it_stopped_and_says_when_it_is_over`
     /// - `purge_of_everything_stops_while_a_node_lives`
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError>;
+
+    /// The consumers that have messages in the inbox, ascending by the bytes of their names, at most `limit` of those behind `after`. It reads
+    /// two entries of an index for each, however many messages there are.
+    ///
+    /// # Behavior
+    /// - `inbox_consumers_lists_each_with_the_age_of_its_oldest_message`
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError>;
+
+    /// The number of messages of a consumer in the inbox, counted up to [`InboxConsumer::COUNTED_UP_TO`].
+    ///
+    /// # Behavior
+    /// - `count_inbox_counts_the_messages_of_a_consumer`
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError>;
+
+    /// Deletes the oldest messages of a consumer that were received longer ago than `older_than`, `limit` of them at most, in one
+    /// transaction, and returns their number. Where fewer than `limit` are deleted, no older ones are left, but for those that another
+    /// transaction holds at this moment.
+    ///
+    /// # Behavior
+    /// - `purge_inbox_deletes_old_messages_of_a_consumer_batch_by_batch`
+    /// - `purge_inbox_keeps_what_is_young_or_of_others`
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError>;
 }
 
 /// The number of rows that still have to be delivered, and of those that were given up.

@@ -12,9 +12,9 @@ use super::{Command, ConnectionId, Dialect, NewRow, Receipts, Statement};
 /// A type that may not leave its thread, such as a transaction of rusqlite, can be one: futures are `Send`, and so its
 /// methods do their work when they are called.
 #[diagnostic::on_unimplemented(
-    message = "events cannot be written on `{Self}`",
+    message = "events cannot be written, nor messages received, on `{Self}`",
     label = "not a transaction that Pillarbox knows",
-    note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events commit with the business data",
+    note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events and received messages commit with the business data",
     note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`"
 )]
 pub trait Connection<M> {

@@ -41,8 +41,9 @@ impl Config {
         }
         let ms = Duration::from_millis(1);
         for (field, after) in [
-            // Zero would delete what nobody has read.
+            // Zero would delete what nobody has read, or forget what may come again.
             ("purge.all_after", purge.all_after),
+            ("purge.inbox_after", purge.inbox_after),
             ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
             ("dispatch.handler_timeout", dispatch.handler_timeout),
         ] {
@@ -125,8 +126,9 @@ mod tests {
     #[test]
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
-        let table: [(&str, Change); 20] = [
+        let table: [(&str, Change); 21] = [
             ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
+            ("purge.inbox_after", |c| c.purge.inbox_after = Some(Duration::ZERO)),
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
             ("dispatch.workers", |c| c.dispatch.workers = 0),
@@ -187,13 +189,14 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 8] = [
+        let of_nodes: [(&str, Change); 9] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),
             ("settle.delete_done", |c| c.settle.delete_done = true),
             ("ownership.lease", |c| c.ownership.lease = HOUR),
             ("purge.done_after", |c| c.purge.done_after = None),
+            ("purge.inbox_after", |c| c.purge.inbox_after = None),
             ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = HOUR),
             ("metrics.interval", |c| c.metrics.interval = HOUR),
         ];

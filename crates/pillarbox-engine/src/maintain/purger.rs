@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreError;
+use pillarbox_core::inbox;
 use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +40,7 @@ pub async fn purge<S: Upkeep + ?Sized>(
     }
 }
 
-/// One kind of rows to purge, again and again.
+/// One kind of events to purge, again and again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
     pub(crate) what: Purgeable,
@@ -51,6 +52,8 @@ pub(crate) struct Task {
 pub(crate) struct Purger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) tasks: Vec<Task>,
+    /// The age at which messages leave the inbox.
+    pub(crate) inbox_after: Option<Duration>,
     pub(crate) interval: Duration,
     pub(crate) batch: usize,
     pub(crate) random: Arc<dyn Random>,
@@ -68,6 +71,7 @@ impl Purger {
     async fn purge_for_ever(&self) {
         let mut pause = Pause::default();
         let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
+        let mut inbox_failed = false;
         loop {
             tokio::time::sleep(wait).await;
             wait = match self.purge_once().await {
@@ -82,7 +86,25 @@ impl Purger {
                     pause.next(&*self.random)
                 }
             };
+            // By itself: a node that may not delete messages, as its privileges are of a release before, purges its events all the same.
+            match self.purge_inbox().await {
+                Ok(()) => inbox_failed = false,
+                Err(error) if !inbox_failed => {
+                    tracing::warn!(%error, "old messages of the inbox cannot be purged; trying again next time");
+                    inbox_failed = true;
+                }
+                Err(_) => {}
+            }
         }
+    }
+
+    async fn purge_inbox(&self) -> Result<(), StoreError> {
+        let Some(older_than) = self.inbox_after else { return Ok(()) };
+        let messages = inbox::purge(&*self.store, None, older_than, self.batch, |_| ()).await?;
+        if messages > 0 {
+            tracing::info!(messages, "purged old messages of the inbox");
+        }
+        Ok(())
     }
 
     async fn purge_once(&self) -> Result<(), StoreError> {

@@ -225,6 +225,7 @@ fn purger_of_all(shared: &Shared, purge: &PurgeConfig, random: &Arc<dyn Random>)
     purge.all_after.map(|older_than| Purger {
         store: Arc::clone(&shared.store),
         tasks: vec![Task { what: Purgeable::All, older_than }],
+        inbox_after: None,
         interval: purge.interval,
         batch: purge.batch,
         random: Arc::clone(random),
@@ -400,6 +401,12 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// The time for which DONE events are kept. `None` keeps them for ever. Default 7 days.
     pub fn purge_done_after(self, kept: impl Into<Option<Duration>>) -> Self {
         self.set(|config| config.purge.done_after = kept.into())
+    }
+
+    /// The time for which the [inbox](pillarbox_core::inbox) remembers messages that consumers have received. `None` keeps them for ever.
+    /// Default 30 days.
+    pub fn purge_inbox_after(self, kept: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.purge.inbox_after = kept.into())
     }
 
     /// The time for which DEAD events are kept. Default: `None`, until they are replayed or discarded.

@@ -2,7 +2,9 @@ use std::fmt::Debug;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::{Acquired, Reclaimed, Renewal, Share};
-use pillarbox_core::store::{Backlog, Fetched, FetchedRow, NodeStatus, PartitionBacklog, Purged, RowId, Writers};
+use pillarbox_core::store::{
+    Backlog, Fetched, FetchedRow, InboxConsumer, NodeStatus, PartitionBacklog, Purged, RowId, Writers,
+};
 
 /// An answer of the database, as the story tells it.
 pub(crate) trait Brief: Debug {
@@ -14,6 +16,7 @@ pub(crate) trait Brief: Debug {
 
 impl Brief for () {}
 impl Brief for bool {}
+impl Brief for u64 {}
 impl Brief for Vec<i64> {}
 impl Brief for Acquired {}
 impl Brief for Renewal {}
@@ -24,6 +27,7 @@ impl Brief for Timestamp {}
 impl Brief for Purged {}
 impl Brief for Backlog {}
 impl Brief for PartitionBacklog {}
+impl Brief for Vec<InboxConsumer> {}
 
 impl Brief for Fetched {
     fn brief(&self) -> String {

@@ -6,9 +6,9 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, NodeStatus, OrderKey,
-    PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep, WakeUps,
-    Writers, operation,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, NodeStatus,
+    OrderKey, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
+    WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, NewRow, Statement};
 
@@ -43,6 +43,9 @@ impl Store for Link {
     }
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.database.store.complete(node, fence, verdict)
+    }
+    fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+        self.database.store.receive(consumer, message_id)
     }
     async fn migrate(&self) -> Result<(), StoreError> {
         Ok(())
@@ -216,5 +219,18 @@ impl Upkeep for Link {
         let (store, old) = (self.database.store.clone(), purge.clone());
         let call = async move { store.purge(&old).await };
         self.call(operation::PURGE, Some(Op::Purge(purge.what)), call).await
+    }
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        let (store, after) = (self.database.store.clone(), after.map(str::to_owned));
+        let call = async move { store.inbox_consumers(after.as_deref(), limit).await };
+        self.call(operation::INBOX_CONSUMERS, None, call).await
+    }
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        self.database.store.count_inbox(consumer).await
+    }
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let (store, consumer) = (self.database.store.clone(), consumer.to_owned());
+        let call = async move { store.purge_inbox(&consumer, older_than, limit).await };
+        self.call(operation::PURGE_INBOX, None, call).await
     }
 }

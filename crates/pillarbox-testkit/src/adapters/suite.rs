@@ -13,6 +13,11 @@ use pillarbox_core::write::{Action, Begin, Command, Connection, Finish, Statemen
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 
+#[doc(hidden)]
+pub use super::inbox::{
+    a_message_is_received_once, a_message_that_was_rolled_back_is_received_again,
+    message_ids_are_told_apart_and_bad_ones_refused_before_any_sql,
+};
 use crate::events::all;
 use crate::payloads::hard_payloads;
 use crate::{Recorder, drop_after};
@@ -72,6 +77,9 @@ macro_rules! adapter_tests {
             a_failed_transaction_does_not_seem_to_commit,
             a_transaction_ended_by_hand_does_not_seem_to_commit,
             run_counts_the_rows_of_its_last_statement,
+            a_message_is_received_once,
+            a_message_that_was_rolled_back_is_received_again,
+            message_ids_are_told_apart_and_bad_ones_refused_before_any_sql,
         );
     };
     ($driver:ty: $($test:ident),* $(,)?) => {
@@ -85,9 +93,9 @@ macro_rules! adapter_tests {
     };
 }
 
-type Guard<'a, D> = Transaction<TransactionOf<'a, D>, <D as Driver>::Marker>;
+pub(super) type Guard<'a, D> = Transaction<TransactionOf<'a, D>, <D as Driver>::Marker>;
 
-async fn begin<'a, D: Driver>(driver: &'a mut D, outbox: &Outbox) -> Result<Guard<'a, D>, BoxError> {
+pub(super) async fn begin<'a, D: Driver>(driver: &'a mut D, outbox: &Outbox) -> Result<Guard<'a, D>, BoxError> {
     outbox.begin(driver.source()).await.map_err(|error| format!("{error:?}").into())
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         lease: None,
         partitions: 0,
     };
-    let failed: [Failed; 33] = [
+    let failed: [Failed; 36] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -72,6 +72,9 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::REPLAY, store.replay(&[seq]).await.err()),
         (operation::DISCARD, store.discard(&[seq]).await.err()),
         (operation::PURGE, store.purge(&purge).await.err()),
+        (operation::INBOX_CONSUMERS, store.inbox_consumers(None, 1).await.err()),
+        (operation::COUNT_INBOX, store.count_inbox("c").await.err()),
+        (operation::PURGE_INBOX, store.purge_inbox("c", HOUR, 1).await.err()),
     ];
     for (operation, error) in failed {
         let error = error.ok_or_else(|| format!("could {operation} on a closed store"))?;

@@ -4,6 +4,7 @@ pub(super) mod backlog;
 pub(super) mod blocked;
 pub(super) mod counts;
 pub(super) mod dead;
+pub(super) mod inbox;
 pub(super) mod nodes;
 pub(super) mod partitions;
 pub(super) mod pending;

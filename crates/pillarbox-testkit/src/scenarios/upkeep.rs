@@ -3,7 +3,9 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Decision};
+use pillarbox_core::inbox::{Inbox, Once};
 use pillarbox_core::store::DeadFilter;
+use pillarbox_core::write::Finish as _;
 use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
 
@@ -74,6 +76,28 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &Db<H>) -
     let counts = db.store().counts().await?;
     assert_eq!((counts.pending(), counts.done), (0, 0));
     assert_eq!((counts.dead, outbox.stats().purged), (10, 10), "DEAD events are kept by default");
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// In the background, old messages leave the inbox.
+pub(super) async fn a_running_node_purges_the_inbox<H: Harness>(db: &Db<H>) -> Outcome {
+    let inbox = Inbox::new(db.store(), "billing")?;
+    let receive = async |id: &str| -> Result<Once, BoxError> {
+        let mut transaction = db.begin().await?;
+        let once = inbox.once(&mut transaction, id).await?;
+        transaction.commit().await?;
+        Ok(once)
+    };
+    for id in ["old 1", "old 2", "old 3"] {
+        assert_eq!(receive(id).await?, Once::First);
+    }
+    db.age_inbox(1800).await?;
+    assert_eq!(receive("young").await?, Once::First);
+    let outbox = eager(db.store(), &Recorder::new())?.purge_inbox_after(Duration::from_secs(1200));
+    let outbox = outbox.purge_interval(Duration::from_secs(1), 2).start().await?;
+    until(async || Ok(db.store().count_inbox("billing").await? == 1)).await?;
+    assert_eq!(receive("young").await?, Once::Again);
     outbox.shutdown().await;
     Ok(())
 }

@@ -133,6 +133,23 @@ impl Plan {
         self
     }
 
+    /// The inbox was reached by an index, by this one too if it is named, or by place, and no step read more than `most` messages.
+    fn enters_inbox_by(&self, index: &str, most: i64) -> &Self {
+        let plan = &self.0;
+        assert!(
+            index.is_empty() || plan.contains(&format!("using outbox_inbox_{index} ")),
+            "{index} is not used:\n{plan}"
+        );
+        for line in plan.lines().filter(|line| line.contains(" on outbox_inbox")) {
+            let by_index =
+                ["Index Scan", "Index Only Scan", "Tid Scan", "Delete on"].iter().any(|step| line.contains(step));
+            assert!(by_index && number(line, "actual rows=") <= most, "{line}\n{plan}");
+        }
+        let in_vain = plan.lines().filter(|line| line.contains("Rows Removed by")).map(|line| number(line, ": ")).max();
+        assert!(in_vain <= Some(1), "{plan}");
+        self
+    }
+
     fn sorts(&self, most: i64) {
         for sort in self.0.lines().filter(|line| line.contains("Sort  (")) {
             assert!(number(sort, "actual rows=") <= most, "{sort}\n{}", self.0);

@@ -1,7 +1,8 @@
 use pillarbox_core::ownership::NodeId;
+use pillarbox_core::store::Store as _;
 use tokio_postgres::types::Type;
 
-use super::{DEAD, PENDING, Plan, Setting, with_rows};
+use super::{DEAD, PENDING, Plan, Setting, execute, with_rows};
 use crate::PostgresStore;
 use crate::row::Micros;
 use crate::session::{BY_INDEX, Param};
@@ -59,6 +60,35 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     backlog.enters_by(&["pkey", "aside_idx", "due_idx", "dead_idx"], PENDING);
     let id = "77";
     Plan::of(store, "", &sql.record, &[(&id, Type::TEXT)]).await.enters_by(&["event_id_key"], 1);
+}
+
+/// Messages of ten consumers.
+const MESSAGES: i64 = 50_000;
+
+async fn check_inbox(store: &PostgresStore, _: &NodeId) {
+    let fill = format!(
+        "INSERT INTO {} SELECT 'c' || i % 10, 'm' || i, timestamptz '2000-01-01' + i * interval '1 hour'
+         FROM generate_series(1, {MESSAGES}) i",
+        store.info().table.replace("outbox_event", "outbox_inbox")
+    );
+    execute(store, &fill).await;
+    let sql = &store.inner().sql;
+    let (consumer, limit, age) = ("c3", 100_i64, 0_i64);
+    let page: [Param<'_>; 2] = [(&"", Type::TEXT), (&limit, Type::INT8)];
+    let plan = Plan::of(store, BY_INDEX, &sql.inbox_consumers, &page).await;
+    plan.enters_inbox_by("age_idx", 10);
+    let most: [Param<'_>; 2] = [(&consumer, Type::TEXT), (&limit, Type::INT8)];
+    Plan::of(store, BY_INDEX, &sql.inbox_count, &most).await.enters_inbox_by("", limit);
+    let old: [Param<'_>; 3] = [(&consumer, Type::TEXT), (&age, Type::INT8), (&limit, Type::INT8)];
+    let plan = Plan::of(store, BY_INDEX, &sql.inbox_purge, &old).await;
+    plan.enters_inbox_by("age_idx", limit).sorts(0);
+}
+
+#[tokio::test]
+async fn the_inbox_is_entered_by_index() {
+    for setting in [Setting::WithoutStatistics, Setting::WithStatistics, Setting::BehindAPooler] {
+        with_rows(setting, check_inbox).await;
+    }
 }
 
 #[tokio::test]

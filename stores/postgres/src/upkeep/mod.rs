@@ -7,15 +7,17 @@ mod pending;
 mod purge;
 mod record;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge,
-    Purged, Record, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+    PendingFilter, Purge, Purged, Record, Upkeep,
 };
 
-use crate::PostgresStore;
+use crate::{PostgresStore, inbox};
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -75,5 +77,18 @@ impl Upkeep for PostgresStore {
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
         self.inner().sessions.call(operation::PURGE, purge::purge(self.inner(), purge)).await
+    }
+
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        self.inner().sessions.call(operation::INBOX_CONSUMERS, inbox::consumers(self.inner(), after, limit)).await
+    }
+
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        self.inner().sessions.call(operation::COUNT_INBOX, inbox::count(self.inner(), consumer)).await
+    }
+
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let purge = inbox::purge(self.inner(), consumer, older_than, limit);
+        self.inner().sessions.call(operation::PURGE_INBOX, purge).await
     }
 }

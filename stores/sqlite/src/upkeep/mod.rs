@@ -7,15 +7,18 @@ mod pending;
 mod purge;
 mod record;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge,
-    Purged, Record, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+    PendingFilter, Purge, Purged, Record, Upkeep,
 };
 
-use crate::SqliteStore;
+use crate::store::Session;
+use crate::{SqliteStore, inbox};
 
 #[async_trait]
 impl Upkeep for SqliteStore {
@@ -73,5 +76,18 @@ impl Upkeep for SqliteStore {
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
         self.write(operation::PURGE, async |session| purge::purge(session, purge).await).await
+    }
+
+    async fn inbox_consumers(&self, after: Option<&str>, limit: usize) -> Result<Vec<InboxConsumer>, StoreError> {
+        self.read(operation::INBOX_CONSUMERS, async |session| inbox::consumers(session, after, limit).await).await
+    }
+
+    async fn count_inbox(&self, consumer: &str) -> Result<u64, StoreError> {
+        self.read(operation::COUNT_INBOX, async |session| inbox::count(session, consumer).await).await
+    }
+
+    async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let purge = async |session: &mut Session<'_>| inbox::purge(session, consumer, older_than, limit).await;
+        self.write(operation::PURGE_INBOX, purge).await
     }
 }

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM (SELECT 1 FROM {inbox} WHERE `consumer` = {consumer} LIMIT {most}) `counted`

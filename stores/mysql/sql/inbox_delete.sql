@@ -1,0 +1,1 @@
+DELETE FROM {inbox} WHERE `consumer` = {consumer} AND `message_id` IN ({ids})

@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT FROM {inbox} WHERE "consumer" = $1::text LIMIT $2::bigint) AS counted
