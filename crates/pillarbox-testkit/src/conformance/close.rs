@@ -38,7 +38,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         lease: None,
         partitions: 0,
     };
-    let failed: [Failed; 33] = [
+    let failed: [Failed; 36] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -55,6 +55,9 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::PROMOTE_DUE, store.promote_due(rows).await.err()),
         (operation::IDENTIFY, store.identify(&[seq]).await.err()),
         (operation::WRITERS, store.writers().await.err()),
+        (operation::INTERVENTIONS, store.interventions().await.err()),
+        (operation::RETRY_NOW, store.retry_now(&[seq]).await.err()),
+        (operation::CANCEL, store.cancel(&[seq]).await.err()),
         (operation::NOW, store.now().await.err()),
         (operation::BEGIN_ATTEMPT, store.begin_attempt(&node, fence, &attempt).await.err()),
         (operation::SETTLE, store.settle(&node, fence, &[done]).await.err()),
