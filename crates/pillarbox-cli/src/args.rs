@@ -15,7 +15,7 @@ use pillarbox_demo::DemoArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
-pub(crate) use pending::{Pending, PendingArgs, PendingMatching};
+pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
 pub(crate) use target::Target;
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Show the events that wait, those that were given up, and the nodes that are running.
     Status(StatusArgs),
-    /// Look at events that still have to be delivered.
+    /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),

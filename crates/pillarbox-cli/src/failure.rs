@@ -29,10 +29,10 @@ pub(crate) enum Failure {
     NotForHandler { event_id: String, handler: String },
     /// An id that names several rows, where one may be meant.
     #[error(
-        "event `{event_id}` was given up by more than one handler: {handlers}; nothing was changed; choose one with \
+        "event `{event_id}` {state} more than one handler: {handlers}; nothing was changed; choose one with \
          `--handler NAME`, or pass `--every-handler`"
     )]
-    SeveralHandlers { event_id: String, handlers: String },
+    SeveralHandlers { event_id: String, state: &'static str, handlers: String },
     #[error("could not open `{path}` to append to it")]
     Open {
         path: String,

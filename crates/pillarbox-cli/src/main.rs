@@ -7,6 +7,7 @@
 mod args;
 
 mod bench;
+mod change;
 mod dead;
 mod inbox;
 mod keys;

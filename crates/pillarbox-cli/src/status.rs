@@ -62,6 +62,7 @@ struct Rows {
     retry: u64,
     done: u64,
     dead: u64,
+    cancelled: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -113,7 +114,13 @@ impl Status {
             dead,
             oldest_due_seconds: oldest_due.map(|age| rounded(age.as_secs_f64(), 3)),
             partitions: self.partitions,
-            rows: self.counts.map(|Counts { new, done, retry, dead }| Rows { new, retry, done, dead }),
+            rows: self.counts.map(|Counts { new, done, retry, dead, cancelled }| Rows {
+                new,
+                retry,
+                done,
+                dead,
+                cancelled,
+            }),
             nodes: self.nodes.iter().map(Node::from).collect(),
         }
     }
@@ -151,6 +158,7 @@ impl Status {
                 ("RETRY", grouped(counts.retry), "rows waiting for another attempt"),
                 ("DONE", grouped(counts.done), "rows delivered, kept until they are purged"),
                 ("DEAD", grouped(counts.dead), "rows given up"),
+                ("CANCELLED", grouped(counts.cancelled), "rows cancelled by an operator, kept as DONE ones are"),
             ]);
         }
         format!("{} in {}\n\n{}\n\n{}", self.table, self.store, report::table(&lines).trim_fmt(), self.node_list())

@@ -28,7 +28,8 @@ pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
 pub use upkeep::{
-    Backlog, Blocked, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
+    Backlog, Blocked, CANCELLED, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
+    Upkeep,
 };
 pub use wakeup::{Listener, WakeUps};
 
@@ -308,6 +309,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `now_is_the_clock_of_created_at`
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
+    /// The number of times that operators have intervened, as [`Fetched::interventions`] counts them: a small read, by which a node
+    /// notices that it has to look at the table anew.
+    ///
+    /// # Behavior
+    /// - `interventions_are_those_that_a_fetch_counts`
+    async fn interventions(&self) -> Result<i64, StoreError>;
+
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
     /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
@@ -522,8 +530,8 @@ pub struct Fetched {
     /// The time until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
     /// were returned and none was cut off; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
-    /// The number of times that operators have replayed or discarded DEAD rows, or purged others than DONE ones, which may have made rows due:
-    /// at least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
+    /// The number of times that operators have replayed or discarded DEAD rows, have cancelled pending ones or made them due, or have purged
+    /// others than DONE ones, which may have made rows due: at least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
     pub interventions: i64,
     /// True if any row of the table was RETRY or DEAD when the rows were read, or after. False if the scope does not ask about
     /// [`Heads`].
@@ -544,6 +552,8 @@ pub struct Counts {
     pub retry: u64,
     /// Given up; they wait for a replay or a discard.
     pub dead: u64,
+    /// Cancelled by an operator before they were delivered. Their rows are DONE, and are kept as long as those.
+    pub cancelled: u64,
 }
 
 impl Counts {

@@ -42,6 +42,10 @@ pub const PLANTS: &[Plant] = &[
     ),
     ("interventions_ignored", "The reader does not begin anew when an operator has replayed an event below its mark."),
     (
+        "interventions_unnoticed_in_memory",
+        "A node does not notice that operators have cancelled events which wait in its memory.",
+    ),
+    (
         "key_goes_on_while_its_head_retries",
         "The next event of a key begins while an earlier one waits for another attempt.",
     ),

@@ -50,7 +50,7 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{backlog, blocked, counts, dead, inbox, nodes, partitions, pending, purge, record, replay};
+use upkeep::{backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, record, replay};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -300,6 +300,15 @@ behaviors! {
         pending_lists_matching_events_page_by_page,
         pending_tells_what_an_event_waits_for,
         count_pending_counts_what_pending_lists,
+    }
+    control on migrated tables {
+        retry_now_makes_waiting_rows_due,
+        retry_now_leaves_other_states_alone,
+        cancel_ends_pending_rows_without_delivery,
+        cancel_leaves_other_states_alone,
+        cancel_lets_later_events_of_its_key_go_on,
+        cancel_and_settle_at_once_end_a_row_once,
+        interventions_are_those_that_a_fetch_counts,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,

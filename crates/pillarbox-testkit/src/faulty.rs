@@ -52,11 +52,13 @@ pub enum Operation {
     Settle,
     /// Questions of operators about the table, which do not change it.
     Inspect,
-    /// Changes by operators: replay, discard, purge.
+    /// Changes by operators: retry now, cancel, replay, discard, purge.
     Change,
+    /// The question if operators have intervened.
+    Watch,
 }
 
-const OPERATIONS: usize = 8;
+const OPERATIONS: usize = 9;
 
 /// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -257,6 +259,9 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn raise_read_point(&self) -> Result<bool, StoreError> {
         self.call(Operation::Inspect, operation::RAISE_READ_POINT, self.inner.raise_read_point()).await
     }
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        self.call(Operation::Watch, operation::INTERVENTIONS, self.inner.interventions()).await
+    }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.call(Operation::Fetch, operation::NOW, self.inner.now()).await
     }
@@ -303,6 +308,12 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     }
     async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
         self.call(Operation::Inspect, operation::COUNT_PENDING, self.inner.count_pending(filter)).await
+    }
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.call(Operation::Change, operation::RETRY_NOW, self.inner.retry_now(seqs)).await
+    }
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.call(Operation::Change, operation::CANCEL, self.inner.cancel(seqs)).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.call(Operation::Inspect, operation::DEAD, self.inner.dead(filter, above, limit)).await

@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod clocks;
+mod control;
 mod crash;
 mod delivery;
 mod drain;
@@ -134,6 +135,20 @@ scenarios! {
         drain_does_not_wait_behind_a_failing_event,
         drain_leaves_what_no_handler_takes,
         drain_counts_the_events_of_a_paused_type,
+    }
+    control {
+        cancelled_events_in_memory_are_not_begun = cancelled_events_leave_memory(SingleNode),
+        cancelled_events_in_memory_are_not_begun_on_many_nodes = cancelled_events_leave_memory(MultiNode),
+        cancelled_events_in_memory_are_not_begun_of_keys = cancelled_events_leave_memory(Partitioned),
+        cancelled_events_in_memory_are_not_begun_in_order = cancelled_events_leave_memory(Ordered),
+        the_verdict_on_a_cancelled_event_is_refused,
+        waiting_events_are_tried_now = waiting_events_are_tried_now(SingleNode),
+        waiting_events_are_tried_now_on_many_nodes = waiting_events_are_tried_now(MultiNode),
+        waiting_events_are_tried_now_of_keys = waiting_events_are_tried_now(Partitioned),
+        waiting_events_are_tried_now_in_order = waiting_events_are_tried_now(Ordered),
+        a_delayed_event_is_delivered_now,
+        a_cancelled_head_lets_its_key_go_on = a_cancelled_head_lets_the_others_go_on(Partitioned),
+        a_cancelled_head_lets_the_others_go_on_in_order = a_cancelled_head_lets_the_others_go_on(Ordered),
     }
     going_back {
         rows_lost_and_numbered_again_are_delivered_on_a_single_node = going_back(SingleNode),

@@ -218,10 +218,10 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
         PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
     };
-    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingEvents, purge};
+    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
 }
 
 /// The counters, the health and the metrics of an outbox.
@@ -265,7 +265,7 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+            Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
             PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]

@@ -142,6 +142,10 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        Ok(self.open(operation::INTERVENTIONS)?.interventions())
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.check_open(operation::NOW)?;
         Ok(self.tables.now())

@@ -10,7 +10,7 @@ use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclai
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Expected, Status, Verdict};
 use pillarbox_core::store::{
-    BegunAttempt, Counts, Fetch, Fetched, Heads, History, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
+    BegunAttempt, CANCELLED, Counts, Fetch, Fetched, Heads, History, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
 };
 use pillarbox_core::write::NewRow;
 use tokio::sync::{Notify, watch};
@@ -387,8 +387,8 @@ impl State {
                 Change::Hold { attempts, error } => {
                     row.attempts = *attempts;
                     row.last_error = Some(error.clone());
-                    // It keeps its place; if its due time meant no delay while it was NEW, it means none now.
-                    row.available_at = row.available_at.filter(|due| *due > row.created_at);
+                    // It keeps its place, which is that of its number.
+                    row.available_at = None;
                 }
                 Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
                     row.attempts = *attempts;
@@ -490,14 +490,42 @@ impl State {
         });
     }
 
-    /// Changes those of the rows that are DEAD, and returns which they were.
-    pub(super) fn change_dead(&mut self, seqs: &[i64], change: fn(&mut Self, i64)) -> Vec<i64> {
-        let is_dead = |seq: &&i64| self.rows.get(seq).is_some_and(|row| row.status == Status::Dead);
-        let dead: BTreeSet<i64> = seqs.iter().filter(is_dead).copied().collect();
-        dead.iter().for_each(|seq| change(self, *seq));
-        let dead = Vec::from_iter(dead);
-        self.intervened(&dead);
-        dead
+    /// Ends a row without a delivery.
+    pub(super) fn cancel(&mut self, seq: i64, now: Timestamp) {
+        self.change(seq, |row| {
+            (row.status, row.done_at, row.locked_by) = (Status::Done, Some(now), None);
+            row.last_error = Some(CANCELLED.to_owned());
+        });
+    }
+
+    /// Makes a row due that waits for a time.
+    pub(super) fn retry_now(&mut self, seq: i64, now: Timestamp) {
+        self.change(seq, |row| {
+            if row.status == Status::Retry || row.available_at.is_some_and(|due| due > now) {
+                // One at the creation would be none: the read point may have passed the row.
+                let at_creation = row.status == Status::New && row.created_at == now;
+                row.available_at = Some(Timestamp::from_micros(now.as_micros() - i64::from(at_creation)));
+            }
+        });
+    }
+
+    /// Changes those of the rows that are such as `is` says, and returns which they were.
+    pub(super) fn intervene(
+        &mut self,
+        seqs: &[i64],
+        is: impl Fn(&Stored) -> bool,
+        change: impl Fn(&mut Self, i64),
+    ) -> Vec<i64> {
+        let chosen: BTreeSet<i64> = seqs.iter().filter(|seq| self.rows.get(seq).is_some_and(&is)).copied().collect();
+        chosen.iter().for_each(|seq| change(self, *seq));
+        let chosen = Vec::from_iter(chosen);
+        self.intervened(&chosen);
+        chosen
+    }
+
+    /// The number of times that operators have intervened.
+    pub(super) fn interventions(&self) -> i64 {
+        self.interventions
     }
 
     /// Counts that an operator has changed these rows, if any.

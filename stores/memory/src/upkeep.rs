@@ -6,7 +6,7 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
+    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
     PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
@@ -22,7 +22,11 @@ const MOST_COUNTED: usize = 1_000;
 #[async_trait]
 impl Upkeep for MemoryStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
-        Ok(self.open(operation::COUNTS)?.counts())
+        let state = self.open(operation::COUNTS)?;
+        let is_cancelled = |row: &&Stored| row.status == Status::Done && row.last_error.as_deref() == Some(CANCELLED);
+        let cancelled = state.rows().values().filter(is_cancelled).count() as u64;
+        let counts = state.counts();
+        Ok(Counts { done: counts.done - cancelled, cancelled, ..counts })
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
@@ -92,6 +96,21 @@ impl Upkeep for MemoryStore {
         Ok(state.rows().iter().filter_map(|(seq, row)| pending_event(*seq, row, filter, now)).count() as u64)
     }
 
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let (mut state, now) = (self.open(operation::RETRY_NOW)?, self.tables.now());
+        let waits = |row: &Stored| match row.status {
+            Status::Retry => true,
+            Status::New => row.due_at().is_some_and(|due| due > now),
+            Status::Done | Status::Dead => false,
+        };
+        Ok(state.intervene(seqs, waits, |state, seq| state.retry_now(seq, now)))
+    }
+
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let (mut state, now) = (self.open(operation::CANCEL)?, self.tables.now());
+        Ok(state.intervene(seqs, |row| row.status.is_pending(), |state, seq| state.cancel(seq, now)))
+    }
+
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         let state = self.open(operation::DEAD)?;
         let dead = state.rows().range(above.saturating_add(1)..).filter(|(_, row)| matches(row, filter));
@@ -103,11 +122,11 @@ impl Upkeep for MemoryStore {
     }
 
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        Ok(self.open(operation::REPLAY)?.change_dead(seqs, State::revive))
+        Ok(self.open(operation::REPLAY)?.intervene(seqs, is_dead, State::revive))
     }
 
     async fn discard(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        Ok(self.open(operation::DISCARD)?.change_dead(seqs, State::remove))
+        Ok(self.open(operation::DISCARD)?.intervene(seqs, is_dead, State::remove))
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
@@ -150,6 +169,10 @@ impl Upkeep for MemoryStore {
         let now = self.tables.now();
         Ok(self.open(operation::PURGE_INBOX)?.inbox.purge(consumer, older_than, limit, now))
     }
+}
+
+fn is_dead(row: &Stored) -> bool {
+    row.status == Status::Dead
 }
 
 /// The row as a pending event, if it is one and matches.

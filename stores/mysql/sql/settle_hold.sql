@@ -1,4 +1,3 @@
--- The row keeps its place; if its due time meant no delay while it was NEW, it means none now.
-UPDATE {event} SET `status` = 2, `attempts` = {attempts}, `last_error` = {error}, `room` = NULL,
-    `available_at` = IF(`available_at` <= `created_at`, NULL, `available_at`)
+-- The row stays held as it was, and due in the place of its number.
+UPDATE {event} SET `status` = 2, `attempts` = {attempts}, `last_error` = {error}, `room` = NULL, `available_at` = NULL
 WHERE `seq` = {seq}

@@ -27,24 +27,27 @@ pub(crate) async fn number(store: &Inner, filter: &DeadFilter) -> Result<u64, Fa
 
 /// Makes DEAD rows NEW.
 pub(crate) async fn replay(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
-    change(store, &store.sql.replay, seqs).await
+    change(store, &store.sql.dead_lock, &store.sql.replay, seqs).await
 }
 
 /// Deletes DEAD rows.
 pub(crate) async fn discard(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
-    change(store, &store.sql.delete, seqs).await
+    change(store, &store.sql.dead_lock, &store.sql.delete, seqs).await
 }
 
-/// Locks those of the rows that are DEAD, changes them and says which they were.
-async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
-    let lock = fill(&store.sql.dead_lock, &[("seqs", &Literal::ints(seqs))]);
+/// Locks those of the rows that `lock` finds, changes them and says which they were.
+pub(crate) async fn change(store: &Inner, lock: &str, statement: &str, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    if seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lock = fill(lock, &[("seqs", &Literal::ints(seqs))]);
     let mut session = store.sessions.session().await?;
-    let dead = session.run(script(["START TRANSACTION", &lock])).await?.ints(1)?;
-    let change = fill(statement, &[("seqs", &Literal::ints(&dead))]);
-    let change: &[&str] = if dead.is_empty() { &[] } else { &[&change, &store.sql.intervene] };
+    let found = session.run(script(["START TRANSACTION", &lock])).await?.ints(1)?;
+    let change = fill(statement, &[("seqs", &Literal::ints(&found))]);
+    let change: &[&str] = if found.is_empty() { &[] } else { &[&change, &store.sql.intervene] };
     session.run(script(change.iter().copied().chain(["COMMIT"]))).await?;
     session.finish();
-    Ok(dead)
+    Ok(found)
 }
 
 /// The conditions of a filter.

@@ -3,7 +3,7 @@ use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
 
 use crate::answer::{count, int, text};
-use crate::dead::of_names;
+use crate::dead::{change, of_names};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
@@ -25,6 +25,16 @@ pub(crate) async fn list(
 pub(crate) async fn number(store: &Inner, filter: &PendingFilter) -> Result<u64, Failure> {
     let answers = store.sessions.run(fill(&store.sql.count_pending, &[("filter", &clause(filter))])).await?;
     answers.first(0).map_or(Ok(0), |row| count(row, 0))
+}
+
+/// Makes rows due that wait for a time.
+pub(crate) async fn retry_now(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    change(store, &store.sql.waiting_lock, &store.sql.retry_now, seqs).await
+}
+
+/// Ends pending rows without a delivery.
+pub(crate) async fn cancel(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    change(store, &store.sql.pending_lock, &store.sql.cancel, seqs).await
 }
 
 /// The conditions of a filter.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pillarbox_core::store::TableName;
+use pillarbox_core::store::{CANCELLED, TableName};
 
 /// Every statement of the store, with the names of its tables filled in; names in braces that are left are values.
 macro_rules! statements {
@@ -47,7 +47,7 @@ statements! {
     membership strays free_strays
     counts backlog nodes partitions lowest_head blocked record record_by_seq
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
-    interventions intervene
+    interventions intervene intervened pending_lock waiting_lock cancel retry_now
     inbox_consumers inbox_count inbox_old inbox_delete
     table_columns schema_exists migration_lock
 }
@@ -67,7 +67,8 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
 pub(crate) fn render(text: &str, table: &TableName) -> String {
     // As the catalog has them. They are identifiers, so that quoting needs no escaping.
     let schema = table.schema().map_or_else(|| "DATABASE()".to_owned(), |schema| format!("'{schema}'"));
-    text.replace("{event_schema}", &schema)
+    text.replace("{cancelled}", &format!("'{CANCELLED}'"))
+        .replace("{event_schema}", &schema)
         .replace("{event_name}", &format!("'{}'", table.event()))
         .replace("{event}", &qualified(table, table.event()))
         .replace("{node}", &qualified(table, &table.beside("node")))

@@ -174,6 +174,10 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::WRITERS, || order::writers(&self.inner)).await
     }
 
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, || order::interventions(&self.inner)).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.sessions.call(operation::NOW, || order::now(&self.inner)).await
     }
@@ -232,6 +236,14 @@ impl Upkeep for MysqlStore {
 
     async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
         self.inner.sessions.call(operation::COUNT_PENDING, || pending::number(&self.inner, filter)).await
+    }
+
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.inner.sessions.call(operation::RETRY_NOW, || pending::retry_now(&self.inner, seqs)).await
+    }
+
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.inner.sessions.call(operation::CANCEL, || pending::cancel(&self.inner, seqs)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

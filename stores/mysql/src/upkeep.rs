@@ -19,6 +19,9 @@ use crate::store::Inner;
 /// The number of rows behind a head that are counted.
 const MOST_COUNTED: i64 = 1_000;
 
+/// The state as which `counts.sql` counts rows that were cancelled.
+const CANCELLED_STATE: i64 = 4;
+
 pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
     let answers = store.sessions.run(&store.sql.counts).await?;
     let mut counts = Counts::default();
@@ -29,6 +32,7 @@ pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
             Some(Status::Done) => counts.done = count,
             Some(Status::Retry) => counts.retry = count,
             Some(Status::Dead) => counts.dead = count,
+            None if status == CANCELLED_STATE => counts.cancelled = count,
             None => {}
         }
     }

@@ -27,8 +27,8 @@ WITH fence AS MATERIALIZED (
         SELECT v."status", v."attempts",
             CASE WHEN v."status" = 2 AND v."delay" IS NOT NULL
                 THEN clock_timestamp() + v."delay" * interval '1 microsecond'
-                -- A row that is held keeps its place; if its due time meant no delay while it was NEW, it means none now.
-                WHEN v."status" = 2 AND "available_at" <= "created_at" THEN NULL
+                -- A row that is held keeps its place, which is that of its number.
+                WHEN v."status" = 2 THEN NULL
                 ELSE "available_at" END,
             CASE WHEN v."status" IN (1, 3) THEN clock_timestamp() END,
             CASE v."status" WHEN 1 THEN v."error" ELSE coalesce(v."error", "last_error") END,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::TableName;
+use pillarbox_core::store::{CANCELLED, TableName};
 
 use crate::rows::Alike;
 use crate::scope::Fetches;
@@ -39,6 +39,24 @@ impl ByDensity {
     #[cfg(test)]
     pub(crate) fn both(&self) -> [&Fenced; 2] {
         [&self.sparse, &self.dense]
+    }
+}
+
+/// A statement by which an operator changes pending rows.
+#[derive(Debug)]
+pub(crate) struct Intervention {
+    /// Passes over what somebody else is changing.
+    pub(crate) free: String,
+    /// Waits for it.
+    pub(crate) any: String,
+}
+
+impl Intervention {
+    fn new(text: &str, verb: impl Fn(&str) -> String) -> Self {
+        Self {
+            free: verb(&text.replace("{skip_locked}", " SKIP LOCKED")),
+            any: verb(&text.replace("{skip_locked}", "")),
+        }
     }
 }
 
@@ -83,6 +101,8 @@ macro_rules! statements {
             pub(crate) fetch: Fetches,
             $(pub(crate) $plain: String,)*
             $(pub(crate) $fenced: Fenced,)*
+            pub(crate) cancel: Intervention,
+            pub(crate) retry_now: Intervention,
             $(pub(crate) $alike: ByDensity,)*
         }
 
@@ -115,6 +135,8 @@ macro_rules! statements {
                     receive: verb(include_str!("../sql/receive.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
                     $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
+                    cancel: Intervention::new(include_str!("../sql/cancel.sql"), verb),
+                    retry_now: Intervention::new(include_str!("../sql/retry_now.sql"), verb),
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
                     $($alike: by_density(include_str!(concat!("../sql/", stringify!($alike), ".sql"))),)*
                 }
@@ -129,7 +151,7 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq pending count_pending
-        dead count_dead replay discard purge inbox_consumers inbox_count inbox_purge channel ring;
+        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
@@ -182,7 +204,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
     let event = table.event();
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
-    text.replace("{ready}", READY)
+    text.replace("{cancelled}", &format!("'{CANCELLED}'"))
+        .replace("{ready}", READY)
         .replace("{pending_matching}", PENDING_MATCHING)
         .replace("{pending_state}", PENDING_STATE)
         .replace("{is_plain}", IS_PLAIN)

@@ -165,6 +165,10 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::RAISE_READ_POINT, read_point::raise(&self.inner)).await
     }
 
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, order::interventions(&self.inner)).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.sessions.call(operation::NOW, order::now(&self.inner)).await
     }

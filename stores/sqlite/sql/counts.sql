@@ -7,4 +7,5 @@ WITH pending (status) AS (
 SELECT (SELECT count(*) FROM pending WHERE status = 0),
        (SELECT count(*) FROM pending WHERE status = 2),
        (SELECT count(*) FROM {event} INDEXED BY {event_dead} WHERE status = 3),
-       (SELECT count(*) FROM {event})
+       (SELECT count(*) FROM {event}),
+       (SELECT count(*) FROM {event} WHERE status = 1 AND last_error = {cancelled})

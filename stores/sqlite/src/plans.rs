@@ -25,6 +25,8 @@ const HEADS_OF_KEY: &str =
 const A_HEAD_OF_KEY: &str =
     "SEARCH head EXISTS USING COVERING INDEX outbox_event_heads (<expr>=? AND handler=? AND status=? AND seq<?)";
 const HEAD: &str = "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)";
+/// Every row, delivered ones as well.
+const ALL: &str = "SCAN outbox_event";
 const LAST: &str = "SEARCH outbox_event";
 const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
 const MESSAGE: &str = "SEARCH outbox_inbox USING PRIMARY KEY (consumer=? AND message_id=?)";
@@ -35,12 +37,13 @@ const NO_MESSAGE: &str = "SCAN outbox_inbox USING COVERING INDEX outbox_inbox_ag
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 30] = [
+const OF_EVENTS: [(&str, &[&str]); 32] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
+    ("cancel", &[KEY]),
     ("check", &[READY, NO_MESSAGE]),
     ("claim", &[KEY]),
-    ("counts", &[READY, TIMED, DEAD_ONLY, IDS]),
+    ("counts", &[READY, TIMED, DEAD_ONLY, IDS, ALL]),
     ("dead", &[DEAD_ABOVE]),
     ("dead_count", &[DEAD]),
     ("dead_discard", &[DEAD_ONES]),
@@ -63,12 +66,13 @@ const OF_EVENTS: [(&str, &[&str]); 30] = [
     ("record", &[ID]),
     ("record_by_seq", &[KEY]),
     ("release", &[KEY]),
+    ("retry_now", &[KEY]),
     ("promote_due", &[KEY]),
     ("assign_partitions", &[KEY]),
     ("written", &[LAST]),
 ];
 /// Statements on other tables, which hold a few rows.
-const OF_OTHERS: &str = "intervene leave_partitions migration_compatible migration_names migration_ours migration_version \
+const OF_OTHERS: &str = "intervene intervened leave_partitions migration_compatible migration_names migration_ours migration_version \
                          node_alive node_evict node_lease node_leave node_registered node_renew nodes owner_free owner_is \
                          owner_probe owner_take reclaim_probe share_give share_seen share_take statistics_there";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{Heads, Scope, TableName};
+use pillarbox_core::store::{CANCELLED, Heads, Scope, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
@@ -111,11 +111,11 @@ macro_rules! statements {
 }
 
 statements! {
-    backlog blocked check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
-    identify intervene interventions migration_compatible migration_names migration_ours migration_version node_alive
+    backlog blocked cancel check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
+    identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
     owner_take partitions pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq
-    inbox_consumers inbox_count inbox_purge release promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
+    inbox_consumers inbox_count inbox_purge release retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
     statistics_there written
 }
 
@@ -217,7 +217,9 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
     let event = table.event();
     let mut sql = text.to_owned();
     // Those that are made of others come first.
+    let cancelled = format!("'{CANCELLED}'");
     let fragments = [
+        ("cancelled", cancelled.as_str()),
         ("pending_matching", PENDING_MATCHING),
         ("pending_state", PENDING_STATE),
         ("heads", HEADS),

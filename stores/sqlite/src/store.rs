@@ -305,6 +305,10 @@ impl Store for SqliteStore {
         self.read(operation::WRITERS, order::writers).await
     }
 
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        self.read(operation::INTERVENTIONS, order::interventions).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.read(operation::NOW, order::now).await
     }

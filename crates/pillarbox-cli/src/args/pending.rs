@@ -7,7 +7,9 @@ use super::Target;
 #[command(after_help = "Examples:
   pillarbox pending list --store postgres://app@db/shop --state retrying
   pillarbox pending list --store postgres://app@db/shop --key customer-17 --json
-  pillarbox pending show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC")]
+  pillarbox pending show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
+  pillarbox pending retry --store postgres://app@db/shop --all --event-type order.placed
+  pillarbox pending cancel --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC --handler mailer")]
 pub(crate) struct PendingArgs {
     #[command(subcommand)]
     pub(crate) pending: Pending,
@@ -49,6 +51,47 @@ pub(crate) enum Pending {
         #[arg(long, value_name = "NAME")]
         handler: Option<String>,
     },
+    /// Make events due now that wait for a time: delayed ones, and those that wait for another attempt. Their attempts stay.
+    ///
+    /// An event waits for earlier ones of its key all the same, and a call that runs is not repeated. An event whose
+    /// handlers have names has a row for each of them: name one with `--handler`, or pass `--every-handler`. The
+    /// result counts rows.
+    Retry(ChosenPending),
+    /// Cancel events: they are over without a delivery, and later events of their key go on.
+    ///
+    /// Their rows stay, as CANCELLED, for as long as those of delivered events. A call that runs is not stopped. Nodes
+    /// that have an event in memory notice within two seconds; until then, one of them may still begin it. An event
+    /// whose handlers have names has a row for each of them: name one with `--handler`, or pass `--every-handler`. The
+    /// result counts rows.
+    Cancel(ChosenPending),
+}
+
+/// Events by their ids, rows by their numbers, or all that match.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
+pub(crate) struct ChosenPending {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The ids of the events.
+    #[arg(value_name = "EVENT_ID", group = "which")]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "state"])]
+    pub(crate) event_ids: Vec<String>,
+    /// The rows with these numbers, as logs and `pending list` name them; separate several with commas.
+    #[arg(long, value_name = "SEQ", group = "which", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["event_type", "aggregate_type", "tenant", "key", "state"])]
+    #[arg(conflicts_with_all = ["handler", "every_handler"])]
+    pub(crate) seq: Vec<i64>,
+    /// All events that match; asks for confirmation first.
+    #[arg(long, group = "which")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) matching: PendingMatching,
+    /// Take the given events for every handler that they wait for.
+    #[arg(long, conflicts_with_all = ["handler", "all"])]
+    pub(crate) every_handler: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// A filter for pending events. They have to match all options.

@@ -42,8 +42,12 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of a state in the documentation.
-pub(super) fn status_name(code: i16) -> String {
+/// The name of a row's state in the documentation.
+pub(crate) fn status_name(record: &Record) -> String {
+    if record.is_cancelled() {
+        return "CANCELLED".to_owned();
+    }
+    let code = record.status;
     let status = Status::ALL.into_iter().find(|status| status.code() == code);
     status.map_or_else(|| code.to_string(), |status| format!("{status:?}").to_uppercase())
 }
@@ -88,7 +92,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
             headers: record.headers.as_deref(),
-            status: status_name(record.status),
+            status: status_name(record),
             attempts: record.attempts,
             replays: record.replays,
             available_at: record.available_at.map(|time| time.to_string()),
@@ -116,7 +120,7 @@ fn text(record: &Record) -> String {
         ("tenant", or_dash(record.tenant_id.as_deref())),
         ("key", or_dash(record.ordering_key.as_deref())),
         ("handler", or_dash(record.handler.as_deref())),
-        ("status", status_name(record.status)),
+        ("status", status_name(record)),
         ("attempts", record.attempts.to_string()),
         ("replays", record.replays.to_string()),
         ("created", record.created_at.to_string()),

@@ -1,4 +1,4 @@
-//! Events that still have to be delivered are listed and shown; nothing is changed.
+//! Events that still have to be delivered are listed, shown, tried now and cancelled.
 
 use serde_json::Value;
 
@@ -91,4 +91,62 @@ async fn show_prints_the_payload_too() {
     assert_eq!(pending(&store, &["show", "--seq", "3", "--json"]).json()["event_id"], "retrying");
     let missing = pending(&store, &["show", "nobody"]);
     assert!(missing.code == Some(1) && missing.stderr.contains("there is no event `nobody`"), "{missing:?}");
+}
+
+#[tokio::test]
+async fn retry_makes_due_what_waits_for_a_time() {
+    let (_folder, store) = outbox().await;
+    let one = pending(&store, &["retry", "delayed", "--json"]).json();
+    assert_eq!((&one["due_now"], keys(&one)), (&1.into(), vec!["due_now", "refused"]));
+    let refused = pending(&store, &["retry", "--seq", "1,3,99", "--json"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert_eq!(refused.json()["due_now"], 1);
+    assert!(refused.stderr.contains("row 1 is NEW, and waits for no time"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no row has the number 99"), "{}", refused.stderr);
+    let list = pending(&store, &["list", "--state", "delayed", "--json"]).json();
+    assert!(ids(&list).is_empty(), "{list}");
+    let retrying = pending(&store, &["show", "retrying", "--json"]).json();
+    assert_eq!((&retrying["status"], &retrying["attempts"]), (&"RETRY".into(), &3.into()));
+    assert_ne!(retrying["available_at"], "3000-01-01T00:00:00Z");
+
+    let asks = pending(&store, &["retry", "--all", "--tenant", "acme"]);
+    assert_eq!(asks.code, Some(1));
+    assert!(asks.stderr.contains("whether to try 1 row now; pass --yes"), "{}", asks.stderr);
+    let all = pending(&store, &["retry", "--all", "--tenant", "acme", "--yes"]);
+    assert!(all.stdout.contains("1 row was made due now"), "{}", all.stdout);
+    assert!(pending(&store, &["retry", "--all", "--state", "new"]).stdout.contains("0 rows were made due now"));
+}
+
+#[tokio::test]
+async fn cancel_ends_events_that_are_not_delivered_then() {
+    let (_folder, store) = outbox().await;
+    let one = pending(&store, &["cancel", "held", "dead", "--json"]);
+    assert_eq!((one.code, &one.json()["cancelled"]), (Some(1), &1.into()), "{}", one.stderr);
+    assert!(one.stderr.contains("event `dead` is DEAD, not pending; it was left alone"), "{}", one.stderr);
+    let shown = pending(&store, &["show", "held", "--json"]).json();
+    assert_eq!((&shown["status"], &shown["last_error"]), (&"CANCELLED".into(), &"cancelled by an operator".into()));
+    assert_eq!(shown["locked_by"], Value::Null);
+    let again = pending(&store, &["cancel", "held"]);
+    assert!(again.stderr.contains("event `held` is CANCELLED, not pending"), "{}", again.stderr);
+
+    let asks = pending(&store, &["cancel", "--all"]);
+    assert!(asks.stderr.contains("whether to cancel 3 rows, which are not delivered then"), "{}", asks.stderr);
+    let all = pending(&store, &["cancel", "--all", "--event-type", "order.placed", "--yes", "--json"]).json();
+    assert_eq!(all["cancelled"], 2);
+    assert_eq!(ids(&pending(&store, &["list", "--json"]).json()), ["retrying"]);
+    let status = run(&["status", "--exact", "--json", "--store", &store]).json();
+    assert_eq!((&status["rows"]["cancelled"], &status["rows"]["done"]), (&3.into(), &1.into()));
+}
+
+#[tokio::test]
+async fn an_event_of_several_handlers_is_changed_for_the_one_that_is_named() {
+    let (_folder, store) = outbox().await;
+    let rows = "INSERT INTO outbox_event (event_id, event_type, handler, payload) VALUES
+        ('two', 'order.placed', 'mail', '{}'), ('two', 'order.placed', 'stock', '{}')";
+    execute(&store, rows).await;
+    let both = pending(&store, &["cancel", "two"]);
+    assert_eq!(both.code, Some(1));
+    assert!(both.stderr.contains("event `two` waits for more than one handler: `mail`, `stock`"), "{}", both.stderr);
+    assert_eq!(pending(&store, &["cancel", "two", "--handler", "mail", "--json"]).json()["cancelled"], 1);
+    assert_eq!(pending(&store, &["cancel", "two", "--every-handler", "--json"]).json()["cancelled"], 1);
 }

@@ -96,7 +96,7 @@ pub enum Change {
         /// The error, cleaned; `None` leaves that of the row.
         error: Option<String>,
     },
-    /// RETRY in its place: due time and holder stay as they are, the node keeps it in memory and tries again by itself.
+    /// RETRY in its place, which is that of its number: it has no due time, its holder stays, the node keeps it in memory and tries again by itself.
     Hold {
         /// Failed handler calls so far, this one included.
         attempts: u32,

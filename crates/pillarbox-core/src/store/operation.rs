@@ -43,6 +43,8 @@ pub const NOW: &str = "read the database's clock";
 pub const BEGIN_ATTEMPT: &str = "announce an attempt";
 /// [`Store::settle`](super::Store::settle).
 pub const SETTLE: &str = "settle events";
+/// [`Store::interventions`](super::Store::interventions).
+pub const INTERVENTIONS: &str = "look for changes by operators";
 /// [`WakeUps::ring`](super::WakeUps::ring).
 pub const WAKE: &str = "wake other nodes";
 /// [`WakeUps::listen`](super::WakeUps::listen).
@@ -63,6 +65,10 @@ pub const RECORDS: &str = "read an event";
 pub const PENDING: &str = "list pending events";
 /// [`Upkeep::count_pending`](super::Upkeep::count_pending).
 pub const COUNT_PENDING: &str = "count pending events";
+/// [`Upkeep::retry_now`](super::Upkeep::retry_now).
+pub const RETRY_NOW: &str = "retry pending events now";
+/// [`Upkeep::cancel`](super::Upkeep::cancel).
+pub const CANCEL: &str = "cancel pending events";
 /// [`Upkeep::dead`](super::Upkeep::dead).
 pub const DEAD: &str = "list DEAD events";
 /// [`Upkeep::count_dead`](super::Upkeep::count_dead).

@@ -8,10 +8,16 @@ use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
 use crate::ownership::NodeId;
+use crate::row::Status;
 
-/// The calls of operators on a store: to look at it, to revive or throw away DEAD events, to purge old rows.
+/// The error text of a row that was [cancelled](Upkeep::cancel).
+pub const CANCELLED: &str = "cancelled by an operator";
+
+/// The calls of operators on a store: to look at it, to cancel pending events or try them now, to revive or throw away DEAD ones, to
+/// purge old rows.
 ///
-/// No method needs ownership, and none touches a pending row but a purge of [all rows](Purgeable::All). The rules of [`Store`](super::Store) apply: calls may be
+/// No method needs ownership. Pending rows are touched by [`retry_now`](Self::retry_now), [`cancel`](Self::cancel) and a purge of
+/// [all rows](Purgeable::All) alone. The rules of [`Store`](super::Store) apply: calls may be
 /// concurrent, and each may be dropped at any await.
 #[async_trait]
 #[auto_impl(Arc)]
@@ -80,6 +86,29 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `count_pending_counts_what_pending_lists`
     async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError>;
+
+    /// Makes rows due now that wait for a time: NEW ones that are delayed, and RETRY ones. Their state, attempts and error stay. Returns the
+    /// `seq` of all that were RETRY, or NEW and delayed, in no order; the others are left alone.
+    ///
+    /// A call that runs is not repeated: if it fails, the row waits for the time that follows from that failure.
+    ///
+    /// # Behavior
+    /// - `retry_now_makes_waiting_rows_due`
+    /// - `retry_now_leaves_other_states_alone`
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
+
+    /// Ends pending rows without a delivery: they are DONE, with [`CANCELLED`] as their error and the attempts that they have, and held by
+    /// nobody. Returns the `seq` of those that were pending, in no order; the others are left alone.
+    ///
+    /// A call that runs is not stopped, and its verdict is refused as on any terminal row. Who handles an event in a transaction cannot
+    /// commit it any more. Nodes notice by the number of [interventions](super::Store::interventions).
+    ///
+    /// # Behavior
+    /// - `cancel_ends_pending_rows_without_delivery`
+    /// - `cancel_leaves_other_states_alone`
+    /// - `cancel_lets_later_events_of_its_key_go_on`
+    /// - `cancel_and_settle_at_once_end_a_row_once`
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
 
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
@@ -240,6 +269,14 @@ pub struct Record {
     pub done_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+}
+
+impl Record {
+    /// True if an operator has [cancelled](Upkeep::cancel) it: it is DONE, and was not delivered since.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.status == Status::Done.code() && self.last_error.as_deref() == Some(CANCELLED)
+    }
 }
 
 /// Selects the DEAD events that match every field that is set.

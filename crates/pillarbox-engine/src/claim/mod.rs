@@ -1,6 +1,7 @@
 //! From the table to the queue: when to look, where to begin, how much to take.
 
 mod fetch_size;
+mod intervention_watch;
 mod listener;
 mod ordered_poller;
 mod passed_over;
@@ -13,6 +14,7 @@ mod sweep;
 use std::time::Duration;
 
 use fetch_size::FetchSize;
+pub(crate) use intervention_watch::InterventionWatch;
 pub(crate) use listener::listen;
 pub(crate) use ordered_poller::{OrderedPoller, ReadState};
 pub(crate) use passed_over::PassedOver;

@@ -25,6 +25,8 @@ pub(crate) struct Poller {
     pub(crate) passed: PassedOver,
     /// The last fetch was for a class that is passed over.
     pub(crate) read_passed: bool,
+    /// The number of times that memory had begun anew when the table was last read.
+    pub(crate) begun_anew: u64,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
     /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
@@ -51,7 +53,9 @@ impl Poller {
         loop {
             let job = self.job(&mut sweep).await;
             let paused = self.cursor.paused(Instant::now());
-            if paused.resumed {
+            let begun_anew = self.in_flight.times_begun_anew();
+            let is_anew = std::mem::replace(&mut self.begun_anew, begun_anew) != begun_anew;
+            if paused.resumed || is_anew {
                 sweep.start_over(Instant::now());
                 self.passed.start_over();
             }
@@ -141,7 +145,10 @@ impl Poller {
             drop(fetching);
             return std::future::pending().await;
         };
-        if self.find_place(sweep) {
+        if self.find_place(sweep) || fetching.is_called_off() {
+            // What it brought may have changed since.
+            sweep.start_over(Instant::now());
+            self.passed.start_over();
             return Ok(true);
         }
         let full = cut || rows.len() >= fetch.limit;

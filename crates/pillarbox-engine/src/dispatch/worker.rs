@@ -1,4 +1,5 @@
 mod attempt;
+mod in_place;
 mod transaction;
 mod verdict;
 
@@ -14,8 +15,7 @@ use pillarbox_core::ownership::{Mode, PriorAttempt};
 use pillarbox_core::retry::RetryPolicy;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::transaction::Completion;
@@ -45,6 +45,8 @@ pub(crate) struct Worker {
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) crashes: Arc<CrashTracker>,
     pub(crate) type_pause: TypePause,
+    /// Told when interventions of operators are noticed.
+    pub(crate) noticed: watch::Receiver<u64>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
@@ -203,48 +205,6 @@ impl Worker {
         }
         let attempt = self.attempt(&item, found, slot).await;
         self.verdict(&item, found.ok(), attempt, slot).await
-    }
-
-    /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
-    /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
-    async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Delivered<'_>> {
-        loop {
-            let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
-            let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
-            let Some(verdict) = delivered.verdicts.next() else {
-                // Behind one that was left, nothing may be delivered.
-                return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
-            };
-            let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
-            if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
-                let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
-                if self.stands(&hold) {
-                    self.in_flight.held_in_place(&item.row);
-                    self.verdicts.send(hold).await.ok()?;
-                }
-            }
-            if item.past != PriorAttempt::Clean {
-                // While it waits it is not being attempted: a crash now would not be its doing.
-                self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
-            }
-            let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
-            self.ending.run_until_cancelled(tokio::time::sleep(delay)).await?;
-            if self.deliverer.lost.is_cancelled() {
-                return None;
-            }
-            let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
-            item = Item { row, since: Instant::now(), past, ..item };
-        }
-    }
-
-    /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it
-    /// failed, and the table alone knows: so the next attempt is announced there.
-    async fn past_in_place(&self, row: &Row) -> PriorAttempt {
-        if !self.router.find(row).is_ok_and(Registered::has_transactions) {
-            return PriorAttempt::Clean;
-        }
-        self.in_flight.earlier_recorded(row).await;
-        PriorAttempt::Suspect
     }
 }
 

@@ -8,7 +8,7 @@ mod read_point;
 
 pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
-pub use pending::PendingEvents;
+pub use pending::{PendingChange, PendingEvents};
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};
 pub(crate) use read_point::ReadPointKeeper;

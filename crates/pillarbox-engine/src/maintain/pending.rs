@@ -1,10 +1,15 @@
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{PendingEvent, PendingFilter, Record, Upkeep};
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState, Record, Upkeep};
+
+use crate::queue::Intake;
 
 /// The most events on a page.
 const MOST_LISTED: usize = 10_000;
+/// Events changed by one statement.
+const PAGE: usize = 500;
 
-/// The events that still have to be delivered, to look at.
+/// The events that still have to be delivered: to look at, to try now, to cancel.
 ///
 /// Get it from a running [`Outbox`](crate::run::Outbox::pending_events), or from a store alone.
 ///
@@ -24,7 +29,9 @@ const MOST_LISTED: usize = 10_000;
 /// for event in pending.list(&retrying, None, 20).await? {
 ///     println!("{}: {}", event.event_id, event.last_error.unwrap_or_default());
 /// }
-/// # assert_eq!(pending.count(&retrying).await?, 0);
+/// let due_now = pending.retry_all_now(&retrying, |_so_far| {}).await?;
+/// let cancelled = pending.cancel_all(&PendingFilter::new().tenant("gone"), |_so_far| {}).await?;
+/// # assert_eq!((due_now, cancelled), (0, 0));
 /// # Ok::<(), pillarbox_core::error::BoxError>(())
 /// # })?;
 /// # Ok::<(), pillarbox_core::error::BoxError>(())
@@ -32,12 +39,18 @@ const MOST_LISTED: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub struct PendingEvents<'a, S: ?Sized> {
     store: &'a S,
+    /// The outbox that runs here, to notice what is changed at once.
+    intake: Option<&'a Intake>,
 }
 
 impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// The pending events of a store.
     pub fn of(store: &'a S) -> Self {
-        Self { store }
+        Self { store, intake: None }
+    }
+
+    pub(crate) fn of_outbox(store: &'a S, intake: &'a Intake) -> Self {
+        Self { store, intake: Some(intake) }
     }
 
     /// Up to `limit` matching events in the order of `seq`, at most 10,000; pass the last one's `seq` as `after` to get the
@@ -70,4 +83,164 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     pub async fn show(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.store.records(event_id).await
     }
+
+    /// Makes an event due now that waits for a time: its delay is over, or it is tried again at once. Its attempts stay.
+    ///
+    /// If it was written for several handlers, that is so for all of those that it still waits for; for one of them there is
+    /// [`retry_now_for`](Self::retry_now_for). A call that runs is not repeated: if it fails, the event waits as after any failure. Order
+    /// stays: an event waits for earlier ones of its key. A running node tries it at once, or within two seconds; where its queue
+    /// is full, when there is room.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn retry_now(&self, event_id: &str) -> Result<PendingChange, StoreError> {
+        self.change(event_id, None, Action::RetryNow).await
+    }
+
+    /// As [`retry_now`](Self::retry_now), for the handler of this name alone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn retry_now_for(&self, event_id: &str, handler: &str) -> Result<PendingChange, StoreError> {
+        self.change(event_id, Some(handler), Action::RetryNow).await
+    }
+
+    /// Makes all events due now that match and wait for a time, some hundreds per transaction, and returns how many. Calls `progress` with
+    /// the number so far after each. What is written meanwhile may be left out.
+    ///
+    /// # Errors
+    /// The database's; what was changed by then stays so.
+    pub async fn retry_all_now(
+        &self,
+        filter: &PendingFilter,
+        progress: impl FnMut(u64) + Send,
+    ) -> Result<u64, StoreError> {
+        let mut all = (0, progress);
+        for state in [PendingState::Delayed, PendingState::Retrying] {
+            if filter.state.is_none_or(|wanted| wanted == state) {
+                let filter = PendingFilter { state: Some(state), ..filter.clone() };
+                self.each_page(&filter, &mut all, Action::RetryNow).await?;
+            }
+        }
+        Ok(all.0)
+    }
+
+    /// Counts the events that [`retry_all_now`](Self::retry_all_now) would make due.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn count_waiting(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
+        let mut waiting = 0;
+        for state in [PendingState::Delayed, PendingState::Retrying] {
+            if filter.state.is_none_or(|wanted| wanted == state) {
+                waiting += self.store.count_pending(&PendingFilter { state: Some(state), ..filter.clone() }).await?;
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// Cancels an event: it is over without a delivery. Its row is DONE, says that it was cancelled, and is kept as long as those of
+    /// delivered events; later events of its key go on.
+    ///
+    /// If it was written for several handlers, it is cancelled for all of those that it still waits for; for one of them there is
+    /// [`cancel_for`](Self::cancel_for).
+    ///
+    /// A call that runs is not stopped, and its verdict is refused. Nodes that have the event in memory notice within two seconds, as long
+    /// as they reach the database: until then, one of them may still begin it
+    /// once more. In mode `ordered`, an event that fails in its place may be tried again for as long.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn cancel(&self, event_id: &str) -> Result<PendingChange, StoreError> {
+        self.change(event_id, None, Action::Cancel).await
+    }
+
+    /// As [`cancel`](Self::cancel), for the handler of this name alone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn cancel_for(&self, event_id: &str, handler: &str) -> Result<PendingChange, StoreError> {
+        self.change(event_id, Some(handler), Action::Cancel).await
+    }
+
+    /// Cancels all events that match, some hundreds per transaction, and returns how many. Calls `progress` with the number so far after
+    /// each. What is written meanwhile may be left out.
+    ///
+    /// # Errors
+    /// The database's; what was cancelled by then stays so.
+    pub async fn cancel_all(
+        &self,
+        filter: &PendingFilter,
+        progress: impl FnMut(u64) + Send,
+    ) -> Result<u64, StoreError> {
+        let mut all = (0, progress);
+        self.each_page(filter, &mut all, Action::Cancel).await?;
+        Ok(all.0)
+    }
+
+    async fn change(&self, event_id: &str, handler: Option<&str>, action: Action) -> Result<PendingChange, StoreError> {
+        let mut records = self.store.records(event_id).await?;
+        records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
+        if records.is_empty() {
+            return Ok(PendingChange::Unknown);
+        }
+        let pending = [Status::New.code(), Status::Retry.code()];
+        let seqs: Vec<i64> =
+            records.iter().filter(|record| pending.contains(&record.status)).map(|record| record.seq).collect();
+        // The statement asks again whether they are.
+        let changed = self.apply(action, &seqs).await?;
+        Ok(if changed == 0 { PendingChange::Nothing } else { PendingChange::Rows(changed) })
+    }
+
+    /// Changes as many matching rows as there are at the beginning: with others that come meanwhile there would be no end.
+    async fn each_page(
+        &self,
+        filter: &PendingFilter,
+        (total, progress): &mut (u64, impl FnMut(u64) + Send),
+        action: Action,
+    ) -> Result<(), StoreError> {
+        let (mut above, mut left) = (0, self.store.count_pending(filter).await?);
+        while left > 0 {
+            let page = self.store.pending(filter, above, PAGE.min(usize::try_from(left).unwrap_or(PAGE))).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            above = last.seq;
+            left = left.saturating_sub(page.len() as u64);
+            let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
+            *total += self.apply(action, &seqs).await?;
+            progress(*total);
+        }
+        Ok(())
+    }
+
+    /// Changes those of the rows that the action is about, and returns how many were.
+    async fn apply(&self, action: Action, seqs: &[i64]) -> Result<u64, StoreError> {
+        let changed = match action {
+            Action::RetryNow => self.store.retry_now(seqs).await?,
+            Action::Cancel => self.store.cancel(seqs).await?,
+        };
+        if let (Some(intake), Some(lowest)) = (self.intake, changed.iter().min()) {
+            intake.intervened.notify_one();
+            intake.poll_schedule.wake_for(*lowest);
+            intake.notifier.committed();
+        }
+        Ok(changed.len() as u64)
+    }
+}
+
+/// The answer to the change of a pending event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use = "an event that is not pending, or not there, is left alone without an error"]
+pub enum PendingChange {
+    /// So many of its rows were changed: one, or one for each handler that it waits for.
+    Rows(u64),
+    /// It is there, for this handler if one was named, and there was nothing to change: it is over, or waits for no time.
+    Nothing,
+    /// There is no such event, or no row of it for this handler.
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Action {
+    RetryNow,
+    Cancel,
 }

@@ -68,6 +68,27 @@ impl InFlight {
         self.intake.leave(rows, self.fence);
     }
 
+    /// Forgets what waits in memory and has it read anew, since operators have changed rows that may be among it. What is being read at this
+    /// moment is not taken.
+    pub(crate) fn begin_anew(&self, in_order: bool) {
+        self.intake.begin_anew(in_order);
+    }
+
+    /// The number of times that memory has [begun anew](Self::begin_anew).
+    pub(crate) fn times_begun_anew(&self) -> u64 {
+        self.intake.registry.times_begun_anew()
+    }
+
+    /// True if no row is in flight.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.intake.registry.held() == 0
+    }
+
+    /// Waits until an operator of this process has changed pending rows.
+    pub(crate) async fn intervened(&self) {
+        self.intake.intervened.notified().await;
+    }
+
     /// Forgets rows that were waiting in memory and are left to the table.
     pub(crate) fn forget(&self, seqs: Vec<i64>) {
         if !seqs.is_empty() {

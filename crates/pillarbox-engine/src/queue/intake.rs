@@ -7,6 +7,7 @@ use pillarbox_core::plants;
 use pillarbox_core::store::{Row, RowId};
 use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
@@ -55,6 +56,8 @@ pub(crate) struct Intake {
     pub(crate) notifier: Notifier,
     pub(crate) unverified: Unverified,
     pub(crate) reported: Reported,
+    /// Rung when an operator of this process has changed pending rows.
+    pub(crate) intervened: Notify,
     telemetry: Arc<Telemetry>,
     stamp: Arc<Stamp>,
     hot_path: HotPath,
@@ -99,6 +102,7 @@ impl Intake {
             notifier: Notifier::new(wakes_others),
             unverified: Unverified::default(),
             reported: Reported::default(),
+            intervened: Notify::new(),
             telemetry,
             stamp,
             hot_path,
@@ -121,6 +125,24 @@ impl Intake {
     pub(crate) fn close(&self) {
         *self.term.write().unwrap_or_else(PoisonError::into_inner) = None;
         self.unverified.clear();
+    }
+
+    /// Forgets what waits in memory, has it read anew, and takes nothing of what is being read or written at this moment: operators have
+    /// changed rows that may be among it. From then on nothing begins that was read before, but for events that are announced in the table
+    /// before they begin. `in_order` says that all events keep the order of the table.
+    pub(crate) fn begin_anew(&self, in_order: bool) {
+        // Held for writing, so that no commit is between its check and the queue.
+        let term = self.term.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(Open { queue, .. }) = term.as_ref() else { return };
+        self.registry.begin_anew();
+        let dropped = queue.drop_waiting(in_order);
+        let lowest = dropped.iter().min().copied();
+        self.registry.release(dropped);
+        drop(term);
+        if let Some(lowest) = lowest {
+            self.poll_schedule.wake_for(lowest);
+        }
+        self.poll_schedule.wake_for_any();
     }
 
     /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.

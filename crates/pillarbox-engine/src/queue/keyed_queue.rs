@@ -145,6 +145,32 @@ impl KeyedQueue {
         dropped
     }
 
+    /// Throws away what waits but for [what is announced](Item::is_announced) before it begins, and returns it. All of it is read again
+    /// from the lowest of it on, and nothing that a fetch under way brings is taken: it would overtake that.
+    pub(crate) fn drop_waiting(&self) -> Vec<i64> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let mut dropped = Vec::new();
+        for key in state.keys.values_mut() {
+            key.waiting.retain(|item| keep(&mut dropped, item.is_announced(), item.row.seq));
+        }
+        state.ready.retain(|ready| match ready {
+            Ready::Key(_) => true,
+            Ready::Lone(item) => keep(&mut dropped, item.is_announced(), item.row.seq),
+        });
+        state.queued -= dropped.len();
+        // What was to be read of keys apart from the others is read with them now.
+        let floors = state.behind.drain().map(|(_, behind)| behind.floor.saturating_add(1));
+        let lowest = floors.chain(dropped.iter().copied()).min();
+        if let Some(lowest) = lowest {
+            state.free_from(lowest);
+        }
+        state.assigned_during = state.fetch;
+        state.failed_during = state.fetch;
+        self.shares.room.notify_one();
+        dropped
+    }
+
     /// The partitions whose events are delivered here, and a number that changes with them.
     pub(crate) fn assignment(&self) -> (u64, Partitions) {
         let state = self.state.lock();

@@ -29,6 +29,11 @@ pub(crate) struct Item {
 }
 
 impl Item {
+    /// True if it is announced in the table before it begins, which refuses what has changed there.
+    pub(super) fn is_announced(&self) -> bool {
+        self.past != PriorAttempt::Clean
+    }
+
     /// A worker takes it: as what it is called with, or beside that.
     pub(super) fn begin(&mut self, is_call: bool) {
         if let Some(charge) = &mut self.charge {
@@ -194,6 +199,26 @@ impl ReadyQueue {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.shares.items.notify_one();
+    }
+
+    /// Throws away what is queued but for [what is announced](Item::is_announced) before it begins, and returns it. If all events keep their
+    /// order, what is behind another one goes with it.
+    pub(crate) fn drop_waiting(&self, in_order: bool) -> Vec<i64> {
+        let mut dropped = Vec::new();
+        let mut state = self.state.lock();
+        let State { hot, cold, .. } = &mut *state;
+        for queue in [hot, cold] {
+            queue.retain(|item| {
+                let stays = item.is_announced() && (!in_order || dropped.is_empty());
+                if !stays {
+                    dropped.push(item.row.seq);
+                }
+                stays
+            });
+        }
+        drop(state);
+        self.shares.room.notify_one();
+        dropped
     }
 
     /// Closes and throws away what is queued: the table still has it.

@@ -48,6 +48,8 @@ struct Entries {
     fetching: bool,
     settled: Vec<i64>,
     called_off: bool,
+    /// The number of times that memory has begun anew.
+    begun_anew: u64,
     /// Rows that other nodes may have, and until when this one does not take them.
     skipped: HashMap<i64, Instant>,
 }
@@ -165,6 +167,20 @@ impl Registry {
         entries.skipped.clear();
     }
 
+    /// Operators have changed rows that may be in memory: what was announced is not taken hot any more, and what a fetch under way brings
+    /// is not taken.
+    pub(crate) fn begin_anew(&self) {
+        let mut entries = self.entries.lock();
+        entries.rows.retain(|_, entry| *entry != Entry::Announced);
+        entries.called_off |= entries.fetching;
+        entries.begun_anew += 1;
+    }
+
+    /// The number of times that memory has begun anew.
+    pub(crate) fn times_begun_anew(&self) -> u64 {
+        self.entries.lock().begun_anew
+    }
+
     /// The rows that are held.
     pub(crate) fn held_rows(&self) -> Vec<RowId> {
         let entries = self.entries.lock();
@@ -208,7 +224,8 @@ pub(crate) struct FetchGuard<'a> {
 }
 
 impl FetchGuard<'_> {
-    /// True if so many rows were settled since the fetch began that its answer is worth nothing.
+    /// True if so much has happened since the fetch began that its answer is worth nothing: operators have intervened, or very many rows
+    /// were settled.
     pub(crate) fn is_called_off(&self) -> bool {
         self.registry.entries.lock().called_off
     }

@@ -79,6 +79,15 @@ impl WorkQueue {
         }
     }
 
+    /// Throws away what is queued and would begin without a look at the table, and returns it: the table still has it. `in_order` says that
+    /// all events keep the order of the table.
+    pub(crate) fn drop_waiting(&self, in_order: bool) -> Vec<i64> {
+        match self {
+            Self::Ready(ready) => ready.drop_waiting(in_order),
+            Self::Keyed(keyed) => keyed.drop_waiting(),
+        }
+    }
+
     /// Closes and throws away what is queued: the table still has it.
     pub(crate) fn abandon(&self) -> usize {
         match self {

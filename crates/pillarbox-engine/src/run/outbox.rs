@@ -316,10 +316,10 @@ impl Outbox {
         DeadEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
-    /// The events that still have to be delivered, to look at: see [`PendingEvents`].
+    /// The events that still have to be delivered, to look at, to try now or to cancel: see [`PendingEvents`].
     #[must_use]
     pub fn pending_events(&self) -> PendingEvents<'_, dyn Store> {
-        PendingEvents::of(&*self.shared.store)
+        PendingEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
     /// The mode in which this outbox runs: `writer_only` also where delivering is switched off.

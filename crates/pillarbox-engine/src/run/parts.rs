@@ -8,12 +8,12 @@ use pillarbox_core::ownership::Mode;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::Purgeable;
 use pillarbox_core::throttle::Throttle;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
-use crate::claim::{OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
+use crate::claim::{InterventionWatch, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
 use crate::dispatch::{Completion, CrashTracker, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
@@ -46,6 +46,8 @@ pub(super) struct Parts<'a> {
     pub(super) crashes: Arc<CrashTracker>,
     deliverer: Arc<DeliveringNode>,
     type_pause: TypePause,
+    /// The number of times that interventions of operators were noticed.
+    noticed: watch::Sender<u64>,
     verdicts: mpsc::Sender<Verdict>,
     signals: Signals,
 }
@@ -85,7 +87,8 @@ impl<'a> Parts<'a> {
         let in_flight = InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence(), verdicts_are_awaited);
         let in_flight = Arc::new(in_flight);
         let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
-        Self { supervisor, tenure, in_flight, crashes: Arc::new(crashes), deliverer, type_pause, verdicts, signals }
+        let (crashes, noticed) = (Arc::new(crashes), watch::Sender::new(0));
+        Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, noticed, verdicts, signals }
     }
 
     pub(super) fn worker(&self) -> Worker {
@@ -105,6 +108,7 @@ impl<'a> Parts<'a> {
             verdicts: self.verdicts.clone(),
             crashes: Arc::clone(&self.crashes),
             type_pause: self.type_pause.clone(),
+            noticed: self.noticed.subscribe(),
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
@@ -152,6 +156,7 @@ impl<'a> Parts<'a> {
             queue: Arc::clone(queue),
             passed: PassedOver::default(),
             read_passed: false,
+            begun_anew: self.in_flight.times_begun_anew(),
             suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
             suspects_up_to: i64::MAX,
             verdicts: self.verdicts.clone(),
@@ -215,6 +220,17 @@ impl<'a> Parts<'a> {
             counters: Arc::clone(&shared.telemetry.counters),
             stop: self.signals.stop_claiming.clone(),
         })
+    }
+
+    pub(super) fn intervention_watch(&self) -> InterventionWatch {
+        let Supervisor { shared, random, .. } = self.supervisor;
+        InterventionWatch {
+            store: Arc::clone(&shared.store),
+            in_flight: Arc::clone(&self.in_flight),
+            random: Arc::clone(random),
+            tenure: self.tenure.clone(),
+            noticed: self.noticed.clone(),
+        }
     }
 
     pub(super) fn read_point_keeper(&self) -> ReadPointKeeper {

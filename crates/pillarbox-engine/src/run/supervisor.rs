@@ -58,6 +58,8 @@ pub(super) struct Membership {
     pub(super) history: History,
     /// True for a process that has lost a lease before.
     pub(super) has_lost_a_lease: bool,
+    /// The number of times that operators had intervened before the node first asked for the right to deliver, if it was read.
+    pub(super) interventions: Option<i64>,
 }
 
 impl Supervisor {
@@ -91,7 +93,10 @@ impl Supervisor {
         let mut tries = 1;
         let membership = loop {
             match self.join().await {
-                Ok(membership) => break membership,
+                Ok(membership) => {
+                    let interventions = Some(self.shared.store.interventions().await?);
+                    break Membership { interventions, ..membership };
+                }
                 Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
                     tracing::warn!(%error, tries, most = START_TRIES, "the start waits for the lock of the nodes; trying again");
                     tries += 1;
@@ -119,7 +124,13 @@ impl Supervisor {
         let node = NodeId::incarnate(&name, &self.shared.stamp);
         self.shared.store.join(&node, self.mode, ownership.lease).await?;
         // Known after the answer: a connection that joining made may have been the first to another server.
-        Ok(Membership { node, sent, history: self.shared.store.history(), has_lost_a_lease: false })
+        Ok(Membership {
+            node,
+            sent,
+            history: self.shared.store.history(),
+            has_lost_a_lease: false,
+            interventions: None,
+        })
     }
 
     /// Tries to get the right to deliver. Where nodes deliver side by side, being registered is enough.
@@ -215,6 +226,7 @@ impl Supervisor {
     ) -> Option<Tenure> {
         let mut pause = Pause::default();
         let mut stands_by_for = None;
+        let mut interventions = member.interventions.filter(|_| acquired.is_some());
         loop {
             let answer = match acquired.take() {
                 Some(acquired) => Ok(acquired),
@@ -223,18 +235,24 @@ impl Supervisor {
             let wait = match answer {
                 Ok(Acquired::Owner { epoch, unclean }) => {
                     tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
+                    let interventions = match interventions {
+                        Some(interventions) => interventions,
+                        None => self.interventions().await,
+                    };
                     let (node, standing) = (member.node.clone(), Arc::clone(standing));
                     return Some(Tenure {
                         node,
                         mode: self.mode,
                         unclean,
                         has_lost_a_lease: member.has_lost_a_lease,
+                        interventions,
                         standing,
                     });
                 }
                 Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, expires_in }) => {
                     pause.end();
+                    interventions = None;
                     if stands_by_for.as_ref() != Some(&owner) {
                         tracing::info!(
                             node = %member.node, %owner, lease_ends_in = ?expires_in,
@@ -252,6 +270,22 @@ impl Supervisor {
                 }
             };
             self.shared.telemetry.loops.join.sleep(wait).await;
+        }
+    }
+
+    /// Reads how often operators have intervened, as soon as it can be read: what is read of the table afterwards knows of all of it.
+    async fn interventions(&self) -> i64 {
+        let mut pause = Pause::default();
+        loop {
+            match self.shared.telemetry.loops.join.ask(self.shared.store.interventions()).await {
+                Ok(interventions) => return interventions,
+                Err(error) => {
+                    if pause.is_first() {
+                        tracing::warn!(%error, "changes by operators cannot be read; trying again");
+                    }
+                    self.shared.telemetry.loops.join.sleep(pause.next(&*self.random)).await;
+                }
+            }
         }
     }
 

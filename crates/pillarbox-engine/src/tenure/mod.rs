@@ -17,6 +17,8 @@ pub(crate) struct Tenure {
     pub(crate) unclean: bool,
     /// True for a process that has lost a lease before.
     pub(crate) has_lost_a_lease: bool,
+    /// The number of times that operators had intervened before anything was read.
+    pub(crate) interventions: i64,
     /// The check that the database is still the one that the node has joined.
     pub(crate) standing: Arc<Standing>,
 }

@@ -1,9 +1,14 @@
+use std::time::Duration;
+
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
 
 use super::ledger::{event_number, handler_number};
 use super::{Checker, Line, Order, Violation};
+
+/// The time within which a node that reaches the database has noticed that an event was cancelled: its look, and the way there and back.
+const NOTICED_WITHIN: Duration = Duration::from_millis(2100);
 
 impl Checker {
     /// A handler is called. Returns the number of the call.
@@ -39,7 +44,16 @@ impl Checker {
         }
         self.check_repetition(delivery, event, handler)
             .map_err(|(invariant, what)| Violation::new(invariant, said(&what)))?;
-        let Some(line) = self.ledger.line(seq).filter(|line| (line.event, line.handler) == (event, handler)) else {
+        let line = self.ledger.line(seq).filter(|line| (line.event, line.handler) == (event, handler));
+        let is_over = line.is_none_or(|line| line.status == Status::Done);
+        if let Some(at) = self.cancelled.get(&(seq, event)).filter(|_| is_over) {
+            let late = at.elapsed();
+            if late > NOTICED_WITHIN && !self.members.is_troubled(node) {
+                return Err(Violation::new("cancelled", said(&format!("it was cancelled {late:?} ago"))));
+            }
+            return Ok(());
+        }
+        let Some(line) = line else {
             return Err(Violation::new("I1", said("no such row is committed")));
         };
         if !line.status.is_pending() {

@@ -98,6 +98,12 @@ impl Members {
         })
     }
 
+    /// True if a fault has met the node.
+    #[must_use]
+    pub fn is_troubled(&self, node: &NodeId) -> bool {
+        self.incarnations.get(node).is_none_or(|incarnation| incarnation.troubled)
+    }
+
     /// As [`is_excused`](Self::is_excused), about a row that the node may have given back since.
     #[must_use]
     pub fn is_excused_for(&self, node: &NodeId, fence: Fence, line: Option<&Line>, holder: Option<&str>) -> bool {

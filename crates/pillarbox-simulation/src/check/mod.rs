@@ -25,12 +25,13 @@ pub use ledger::{Ledger, Line, event_number, handler_number};
 pub use members::Members;
 pub use op::{Completion, Op};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::row::Status;
 use pillarbox_memory::MemoryStore;
+use tokio::time::Instant;
 
 use crate::plan::Place;
 
@@ -118,6 +119,8 @@ pub struct Checker {
     events: Vec<Written>,
     /// Events that a broker has confirmed.
     confirmed: BTreeSet<u32>,
+    /// The virtual time at which operators have cancelled rows, by their place and event.
+    cancelled: BTreeMap<(i64, u32), Instant>,
     /// Calls of publishers that run.
     sent: Vec<Sent>,
     call_number: u64,

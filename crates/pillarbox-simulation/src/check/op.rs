@@ -46,6 +46,10 @@ pub enum Op {
     Replay(Vec<i64>),
     /// An operator deletes DEAD rows.
     Discard(Vec<i64>),
+    /// An operator makes waiting rows due.
+    RetryNow(Vec<i64>),
+    /// An operator ends pending rows without a delivery.
+    Cancel(Vec<i64>),
     /// Old rows are deleted.
     Purge(Purgeable),
     /// A transaction of a writer or a handler commits these rows: their `seq`, event and handler; and verdicts on the events of handlers.

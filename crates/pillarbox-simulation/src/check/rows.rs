@@ -2,6 +2,7 @@ use pillarbox_core::event::partition_of;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::{Change as Becomes, Status, Verdict};
 use pillarbox_core::store::{Purgeable, RowId};
+use tokio::time::Instant;
 
 use super::ledger::{Change, event_number, handler_number};
 use super::{Checker, Completion, Line, Op, Violation};
@@ -79,6 +80,16 @@ impl Checker {
             (Op::Discard(seqs), (Some(before), None)) => {
                 let fits = before.status == Status::Dead && seqs.contains(&before.seq);
                 (fits, "I4", "a row changed that had to stay")
+            }
+            (Op::RetryNow(seqs), (Some(before), Some(after))) => {
+                let fits = before.status.is_pending() && Line { due: after.due, ..before } == after;
+                (fits && seqs.contains(&before.seq), "I4", "a retry by an operator changed more than a due time")
+            }
+            (Op::Cancel(seqs), (Some(before), Some(after))) => {
+                let over = Line { status: Status::Done, holder: 0, ..before };
+                let fits = before.status.is_pending() && over == after && seqs.contains(&before.seq);
+                self.cancelled.insert((before.seq, before.event), Instant::now());
+                (fits, "I4", "a cancellation changed what it may not")
             }
             (Op::Purge(what), (Some(before), None)) => {
                 let fits = match what {

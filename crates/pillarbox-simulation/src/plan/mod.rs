@@ -41,6 +41,8 @@ pub struct Plan {
     pub routing: Option<Routing>,
     /// Operators work on DEAD events and purge old ones while there are faults.
     pub operators: bool,
+    /// Operators cancel pending events and have others tried now.
+    pub controls: bool,
     /// For how long there are faults.
     pub faults_for: Duration,
     /// The longest time between two faults, in milliseconds.
@@ -199,6 +201,7 @@ impl Plan {
             fallback: chance.one_in(5),
             routing: None,
             operators: chance.one_in(2),
+            controls: false,
             faults_for,
             fault_every: if churns { chance.between(60, 500) } else { chance.between(150, 2500) },
             faults: match (calm, churns) {
@@ -264,6 +267,13 @@ impl Plan {
         if !calm && plan.mode != Mode::Ordered && chance.one_in(8) {
             plan.next_mode = Some(chance.pick([Mode::Partitioned, Mode::MultiNode, Mode::SingleNode]));
         }
+        if !calm && plan.routing.is_none() {
+            plan.provoke(chance);
+        }
+        plan.controls = chance.one_in(4);
+        if plan.controls && plan.routing.is_none() && chance.one_in(3) {
+            plan.hold_up(chance);
+        }
         plan
     }
 
@@ -285,6 +295,35 @@ impl Plan {
             }
             _ => {}
         }
+    }
+
+    /// Makes some worlds such as rare bugs need: heads that a transaction ends while a read is under way, and verdicts that arrive behind a
+    /// replay.
+    fn provoke(&mut self, chance: &Chance) {
+        match chance.below(6) {
+            0 if self.mode == Mode::Partitioned => {
+                (self.transactions, self.handlers.fails) = (true, 250);
+                (self.keys, self.backlog) = (2, self.backlog.max(20));
+                (self.weather.delays, self.weather.delay) = (700, 60);
+            }
+            1 if self.operators => {
+                (self.handlers.hopeless, self.weather.detaches, self.weather.late) = (100, 100, 900);
+            }
+            _ => {}
+        }
+    }
+
+    /// Has events wait in memory for long while operators change them, and no fault that would excuse whoever does not notice.
+    fn hold_up(&mut self, chance: &Chance) {
+        self.faults = Faults::default();
+        self.weather = Weather { delays: 300, delay: chance.between(1, 30), ..Weather::default() };
+        self.handlers = Handlers { takes: 1000, time: 1500, fails: self.handlers.fails, ..Handlers::default() };
+        self.writers = Writers { pause: self.writers.pause, ..Writers::default() };
+        self.backlog = self.backlog.max(12);
+        (self.faults_for, self.fault_every) = (chance.millis(3000, 7000), chance.between(400, 1500));
+        let settings = &mut self.settings;
+        (settings.workers, settings.handler_timeout) = (chance.pick([1, 2]), Duration::from_secs(5));
+        (settings.claim_batch, settings.cold_capacity) = (16, 32);
     }
 
     /// Has events passed on to brokers. Whether a call ends well is up to them then.

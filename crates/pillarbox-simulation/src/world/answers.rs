@@ -17,6 +17,7 @@ pub(crate) trait Brief: Debug {
 impl Brief for () {}
 impl Brief for bool {}
 impl Brief for u64 {}
+impl Brief for i64 {}
 impl Brief for Vec<i64> {}
 impl Brief for Acquired {}
 impl Brief for Renewal {}

@@ -46,6 +46,9 @@ impl World {
             if self.plan.operators && self.chance.one_in(8) {
                 self.purge().await;
             }
+            if self.plan.controls && self.chance.one_in(3) {
+                self.control().await;
+            }
             if self.chance.one_in(3) {
                 self.resolve_prepared().await;
             }

@@ -25,6 +25,24 @@ impl World {
         drop(done);
     }
 
+    /// Cancels some pending events, or wants some that wait to be tried now.
+    pub(super) async fn control(&self) {
+        let pending: Vec<i64> = self.database.checker().pending().map(|line| line.seq).collect();
+        let chosen: Vec<i64> = pending.into_iter().filter(|_| self.chance.one_in(3)).collect();
+        if chosen.is_empty() || !self.database.is_up() {
+            return;
+        }
+        let store = &self.database.store;
+        let done: Result<Vec<i64>, StoreError> = if self.chance.one_in(2) {
+            self.database.story.tell("operator", format_args!("cancels {chosen:?}"));
+            self.database.execute(Some(&Op::Cancel(chosen.clone())), store.cancel(&chosen)).await
+        } else {
+            self.database.story.tell("operator", format_args!("wants {chosen:?} to be tried now"));
+            self.database.execute(Some(&Op::RetryNow(chosen.clone())), store.retry_now(&chosen)).await
+        };
+        drop(done);
+    }
+
     /// Deletes what ended a while ago.
     pub(super) async fn purge(&self) {
         let what = self.chance.pick([Purgeable::Done, Purgeable::Done, Purgeable::Dead]);

@@ -147,6 +147,10 @@ impl Store for Link {
         let store = self.database.store.clone();
         self.call(operation::RAISE_READ_POINT, None, async move { store.raise_read_point().await }).await
     }
+    async fn interventions(&self) -> Result<i64, StoreError> {
+        let store = self.database.store.clone();
+        self.call(operation::INTERVENTIONS, None, async move { store.interventions().await }).await
+    }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let store = self.database.store.clone();
         self.call(operation::NOW, None, async move { store.now().await }).await
@@ -198,6 +202,16 @@ impl Upkeep for Link {
     }
     async fn count_pending(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
         self.database.store.count_pending(filter).await
+    }
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let (store, waiting) = (self.database.store.clone(), seqs.to_vec());
+        let call = async move { store.retry_now(&waiting).await };
+        self.call(operation::RETRY_NOW, Some(Op::RetryNow(seqs.to_vec())), call).await
+    }
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let (store, pending) = (self.database.store.clone(), seqs.to_vec());
+        let call = async move { store.cancel(&pending).await };
+        self.call(operation::CANCEL, Some(Op::Cancel(seqs.to_vec())), call).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.database.store.dead(filter, above, limit).await

@@ -101,7 +101,7 @@ pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &
 }
 
 /// An attempt that is to be made again in its place counts, and moves nothing: neither the place of the row nor its due
-/// time nor who holds it.
+/// number nor who holds it. Its due time is over.
 pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written, timed) = (db.store(), events(3)?, delayed()?);
     let hold = |attempts, error: &str| Change::Hold { attempts, error: error.to_owned() };
@@ -113,7 +113,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &Db<H
         let verdicts = [seqs[0], seqs[3]].map(|seq| verdict(seq, attempts, hold(attempts + 1, "no answer")));
         assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
         assert_eq!(seqs_of(&store.fetch(&all()).await?), seqs, "each is in its place");
-        for (event, is_timed) in [(&written[0], false), (&timed, true)] {
+        for (event, is_timed) in [(&written[0], false), (&timed, false)] {
             let row = columns(db, event).await?;
             assert_eq!((row.status, row.attempts, row.timed, row.ended), (2, attempts + 1, is_timed, false));
             assert_eq!((row.last_error.as_deref(), row.locked_by), (Some("no answer"), None));

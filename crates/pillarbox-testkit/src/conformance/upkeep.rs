@@ -2,6 +2,7 @@
 
 pub(super) mod backlog;
 pub(super) mod blocked;
+pub(super) mod control;
 pub(super) mod counts;
 pub(super) mod dead;
 pub(super) mod inbox;

@@ -50,6 +50,9 @@ async fn check(store: &PostgresStore, _: &NodeId) {
         // One in a hundred is DEAD; the index to choose depends on what the statistics know of that.
         Plan::of(store, "", statement, &[(&some, Type::INT8_ARRAY)]).await.enters_by(&[], DEAD);
     }
+    for statement in [&sql.cancel.free, &sql.cancel.any, &sql.retry_now.free, &sql.retry_now.any] {
+        Plan::of(store, "", statement, &[(&some, Type::INT8_ARRAY)]).await.enters_by(&[], PENDING);
+    }
     let (age, none) = (0_i64, None::<i16>);
     for state in [Some(1_i16), Some(3), none] {
         let window: [Param<'_>; 5] =

@@ -57,6 +57,16 @@ impl Upkeep for PostgresStore {
         self.inner().sessions.call(operation::COUNT_PENDING, pending::count(self.inner(), filter)).await
     }
 
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let retry = pending::change(self.inner(), &self.inner().sql.retry_now, seqs);
+        self.inner().sessions.call(operation::RETRY_NOW, retry).await
+    }
+
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let cancel = pending::change(self.inner(), &self.inner().sql.cancel, seqs);
+        self.inner().sessions.call(operation::CANCEL, cancel).await
+    }
+
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.inner().sessions.call(operation::DEAD, dead::list(self.inner(), filter, above, limit)).await
     }

@@ -12,6 +12,9 @@ use crate::fetch::wait;
 use crate::row::Micros;
 use crate::store::Inner;
 
+/// The state as which `counts.sql` counts rows that were cancelled.
+const CANCELLED_STATE: i16 = 4;
+
 /// Counts rows by state.
 pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
     let mut session = store.sessions.session().await?;
@@ -29,6 +32,7 @@ pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
             Some(Status::Done) => counts.done = rows,
             Some(Status::Retry) => counts.retry = rows,
             Some(Status::Dead) => counts.dead = rows,
+            None if status == CANCELLED_STATE => counts.cancelled = rows,
             None => {}
         }
     }

@@ -7,6 +7,7 @@ use crate::error::Failure;
 use crate::fetch::{from, size};
 use crate::row::Micros;
 use crate::session::Param;
+use crate::sql::Intervention;
 use crate::store::Inner;
 
 /// A page of pending events.
@@ -39,6 +40,24 @@ pub(super) async fn count(store: &Inner, filter: &PendingFilter) -> Result<u64, 
     session.finish();
     let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Changes those of the rows that are pending as `intervention` wants them, and returns which they were.
+pub(super) async fn change(store: &Inner, intervention: &Intervention, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+    let session = store.sessions.session().await?;
+    let (mut changed, mut passed_over) = (Vec::new(), Vec::new());
+    for row in session.query(&intervention.free, &[(&seqs, Type::INT8_ARRAY)]).await? {
+        let is_changed = row.try_get(1)?;
+        if is_changed { &mut changed } else { &mut passed_over }.push(row.try_get::<_, i64>(0)?);
+    }
+    for seq in passed_over {
+        let alone: &[i64] = &[seq];
+        for row in session.query(&intervention.any, &[(&alone, Type::INT8_ARRAY)]).await? {
+            changed.extend(row.try_get::<_, bool>(1)?.then_some(seq));
+        }
+    }
+    session.finish();
+    Ok(changed)
 }
 
 /// True if the filter names text that no row has, since the server refuses it: with a NUL in it.

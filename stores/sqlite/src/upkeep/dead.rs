@@ -43,7 +43,17 @@ pub(super) async fn discard(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Re
     change(session, &session.sql.dead_discard, seqs).await
 }
 
-/// Changes those of the rows that are DEAD, and returns which they were.
+/// Makes pending rows due that wait for a time.
+pub(super) async fn retry_now(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.retry_now, seqs).await
+}
+
+/// Ends pending rows without a delivery.
+pub(super) async fn cancel(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.cancel, seqs).await
+}
+
+/// Changes those of the rows that the statement is about, and returns which they were.
 async fn change(session: &mut Session<'_>, statement: &SqlStr, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
     let change = query_scalar(statement.clone()).bind(json::array(seqs.iter().copied()));
     let changed: Vec<i64> = change.fetch_all(&mut *session.connection).await?;

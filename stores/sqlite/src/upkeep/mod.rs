@@ -58,6 +58,14 @@ impl Upkeep for SqliteStore {
         self.read(operation::COUNT_PENDING, async |session| pending::count(session, filter).await).await
     }
 
+    async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.write(operation::RETRY_NOW, async |session| dead::retry_now(session, seqs).await).await
+    }
+
+    async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+        self.write(operation::CANCEL, async |session| dead::cancel(session, seqs).await).await
+    }
+
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.read(operation::DEAD, async |session| dead::list(session, filter, above, limit).await).await
     }

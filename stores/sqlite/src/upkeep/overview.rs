@@ -9,9 +9,9 @@ use crate::store::Session;
 
 /// Counts rows by state.
 pub(super) async fn counts(session: &mut Session<'_>) -> sqlx::Result<Counts> {
-    let (new, retry, dead, all): (u64, u64, u64, u64) =
+    let (new, retry, dead, all, cancelled): (u64, u64, u64, u64, u64) =
         query_as(session.sql.counts.clone()).fetch_one(&mut *session.connection).await?;
-    Ok(Counts { new, retry, dead, done: all.saturating_sub(new + retry + dead) })
+    Ok(Counts { new, retry, dead, cancelled, done: all.saturating_sub(new + retry + dead + cancelled) })
 }
 
 /// Counts the events that still have to be delivered, and those that were given up.

@@ -90,13 +90,13 @@ pub(in crate::conformance) async fn discard_deletes_dead_events_only<H: Harness>
     assert_eq!(rows(db, &written[..4]).await?, before[..4]);
     assert_eq!(db.columns(written[4].id().as_str()).await?, None);
     assert_eq!(store.records(written[4].id().as_str()).await?, []);
-    assert_eq!(store.counts().await?, Counts { new: 2, done: 1, retry: 1, dead: 0 });
+    assert_eq!(store.counts().await?, Counts { new: 2, done: 1, retry: 1, dead: 0, cancelled: 0 });
     assert!(store.discard(&seqs).await?.is_empty());
     Ok(())
 }
 
 /// A NEW row that is free, one that is held, one that is DONE, one to be retried, and a DEAD one.
-async fn one_in_each_state<H: Harness>(db: &Db<H>) -> Result<(Vec<Envelope>, Vec<i64>), BoxError> {
+pub(super) async fn one_in_each_state<H: Harness>(db: &Db<H>) -> Result<(Vec<Envelope>, Vec<i64>), BoxError> {
     let (store, written) = (db.store(), events(5)?);
     let node = peer(&*store).await?;
     let seqs = db.write(written.clone()).await?;

@@ -1,0 +1,252 @@
+//! Changes of events that an operator has chosen: those that were given up, and those that still have to be delivered.
+
+use std::process::ExitCode;
+
+use indicatif::ProgressBar;
+use pillarbox::Store;
+use pillarbox::maintain::{Record, Status};
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::dead::show::status_name;
+use crate::failure::{Failure, no_event, no_row};
+use crate::store;
+use pillarbox_console::progress;
+use pillarbox_console::report::{self, counted, plain};
+
+/// The change to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Replay,
+    Discard,
+    RetryNow,
+    Cancel,
+}
+
+/// Events by their ids, or rows by their numbers.
+#[derive(Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) event_ids: &'a [String],
+    pub(crate) seqs: &'a [i64],
+    /// Only the rows for this handler.
+    pub(crate) handler: Option<&'a str>,
+    /// True if an event is meant for every handler.
+    pub(crate) every_handler: bool,
+}
+
+/// Makes the change, wakes the nodes that are running, and prints the result. It fails if an event that was named was left alone, after it
+/// has changed the others.
+pub(crate) async fn run(
+    target: &Target,
+    change: impl AsyncFnOnce(&dyn Store) -> Result<Changed, Failure>,
+) -> Result<ExitCode, Failure> {
+    let changed = store::on(target, async |store| {
+        let changed = change(store).await?;
+        if let Some(wake_ups) = store.wake_ups().filter(|_| changed.rows > 0) {
+            // A hint: nodes look by themselves.
+            let _ = wake_ups.ring().await;
+        }
+        Ok(changed)
+    });
+    let changed = changed.await?;
+    for refused in &changed.refused {
+        report::note(&format!("error: {}", refused.sentence(changed.action)));
+    }
+    report::print_either(target.json, &changed.json(), || changed.text())?;
+    Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Shows the progress of a change of `matching` rows while it is made. More rows may match than were counted.
+pub(crate) async fn with_progress<E: Into<Failure>>(
+    action: Action,
+    matching: u64,
+    change: impl AsyncFnOnce(&mut (dyn FnMut(u64) + Send)) -> Result<u64, E>,
+) -> Result<Changed, Failure> {
+    let bar = progress::bar(matching, action.participle());
+    let rows = change(&mut |so_far| advance(&bar, so_far)).await;
+    bar.finish_and_clear();
+    Ok(Changed::all(action, rows.map_err(Into::into)?))
+}
+
+fn advance(bar: &ProgressBar, so_far: u64) {
+    bar.set_length(bar.length().unwrap_or(0).max(so_far));
+    bar.set_position(so_far);
+}
+
+/// Changes events that were named: nothing before the rows of every event are determined.
+pub(crate) async fn named(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Changed, Failure> {
+    let Named { event_ids, seqs, handler, every_handler } = *named;
+    if !seqs.is_empty() {
+        return rows(store, seqs, action).await;
+    }
+    let mut doomed = Vec::with_capacity(event_ids.len());
+    for event_id in event_ids {
+        let mut found = records(store, event_id, handler).await?;
+        found.retain(|record| action.is_about(record.status));
+        if found.len() > 1 && !every_handler {
+            let (event_id, handlers) = (event_id.clone(), names(&found));
+            return Err(Failure::SeveralHandlers { event_id, state: action.state_of_an_event(), handlers });
+        }
+        doomed.push((event_id, found.iter().map(|record| record.seq).collect::<Vec<_>>()));
+    }
+    let mut changed = Changed::all(action, 0);
+    for (event_id, seqs) in doomed {
+        let done = change(store, &seqs, action).await?;
+        changed.rows += done.len() as u64;
+        if done.is_empty() {
+            let status = records(store, event_id, handler).await?.first().map(status_name);
+            let handler = handler.map(str::to_owned);
+            changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, status });
+        }
+    }
+    Ok(changed)
+}
+
+/// Changes the rows with these numbers.
+async fn rows(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Changed, Failure> {
+    let done = change(store, seqs, action).await?;
+    let mut changed = Changed::all(action, done.len() as u64);
+    for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
+        let status = store.record(*seq).await?.as_ref().map(status_name);
+        changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
+    }
+    Ok(changed)
+}
+
+async fn change(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Vec<i64>, Failure> {
+    Ok(match action {
+        Action::Replay => store.replay(seqs).await?,
+        Action::Discard => store.discard(seqs).await?,
+        Action::RetryNow => store.retry_now(seqs).await?,
+        Action::Cancel => store.cancel(seqs).await?,
+    })
+}
+
+/// The rows of an event, or the one for a handler.
+async fn records(store: &dyn Store, event_id: &str, handler: Option<&str>) -> Result<Vec<Record>, Failure> {
+    let mut records = store.records(event_id).await?;
+    records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
+    Ok(records)
+}
+
+/// The handlers of these rows. A row from before the handlers had names has none.
+fn names(records: &[Record]) -> String {
+    let name = |record: &Record| {
+        record.handler.as_deref().map_or_else(|| "one without a name".to_owned(), |name| format!("`{}`", plain(name)))
+    };
+    records.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// The result of a command.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    action: Action,
+    rows: u64,
+    refused: Vec<Refused>,
+}
+
+/// An event that was not given up, and so was left alone.
+#[derive(Debug, Serialize)]
+struct Refused {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<String>,
+    /// The number that was asked for in place of an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<i64>,
+    /// The handler that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handler: Option<String>,
+    /// Its state; null if there is no such event, or none for that handler.
+    status: Option<String>,
+}
+
+/// The line of JSON. Its keys are a contract. It counts rows: an event has one, or one for each handler with a name.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discarded: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_now: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled: Option<u64>,
+    refused: &'a [Refused],
+}
+
+impl Changed {
+    /// All that were asked for are changed.
+    pub(crate) fn all(action: Action, rows: u64) -> Self {
+        Self { action, rows, refused: Vec::new() }
+    }
+
+    fn json(&self) -> Json<'_> {
+        let rows = |action| (self.action == action).then_some(self.rows);
+        Json {
+            replayed: rows(Action::Replay),
+            discarded: rows(Action::Discard),
+            due_now: rows(Action::RetryNow),
+            cancelled: rows(Action::Cancel),
+            refused: &self.refused,
+        }
+    }
+
+    fn text(&self) -> String {
+        let verb = if self.rows == 1 { "was" } else { "were" };
+        format!("{} {verb} {}", counted(self.rows, "row"), self.action.participle())
+    }
+}
+
+impl Refused {
+    fn sentence(&self, action: Action) -> String {
+        let Self { event_id, seq, handler, status } = self;
+        let of_handler = handler.as_ref().map(|handler| format!(" for handler `{handler}`")).unwrap_or_default();
+        let not = action.other_state();
+        match (event_id, seq, status) {
+            (Some(id), _, Some(status)) => format!("event `{id}` is {status}{of_handler}, {not}; it was left alone"),
+            (Some(id), _, None) if handler.is_none() => no_event(id),
+            (Some(id), _, None) => format!("there is no event `{id}`{of_handler} in this outbox"),
+            (None, seq, Some(status)) => {
+                format!("row {} is {status}, {not}; it was left alone", seq.unwrap_or_default())
+            }
+            (None, seq, None) => no_row(seq.unwrap_or_default()),
+        }
+    }
+}
+
+impl Action {
+    fn participle(self) -> &'static str {
+        match self {
+            Self::Replay => "replayed",
+            Self::Discard => "discarded",
+            Self::RetryNow => "made due now",
+            Self::Cancel => "cancelled",
+        }
+    }
+
+    /// True if it may change rows with this status.
+    fn is_about(self, status: i16) -> bool {
+        let states: &[Status] = match self {
+            Self::Replay | Self::Discard => &[Status::Dead],
+            Self::RetryNow | Self::Cancel => &[Status::New, Status::Retry],
+        };
+        states.iter().any(|state| state.code() == status)
+    }
+
+    /// Says of a row in which state it is not.
+    fn other_state(self) -> &'static str {
+        match self {
+            Self::Replay | Self::Discard => "not DEAD",
+            Self::RetryNow => "and waits for no time",
+            Self::Cancel => "not pending",
+        }
+    }
+
+    /// Says in which state an event is for several handlers.
+    fn state_of_an_event(self) -> &'static str {
+        match self {
+            Self::Replay | Self::Discard => "was given up by",
+            Self::RetryNow | Self::Cancel => "waits for",
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Events that keep their place until they are delivered: those behind them wait.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::ownership::PriorAttempt;
+use pillarbox_core::row::{Change, Status, Verdict};
+use pillarbox_core::store::Row;
+use tokio::time::Instant;
+
+use super::{Delivered, Worker};
+use crate::handlers::Registered;
+use crate::observe::Slot;
+use crate::queue::Item;
+
+/// The time after which a row is asked for again that could not be read.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+impl Worker {
+    /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
+    /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
+    pub(super) async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Delivered<'_>> {
+        let mut asked = None;
+        loop {
+            let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
+            let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
+            let Some(verdict) = delivered.verdicts.next() else {
+                // Behind one that was left, nothing may be delivered.
+                return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
+            };
+            let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
+            if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
+                let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
+                if self.stands(&hold) {
+                    self.in_flight.held_in_place(&item.row);
+                    self.verdicts.send(hold).await.ok()?;
+                }
+            }
+            if item.past != PriorAttempt::Clean {
+                // While it waits it is not being attempted: a crash now would not be its doing.
+                self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
+            }
+            let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
+            if !self.ending.run_until_cancelled(self.wait_in_place(&row, delay, &mut asked)).await? {
+                self.in_flight.let_go(row.seq);
+                return Some(None.into());
+            }
+            if self.deliverer.lost.is_cancelled() {
+                return None;
+            }
+            let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
+            item = Item { row, since: Instant::now(), past, ..item };
+        }
+    }
+
+    /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it
+    /// failed, and the table alone knows: so the next attempt is announced there.
+    async fn past_in_place(&self, row: &Row) -> PriorAttempt {
+        if !self.router.find(row).is_ok_and(Registered::has_transactions) {
+            return PriorAttempt::Clean;
+        }
+        self.in_flight.earlier_recorded(row).await;
+        PriorAttempt::Suspect
+    }
+
+    /// Waits for the next attempt of an event that keeps its place: for as long as its last failure says, or until an operator wants it
+    /// tried now, who gives the row a due time. `asked` is the one that was heard of last. False if the row is over, or another event's.
+    async fn wait_in_place(&self, row: &Row, delay: Duration, asked: &mut Option<Timestamp>) -> bool {
+        let mut noticed = self.noticed.clone();
+        noticed.mark_unchanged();
+        let mut over = pin!(tokio::time::sleep(delay));
+        loop {
+            tokio::select! {
+                () = &mut over => return true,
+                Ok(()) = noticed.changed() => {}
+            }
+            match self.completion.store.record(row.seq).await {
+                Ok(Some(record)) if record.event_id == row.event_id.as_str() && is_pending(record.status) => {
+                    let wanted = record.available_at.is_some() && record.available_at != *asked;
+                    if wanted {
+                        *asked = record.available_at;
+                        return true;
+                    }
+                }
+                Ok(_) => return false,
+                Err(_unavailable) => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                    noticed.mark_changed();
+                }
+            }
+        }
+    }
+}
+
+/// True if this is the code of a pending state.
+fn is_pending(status: i16) -> bool {
+    [Status::New, Status::Retry].iter().any(|pending| pending.code() == status)
+}

@@ -1,0 +1,3 @@
+UPDATE {event} FORCE INDEX (PRIMARY)
+SET `status` = 1, `done_at` = UTC_TIMESTAMP(6), `last_error` = {cancelled}, `locked_by` = NULL, `room` = NULL
+WHERE `seq` IN ({seqs})

@@ -1,0 +1,21 @@
+-- Makes rows due that wait for a time: $1 seqs. Rows that somebody is changing at this moment are passed over and said to be, marked by false; each is then tried by itself.
+-- Whoever waited for a row while it held another could wait in a circle with a settle, which has an order of its own.
+WITH free AS MATERIALIZED (
+    SELECT "seq" FROM {event} WHERE "seq" = ANY ($1::bigint[]) AND ("status" = 2 OR "status" = 0 AND "available_at" > "created_at" AND "available_at" > now()) ORDER BY "seq" FOR UPDATE{skip_locked}
+), changed AS (
+    -- A due time, so that reading finds the row wherever it has got to. At the creation it would be none.
+    UPDATE {event} SET "available_at" = CASE
+        WHEN "status" = 2 THEN now()
+        WHEN "created_at" = now() THEN now() - interval '1 microsecond'
+        ELSE now() END
+    WHERE "seq" = ANY (ARRAY(SELECT "seq" FROM free))
+    RETURNING "seq"
+), intervention AS (
+    -- One row counts for the whole table, so that two who intervene never wait for each other in a circle.
+    -- The read point stays: what waits for a time is set aside.
+    UPDATE {partition} SET "interventions" = "interventions" + 1, "read_point_interventions" = "read_point_interventions" + 1
+    WHERE "partition" = 0 AND EXISTS (SELECT FROM changed)
+)
+SELECT "seq", true FROM changed
+UNION ALL
+SELECT "seq", false FROM {event} WHERE "seq" = ANY ($1::bigint[]) AND ("status" = 2 OR "status" = 0 AND "available_at" > "created_at" AND "available_at" > now()) AND "seq" NOT IN (SELECT "seq" FROM free)
