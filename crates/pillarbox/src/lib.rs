@@ -74,7 +74,7 @@
 //!
 //! | Feature | Default | What it adds |
 //! |---|---|---|
-//! | `macros` | yes | `#[derive(Event)]`, `#[handler]` |
+//! | `macros` | yes | `#[derive(Event)]`, `#[handler]`, `#[handlers]` |
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
 //! | `memory` | yes | [`MemoryStore`], for tests |
 //! | `postgres` | | [`PostgresStore`] |
@@ -134,7 +134,7 @@ pub use pillarbox_engine::run::Outbox;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
-pub use pillarbox_macros::{Event, handler};
+pub use pillarbox_macros::{Event, handler, handlers};
 
 #[cfg(feature = "memory")]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
@@ -187,6 +187,10 @@ pub mod handle {
         IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
     pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
+
+    #[cfg(feature = "macros")]
+    #[doc(hidden)]
+    pub use pillarbox_core::handle::part;
 }
 
 /// The rules for retries: the wait, the number of attempts, and the errors that are tried again.
