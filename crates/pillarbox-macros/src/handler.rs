@@ -11,8 +11,20 @@ use crate::settings::{read_each, unknown, value};
 use crate::signature::Signature;
 
 /// Everything that can stand in `#[handler(…)]`.
-const SETTINGS: [&str; 10] =
-    ["event", "aggregate", "name", "batch", "accepts", "retry", "timeout", "fallback", "on_dead", "crate"];
+const SETTINGS: [&str; 12] = [
+    "event",
+    "aggregate",
+    "name",
+    "batch",
+    "accepts",
+    "retry",
+    "timeout",
+    "concurrency",
+    "rate",
+    "fallback",
+    "on_dead",
+    "crate",
+];
 
 /// The settings in a `#[handler(…)]` attribute.
 #[derive(Default)]
@@ -24,6 +36,8 @@ pub(crate) struct Settings {
     accepts: Option<Expr>,
     retry: Option<Expr>,
     timeout: Option<Expr>,
+    concurrency: Option<Expr>,
+    rate: Option<Expr>,
     fallback: Option<Expr>,
     on_dead: Option<Expr>,
     krate: Option<Path>,
@@ -48,6 +62,8 @@ impl Settings {
             "accepts" => self.accepts = Some(value(setting, list)?.parse()?),
             "retry" => self.retry = Some(value(setting, list)?.parse()?),
             "timeout" => self.timeout = Some(value(setting, list)?.parse()?),
+            "concurrency" => self.concurrency = Some(value(setting, list)?.parse()?),
+            "rate" => self.rate = Some(value(setting, list)?.parse()?),
             "fallback" => self.fallback = Some(value(setting, list)?.parse()?),
             "on_dead" => self.on_dead = Some(value(setting, list)?.parse()?),
             "crate" => self.krate = Some(value(setting, list)?.call(Path::parse_mod_style)?),
@@ -129,7 +145,9 @@ impl Settings {
         let fallback = self.fallback.as_ref().map(|fallback| quote! { .fallback(#fallback) });
         let on_dead = self.on_dead.as_ref().map(|observer| quote! { .on_dead(#observer) });
         let timeout = self.timeout.as_ref().map(|timeout| quote! { .timeout(#timeout) });
-        quote! { #on #name #accepts #retry #timeout #fallback #on_dead }
+        let concurrency = self.concurrency.as_ref().map(|calls| quote! { .concurrency(#calls) });
+        let rate = self.rate.as_ref().map(|rate| quote! { .rate(#rate) });
+        quote! { #on #name #accepts #retry #timeout #concurrency #rate #fallback #on_dead }
     }
 }
 

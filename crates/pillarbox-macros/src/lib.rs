@@ -90,6 +90,8 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// | `accepts` | expression, a closure of `&Envelope` | asked before an event is written: where it says false, no row is written for this handler, which has a name; default: all events |
 /// | `retry` | expression, a `Retry` | how its failures are met; default: as the outbox has it |
 /// | `timeout` | expression, a `Duration` or `None` | how long a call may take; default: as the outbox has it, 5 minutes |
+/// | `concurrency` | number, at least 1 | its calls that run at once on a node; default: no limit of its own |
+/// | `rate` | expression, a `Rate` | its events that begin in a time on a node; default: no limit |
 /// | `fallback` | expression, a `Fallback` | decides about an event once the function has failed for good; default: as the outbox has it |
 /// | `on_dead` | expression, an `OnDead` | observes events that go DEAD; default: as the outbox has it |
 /// | `crate` | path | where `pillarbox` is found if not under that name |

@@ -186,7 +186,7 @@ pub mod handle {
         HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
         IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
-    pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
+    pub use pillarbox_engine::handlers::{Events, Rate, Register, Registration, Unroutable, on, on_batch, on_type};
 
     #[cfg(feature = "macros")]
     #[doc(hidden)]
@@ -223,6 +223,7 @@ pub mod maintain {
 
 /// The counters, the health and the metrics of an outbox.
 pub mod observe {
+    pub use pillarbox_engine::handlers::HandlerLimit;
     pub use pillarbox_engine::observe::{Health, Problem, Stats, buckets};
 }
 

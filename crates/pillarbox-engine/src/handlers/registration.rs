@@ -8,7 +8,7 @@ use pillarbox_core::event::limits::{HANDLER_ID, check_text};
 use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::Retry;
 
-use super::Target;
+use super::{Rate, Target};
 use crate::handlers::Accepts;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
@@ -44,6 +44,8 @@ pub struct Registration {
     pub(crate) retry: Retry,
     pub(crate) accepts: Option<Accepts>,
     pub(crate) timeout: Option<Option<Duration>>,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) rate: Option<Rate>,
     pub(crate) fallback: Option<Arc<dyn Fallback>>,
     pub(crate) on_dead: Option<Arc<dyn OnDead>>,
     /// Takes rows for named handlers, too.
@@ -121,6 +123,8 @@ impl Registration {
             retry: Retry::new(),
             accepts: None,
             timeout: None,
+            concurrency: None,
+            rate: None,
             fallback: None,
             on_dead: None,
             any: false,
@@ -210,6 +214,43 @@ impl Registration {
         self
     }
 
+    /// The number of its calls that run at once on a node, at least 1; a call of a batch handler counts once. Default: no limit but that of
+    /// the [workers](crate::run::OutboxBuilder::workers), of which one handler of several has half.
+    ///
+    /// Events beyond it wait, in memory or in the table, and count no attempt. They take no worker, so other handlers go on. With several
+    /// nodes there are as many calls on each. In mode `ordered` one call runs at a time anyway.
+    ///
+    /// A [`blocking`](pillarbox_core::handle::blocking) call that timed out does not count any more, though its thread goes on.
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        if calls == 0 {
+            let problem = ConfigError::new("handler.concurrency", "is zero", "set at least 1");
+            self.failure.get_or_insert(problem);
+        }
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// The number of its events that begin in a time on a node, further attempts included. Default: no limit.
+    ///
+    /// Events beyond it wait, in memory or in the table, and count no attempt. They take no worker, so other handlers go on; in mode
+    /// `ordered` all that is behind them waits as well. With several nodes each has the whole rate: divide it by their number.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// use pillarbox_engine::handlers::{Rate, on_type};
+    ///
+    /// async fn notify_partner(_: Delivery) {}
+    ///
+    /// let partner = on_type("order.placed", notify_partner).concurrency(4).rate(Rate::per_second(100));
+    /// ```
+    pub fn rate(mut self, rate: Rate) -> Self {
+        if let Err(error) = rate.check() {
+            self.failure.get_or_insert(error);
+        }
+        self.rate = Some(rate);
+        self
+    }
+
     /// Decides about its events once it has failed for good, in place of the outbox's fallback. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
         self.fallback = Some(Arc::new(fallback));
@@ -248,6 +289,15 @@ impl Registration {
             let remedy = "name the handler, or drop its events by a writer hook";
             return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));
         }
+        let is_limited = self.concurrency.is_some() || self.rate.is_some();
+        if let Target::Batch { handler, .. } = &self.target
+            && is_limited
+            && handler.lanes() > 1
+        {
+            let problem =
+                "passes events on to several places, so a limit of all of them would let one hold up the others";
+            return Err(ConfigError::new("handler", problem, "limit each place within the handler"));
+        }
         self.failure.clone().map_or_else(|| self.retry.check(), Err)
     }
 }
@@ -257,6 +307,7 @@ impl fmt::Debug for Registration {
         let mut debug = f.debug_struct("Registration");
         debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
         debug.field("retry", &self.retry).field("timeout", &self.timeout).field("fallback", &self.fallback.is_some());
+        debug.field("concurrency", &self.concurrency).field("rate", &self.rate);
         debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use pillarbox::handle::Rate;
 use pillarbox::run::SingleNode;
 use pillarbox::{Delivery, Event, Failure, HandlerError, MemoryStore, Outbox, Outcome, Retry, handler, handlers};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ where
     }
 
     /// Documented as before.
-    #[handler(name = "letters", timeout = Duration::from_secs(3))]
+    #[handler(name = "letters", timeout = Duration::from_secs(3), concurrency = 4, rate = Rate::per_second(100).burst(10))]
     async fn send_letter(&self, _: OrderPlaced) -> Result<(), HandlerError> {
         self.sent.fetch_add(self.to.to_string().len(), Ordering::Relaxed);
         self.called.notify_one();
