@@ -46,13 +46,13 @@ impl IntoOutcome for Outcome {
 
 impl<E: IntoFailure> IntoOutcome for Result<(), E> {
     fn into_outcome(self) -> Result<Outcome, HandlerError> {
-        self.map(|()| Outcome::Done).map_err(|error| HandlerError::classify(error.into_error()))
+        self.map(|()| Outcome::Done).map_err(E::into_failure)
     }
 }
 
 impl<E: IntoFailure> IntoOutcome for Result<Outcome, E> {
     fn into_outcome(self) -> Result<Outcome, HandlerError> {
-        self.map_err(|error| HandlerError::classify(error.into_error()))
+        self.map_err(E::into_failure)
     }
 }
 
@@ -63,13 +63,13 @@ impl<E: IntoFailure> IntoOutcome for Result<Outcome, E> {
     note = "an error is a `HandlerError`, a text, or a type that implements `std::error::Error` and is Send, Sync and 'static; so are `Box<dyn Error + Send + Sync>` and `anyhow::Error`"
 )]
 pub trait IntoFailure {
-    /// The error itself.
-    fn into_error(self) -> BoxError;
+    /// The engine's form of it.
+    fn into_failure(self) -> HandlerError;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: Into<BoxError>> IntoFailure for E {
-    fn into_error(self) -> BoxError {
-        self.into()
+    fn into_failure(self) -> HandlerError {
+        HandlerError::classify(self)
     }
 }
