@@ -73,10 +73,6 @@ impl Settings {
     }
 
     fn check(&self) -> Result<()> {
-        if let (Some(accepts), None) = (&self.accepts, &self.name) {
-            let problem = "`accepts` needs a name beside it, such as name = \"mailer\": only a handler with a name has rows of its own";
-            return Err(Error::new_spanned(accepts, problem));
-        }
         if self.event.is_some() {
             return Ok(());
         }

@@ -87,7 +87,7 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// | `aggregate` | string, at most 64 characters | the aggregate type beside it; default: events that belong to none |
 /// | `name` | string, at most 128 characters | the name of one of several handlers of the same events; the same in every release |
 /// | `batch` | number from 1 to 10,000 | takes up to so many events at once; for a function of `(Vec<Delivery>)` |
-/// | `accepts` | expression, a closure of `&Envelope` | asked before an event is written: where it says false, no row is written for this handler, which has a name; default: all events |
+/// | `accepts` | expression, a closure of `&Envelope` | asked before an event is written: where it says false, no row is written for this handler; default: all events |
 /// | `retry` | expression, a `Retry` | how its failures are met; default: as the outbox has it |
 /// | `timeout` | expression, a `Duration` or `None` | how long a call may take; default: as the outbox has it, 5 minutes |
 /// | `concurrency` | number, at least 1 | its calls that run at once on a node; default: no limit of its own |

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::event::Envelope;
 use pillarbox_core::event::limits::{HANDLER_ID, check_text};
+use pillarbox_core::event::{Decode, Envelope, Event};
 use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::Retry;
 
@@ -174,9 +174,9 @@ impl Registration {
     /// Asks `accepts` before an event is written; where it says false, no row is written for this handler. An event that none
     /// of its handlers accepts is not written at all, and its receipt has no id for it.
     ///
-    /// Only a handler with a name can be asked, since it has rows of its own. Rows that other programs insert are delivered
-    /// without being asked about. To drop an event for all its handlers, use a
-    /// [`WriterHook`](pillarbox_core::write::WriterHook).
+    /// It is asked where the event is written, so every program that writes such events registers the handler, or at least its condition.
+    /// Rows that other programs insert are delivered without being asked about. To look at a typed event, use
+    /// [`accepts_event`](Self::accepts_event).
     ///
     /// ```
     /// use pillarbox_core::handle::Delivery;
@@ -191,6 +191,27 @@ impl Registration {
     pub fn accepts(mut self, accepts: impl Fn(&Envelope) -> bool + Send + Sync + 'static) -> Self {
         self.accepts = Some(Arc::new(accepts));
         self
+    }
+
+    /// [`accepts`](Self::accepts) for a condition on the typed event, which is read from its payload once more for that. What cannot be read is
+    /// accepted: the handler says what is wrong of it.
+    ///
+    /// ```text
+    /// let partner = on(notify_partner).accepts_event(|order: &OrderPlaced, _| order.total_cents >= 100_00);
+    /// ```
+    pub fn accepts_event<E: Event<Codec: Decode<E>>>(
+        mut self,
+        accepts: impl Fn(&E, &Envelope) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        if self.route.as_ref().is_some_and(|route| *route != Route::of::<E>()) {
+            let problem = format!("has a condition on {}, and takes others", Route::of::<E>());
+            let remedy = "give it a condition on the event that it takes";
+            self.failure.get_or_insert(ConfigError::new("handler.accepts_event", problem, remedy));
+        }
+        self.accepts(move |envelope| {
+            let is_other = envelope.event_type() != E::TYPE || envelope.aggregate_type() != E::AGGREGATE;
+            is_other || envelope.decode::<E>().map_or(true, |event| accepts(&event, envelope))
+        })
     }
 
     /// Sets the retry rules for its failures. Rules that `retry` does not set are those of the outbox.
@@ -284,10 +305,6 @@ impl Registration {
                 problem,
                 "leave out `for_any_name`, or register it for `Events::Others`",
             ));
-        }
-        if self.accepts.is_some() && self.id.is_none() {
-            let remedy = "name the handler, or drop its events by a writer hook";
-            return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));
         }
         let is_limited = self.concurrency.is_some() || self.rate.is_some();
         if let Target::Batch { handler, .. } = &self.target

@@ -172,13 +172,23 @@ impl Router {
         })
     }
 
-    /// The handlers that have names, each with its route.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Recipient)> {
-        self.routes.iter().flat_map(|(aggregate_type, events)| {
+    /// True if the handler of all other events accepts this one; `None` if it accepts all.
+    pub(crate) fn others_accept(&self) -> Option<Accepts> {
+        self.catch_all.as_ref().and_then(|one| one.accepts.clone())
+    }
+
+    /// The handlers that are asked before an event of their type is written, or that have rows of their own, each with its route. Where the
+    /// handler of all other events is asked, all of them: what they take is none of the others.
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = (Route, Recipient)> {
+        let all = self.others_accept().is_some();
+        self.routes.iter().flat_map(move |(aggregate_type, events)| {
             events.iter().flat_map(move |(event_type, handlers)| {
-                handlers.iter().filter_map(move |(id, registered)| {
-                    let recipient = Recipient { id: id.clone()?, accepts: registered.accepts.clone() };
-                    Some((Route::new(&**aggregate_type, &**event_type), recipient))
+                let is_asked = move |(id, registered): &&(Option<Arc<str>>, Registered)| {
+                    id.is_some() || registered.accepts.is_some() || all
+                };
+                handlers.iter().filter(is_asked).map(move |(id, registered)| {
+                    let recipient = Recipient { id: id.clone(), accepts: registered.accepts.clone() };
+                    (Route::new(&**aggregate_type, &**event_type), recipient)
                 })
             })
         })

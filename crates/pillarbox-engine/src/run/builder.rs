@@ -161,7 +161,8 @@ impl<K> OutboxBuilder<K> {
     pub async fn start(mut self) -> Result<Outbox, StartError> {
         let store = self.verify()?;
         // Each event is written once for each handler that will have it, wherever it is delivered.
-        for (route, recipient) in self.handling.router.named() {
+        self.writing.fan_out.others = self.handling.router.others_accept();
+        for (route, recipient) in self.handling.router.recipients() {
             self.writing.fan_out.add(&route, recipient)?;
         }
         let mode = self.mode.of_nodes().filter(|_| self.enabled);
@@ -476,7 +477,7 @@ impl OutboxBuilder<WriterOnly> {
         let route = route.into();
         for id in ids {
             if self.check(check_id(id)).is_some() {
-                let added = self.writing.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
+                let added = self.writing.fan_out.add(&route, Recipient { id: Some(id.into()), accepts: None });
                 self.check(added);
             }
         }
