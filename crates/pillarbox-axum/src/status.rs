@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::store::Backlog;
+use pillarbox_engine::handlers::HandlerLimit;
 use pillarbox_engine::observe::{Health, Stats};
 use pillarbox_engine::run::{Outbox, Role};
 use serde::Serialize;
@@ -24,11 +25,27 @@ pub(crate) struct Status {
     last_renewal_seconds: Option<f64>,
     busy_workers: usize,
     oldest_call_seconds: Option<f64>,
+    /// The handlers that have limits of their own.
+    limits: Vec<Limit>,
     /// Of the whole table; `null` if it could not be counted.
     backlog: Option<Counted>,
     backlog_problem: Option<String>,
     /// Of this process, since its start.
     totals: Totals,
+}
+
+/// A handler with limits of its own.
+#[derive(Debug, Serialize)]
+struct Limit {
+    /// `null` if it takes all events that have no other handler.
+    event_type: Option<String>,
+    handler: Option<String>,
+    running: usize,
+    concurrency: Option<usize>,
+    /// A text, such as `100 in 1s`.
+    rate: Option<String>,
+    /// Its events wait for the limit.
+    reached: bool,
 }
 
 /// The rows that are not delivered.
@@ -75,10 +92,18 @@ impl Status {
             last_renewal_seconds: seconds(health.last_renewal),
             busy_workers: health.busy_workers,
             oldest_call_seconds: seconds(health.oldest_call),
+            limits: outbox.limits().into_iter().map(Limit::from).collect(),
             backlog,
             backlog_problem,
             totals: Totals::from(outbox.stats()),
         }
+    }
+}
+
+impl From<HandlerLimit> for Limit {
+    fn from(limit: HandlerLimit) -> Self {
+        let HandlerLimit { event_type, handler, running, concurrency, rate, is_reached, .. } = limit;
+        Self { event_type, handler, running, concurrency, rate: rate.map(|rate| rate.to_string()), reached: is_reached }
     }
 }
 

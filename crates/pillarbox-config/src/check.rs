@@ -65,11 +65,24 @@ impl RetrySettings {
         Ok(RetryConfig {
             max_attempts: self.max_attempts,
             policy: self.policy()?,
-            // What errors are is known to code only: `Setup::retry`.
-            errors: ErrorFilter::default(),
+            errors: self.errors()?,
             failing_head: self.failing_head,
             failing_key: self.failing_key,
         })
+    }
+
+    /// The filter of errors by their names. Which names there are is known to the handlers alone.
+    fn errors(&self) -> Result<ErrorFilter, ConfigError> {
+        for (field, names) in [("retry.retry_on", &self.retry_on), ("retry.never_retry_on", &self.never_retry_on)] {
+            let is_wrong =
+                |name: &&String| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<>,".contains(c));
+            if let Some(wrong) = names.iter().find(is_wrong) {
+                let remedy = "write the name of a type, such as `MailError` or `mail::MailError`, or one that the handler gives its errors";
+                return Err(ConfigError::new(field, format!("has `{wrong}`, which is no name of an error"), remedy));
+            }
+        }
+        let only = self.retry_on.iter().fold(ErrorFilter::default(), |errors, name| errors.retry_on_named(&**name));
+        Ok(self.never_retry_on.iter().fold(only, |errors, name| errors.never_retry_on_named(&**name)))
     }
 
     fn policy(&self) -> Result<Arc<dyn RetryPolicy>, ConfigError> {
@@ -91,6 +104,7 @@ impl RetrySettings {
 #[cfg(test)]
 mod tests {
     use pillarbox_core::clock::SystemRandom;
+    use pillarbox_core::handle::HandlerError;
 
     use super::*;
     use crate::Loader;
@@ -117,6 +131,27 @@ mod tests {
         for (settings, expected) in table {
             assert_eq!(pauses(settings), expected, "{settings:?}");
         }
+    }
+
+    #[test]
+    fn errors_are_selected_by_name_from_a_file_and_from_the_environment() {
+        let error = |name| HandlerError::retryable("it fails").named(name);
+        let passes =
+            |filter: &ErrorFilter, error: &HandlerError| filter.passes(error.causes(), |name| error.is_named(name));
+        let variable = |names| [("PILLARBOX_RETRY__RETRY_ON", names), ("PILLARBOX_RETRY__NEVER_RETRY_ON", "full")];
+        let load = |loader: Loader| loader.load().and_then(|settings| settings.config()).expect("valid").retry.errors;
+        let all = load(Loader::new());
+        assert!(passes(&all, &error("busy")) && passes(&all, &HandlerError::classify(std::fmt::Error)));
+        let some = load(Loader::new().environment().variables(variable("busy, fmt::Error")));
+        assert!(passes(&some, &error("busy")) && passes(&some, &HandlerError::classify(std::fmt::Error)));
+        assert!(!passes(&some, &error("full")) && !passes(&some, &error("other")));
+        let never_wins = load(Loader::new().environment().variables(variable("busy,full")));
+        assert!(passes(&never_wins, &error("busy")) && !passes(&never_wins, &error("full")));
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("outbox.toml");
+        std::fs::write(&path, "[retry]\nretry_on = ['busy', 'fmt::Error']\n").expect("written");
+        let of_file = load(Loader::new().file(&path));
+        assert!(passes(&of_file, &error("busy")) && !passes(&of_file, &error("full")));
     }
 
     #[test]

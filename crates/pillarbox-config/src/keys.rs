@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     /// A number that may have a fraction.
     Decimal,
     Switch,
+    /// A list of texts.
+    List,
     Text,
 }
 
@@ -54,6 +56,7 @@ impl Keys {
             Value::Number(default) if default.is_f64() => Kind::Decimal,
             Value::Number(_) => Kind::Number,
             Value::Bool(_) => Kind::Switch,
+            Value::Array(_) => Kind::List,
             _ => Kind::Text,
         })
     }
@@ -64,6 +67,7 @@ impl Keys {
             Some(Value::Number(default)) if default.is_f64() => format!("write a number, such as {default}"),
             Some(Value::Number(default)) => format!("write a whole number, such as {default}"),
             Some(Value::Bool(_)) => "write `true` or `false`".to_owned(),
+            Some(Value::Array(_)) => "write a list of texts, such as [\"MailError\", \"mailbox-full\"]".to_owned(),
             Some(Value::String(default)) if is_duration(default) => {
                 "write a number and a unit in quotes, such as \"200ms\", \"15s\" or \"7d\"".to_owned()
             }

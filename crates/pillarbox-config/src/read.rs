@@ -27,6 +27,7 @@ impl Given {
             Some(Kind::Number) => text.parse::<u64>().ok().map(Value::from),
             Some(Kind::Decimal) => text.parse::<f64>().ok().and_then(decimal),
             Some(Kind::Switch) => text.parse::<bool>().ok().map(Value::from),
+            Some(Kind::List) => Some(text.split(',').map(str::trim).collect()),
             _ => Some(Value::from(text)),
         };
         match value {

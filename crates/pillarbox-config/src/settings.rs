@@ -149,6 +149,11 @@ pub struct RetrySettings {
     /// by half, the others not at all.
     #[serde(with = "if_given")]
     pub jitter: Option<Duration>,
+    /// The names of errors that are tried again, and no others; none: every error is. A name is one that the handler gives, or
+    /// the type of its error. Default: none.
+    pub retry_on: Vec<String>,
+    /// The names of errors that are never tried again, whatever `retry_on` says. Default: none.
+    pub never_retry_on: Vec<String>,
     /// Mode `ordered`: what becomes of the events behind one that fails. Default `retry_in_place`.
     pub failing_head: FailingHead,
     /// Mode `partitioned`: what becomes of the later events of a key when one of them fails. Default `wait`.
@@ -168,6 +173,8 @@ impl Default for RetrySettings {
             multiplier: 2.0,
             step: base,
             jitter: None,
+            retry_on: Vec::new(),
+            never_retry_on: Vec::new(),
             failing_head,
             failing_key,
         }

@@ -1,4 +1,4 @@
-//! The macros of [Pillarbox](https://docs.rs/pillarbox): `#[derive(Event)]` and `#[handler]`.
+//! The macros of [Pillarbox](https://docs.rs/pillarbox): `#[derive(Event)]`, `#[handler]` and `#[handlers]`.
 //!
 //! Use them through the `pillarbox` crate, which exports them: the generated code names that crate.
 
@@ -6,13 +6,16 @@ mod attribute;
 mod codec;
 mod expand;
 mod field;
+mod function;
 mod handler;
+mod methods;
 mod name;
 mod settings;
+mod signature;
 mod suggest;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, ItemFn, parse_macro_input};
+use syn::{DeriveInput, ItemFn, ItemImpl, parse_macro_input};
 
 /// Implements `Event` for a struct or an enum, from one `#[event(…)]` attribute on the type.
 ///
@@ -84,8 +87,11 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// | `aggregate` | string, at most 64 characters | the aggregate type beside it; default: events that belong to none |
 /// | `name` | string, at most 128 characters | the name of one of several handlers of the same events; the same in every release |
 /// | `batch` | number from 1 to 10,000 | takes up to so many events at once; for a function of `(Vec<Delivery>)` |
+/// | `accepts` | expression, a closure of `&Envelope` | asked before an event is written: where it says false, no row is written for this handler; default: all events |
 /// | `retry` | expression, a `Retry` | how its failures are met; default: as the outbox has it |
 /// | `timeout` | expression, a `Duration` or `None` | how long a call may take; default: as the outbox has it, 5 minutes |
+/// | `concurrency` | number, at least 1 | its calls that run at once on a node; default: no limit of its own |
+/// | `rate` | expression, a `Rate` | its events that begin in a time on a node; default: no limit |
 /// | `fallback` | expression, a `Fallback` | decides about an event once the function has failed for good; default: as the outbox has it |
 /// | `on_dead` | expression, an `OnDead` | observes events that go DEAD; default: as the outbox has it |
 /// | `crate` | path | where `pillarbox` is found if not under that name |
@@ -93,10 +99,41 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// Expressions are evaluated when the handler is registered.
 ///
 /// The function is called as before, `send_receipt(event, delivery).await`. What bears its name is now a value, which
-/// dereferences to a function that returns a boxed future; where a function itself is asked for, pass `*send_receipt`.
+/// dereferences to a function that returns a boxed future; where a function itself is asked for, pass `*send_receipt`. It may be a function
+/// within another one. For methods, see [`handlers`](macro@handlers).
 #[proc_macro_attribute]
 pub fn handler(settings: TokenStream, function: TokenStream) -> TokenStream {
     let settings = parse_macro_input!(settings as handler::Settings);
     let function = parse_macro_input!(function as ItemFn);
-    handler::handler(&settings, function).unwrap_or_else(syn::Error::into_compile_error).into()
+    function::handler(&settings, function).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes the methods of a type handlers of its value, which they share as their state: those that have the attribute `#[handler]`, with
+/// the settings of [`handler`](macro@handler).
+///
+/// ```text
+/// struct Mailer { smtp: SmtpClient }
+///
+/// #[handlers]
+/// impl Mailer {
+///     #[handler(name = "mailer", retry = Retry::fixed(Duration::from_secs(5)).max_retries(3))]
+///     async fn send_receipt(&self, event: OrderPlaced, delivery: Delivery) -> Result<(), MailError> { … }
+///
+///     #[handler(event = "order.cancelled", aggregate = "order")]
+///     async fn tell(&self, delivery: Delivery) -> Result<(), MailError> { … }
+/// }
+/// // outbox.handlers(Mailer { smtp })
+/// ```
+///
+/// A value of the type is a list of its handlers, for `outbox.handlers(…)`. Where the program needs the value itself, too, it shares
+/// it: `outbox.handlers(Arc::clone(&mailer).handlers())`. The methods stay what they are, and are called as before.
+///
+/// A method takes its state as `&self` or `self: Arc<Self>`, since several events are handled at once; what changes is behind a `Mutex`. One
+/// without a receiver can be a handler, too. The type is `Send`, `Sync` and `'static`. It has one impl block with this attribute, whose
+/// only setting is `crate`, as that of `handler`.
+#[proc_macro_attribute]
+pub fn handlers(settings: TokenStream, block: TokenStream) -> TokenStream {
+    let settings = parse_macro_input!(settings as methods::Common);
+    let block = parse_macro_input!(block as ItemImpl);
+    methods::handlers(&settings, block).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -40,6 +40,7 @@ pub const PLANTS: &[Plant] = &[
         "held_rows_are_overtaken",
         "An event is sent before an earlier one of its key that was left in the table during a pause.",
     ),
+    ("handler_limit_is_ignored", "More calls of a handler run at once than its limit allows."),
     ("interventions_ignored", "The reader does not begin anew when an operator has replayed an event below its mark."),
     (
         "interventions_unnoticed_in_memory",

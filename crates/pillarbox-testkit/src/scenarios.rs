@@ -11,6 +11,7 @@ mod going_back;
 mod handlers;
 mod in_order;
 mod keys;
+mod limits;
 mod many_nodes;
 mod outage;
 mod ownership;
@@ -95,6 +96,18 @@ scenarios! {
         a_fallback_ends_a_failing_head_in_order,
         a_fallback_ends_a_row_that_its_node_holds,
         errors_that_are_not_retryable_go_dead_at_once,
+    }
+    limits {
+        a_limited_handler_runs_no_more_often_at_once = runs_no_more_often_at_once(SingleNode),
+        a_limited_handler_runs_no_more_often_at_once_on_many_nodes = runs_no_more_often_at_once(MultiNode),
+        a_limited_handler_runs_no_more_often_at_once_of_keys = runs_no_more_often_at_once(Partitioned),
+        a_limited_handler_begins_no_more_events_than_its_rate = begins_no_more_events_than_its_rate(SingleNode),
+        a_limited_handler_begins_no_more_events_than_its_rate_on_many_nodes = begins_no_more_events_than_its_rate(MultiNode),
+        a_limited_handler_begins_no_more_events_than_its_rate_of_keys = begins_no_more_events_than_its_rate(Partitioned),
+        a_handler_at_its_rate_holds_nobody_up = holds_nobody_up(SingleNode),
+        a_handler_at_its_rate_holds_nobody_up_on_many_nodes = holds_nobody_up(MultiNode),
+        a_handler_at_its_rate_holds_nobody_up_of_keys = holds_nobody_up(Partitioned),
+        a_limited_handler_begins_no_more_events_than_its_rate_in_order = begins_no_more_events_than_its_rate(Ordered),
     }
     ownership {
         a_standby_takes_over_when_the_owner_leaves,

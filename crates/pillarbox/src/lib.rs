@@ -74,7 +74,7 @@
 //!
 //! | Feature | Default | What it adds |
 //! |---|---|---|
-//! | `macros` | yes | `#[derive(Event)]`, `#[handler]` |
+//! | `macros` | yes | `#[derive(Event)]`, `#[handler]`, `#[handlers]` |
 //! | `sqlite` | yes | [`SqliteStore`]; brings `sqlx-sqlite` |
 //! | `memory` | yes | [`MemoryStore`], for tests |
 //! | `postgres` | | [`PostgresStore`] |
@@ -136,7 +136,7 @@ pub use pillarbox_engine::run::Outbox;
 
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
-pub use pillarbox_macros::{Event, handler};
+pub use pillarbox_macros::{Event, handler, handlers};
 
 #[cfg(feature = "memory")]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
@@ -188,7 +188,11 @@ pub mod handle {
         HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
         IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
-    pub use pillarbox_engine::handlers::{Events, Register, Registration, Unroutable, on, on_batch, on_type};
+    pub use pillarbox_engine::handlers::{Events, Rate, Register, Registration, Unroutable, on, on_batch, on_type};
+
+    #[cfg(feature = "macros")]
+    #[doc(hidden)]
+    pub use pillarbox_core::handle::part;
 }
 
 /// The inbox of a consumer, which tells the first receipt of a message from all later ones.
@@ -226,6 +230,7 @@ pub mod maintain {
 
 /// The counters, the health and the metrics of an outbox.
 pub mod observe {
+    pub use pillarbox_engine::handlers::HandlerLimit;
     pub use pillarbox_engine::observe::{Health, Problem, Stats, buckets};
 }
 

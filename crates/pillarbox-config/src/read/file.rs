@@ -73,6 +73,11 @@ impl Reader<'_> {
             (Kind::Decimal, DeValue::Float(number)) => number.as_str().parse().ok().and_then(decimal),
             (Kind::Switch, DeValue::Boolean(on)) => Some(Value::from(*on)),
             (Kind::Text, DeValue::String(text)) => Some(Value::from(&**text)),
+            (Kind::List, DeValue::Array(texts)) => texts
+                .iter()
+                .map(|text| text.get_ref().as_str().map(Value::from))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::from),
             _ => None,
         };
         if let Some(value) = read {

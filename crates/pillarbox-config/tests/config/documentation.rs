@@ -56,6 +56,10 @@ fn the_document_tells_the_defaults_and_their_types() {
                 assert_eq!(kind, "number", "{key}");
                 serde_json::from_str(default).unwrap_or_else(|error| panic!("{key}: {error}"))
             }
+            Value::Array(_) => {
+                assert_eq!(kind, "list of texts", "{key}");
+                serde_json::from_str(default).unwrap_or_else(|error| panic!("{key}: {error}"))
+            }
             Value::Bool(_) => {
                 assert_eq!(kind, "`true` or `false`", "{key}");
                 json!(default == "true")

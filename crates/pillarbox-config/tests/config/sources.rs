@@ -195,6 +195,18 @@ fn values_of_another_type_or_out_of_range_are_refused() {
             "setting `retry.jitter` (outbox.toml, line 2) is \"5\", which is no duration; write a number and a unit, such as `200ms`, `15s` or `7d`",
         ),
         (
+            "[retry]\nretry_on = 'MailError'",
+            "setting `retry.retry_on` (outbox.toml, line 2) has a value of another type, string; write a list of texts, such as [\"MailError\", \"mailbox-full\"]",
+        ),
+        (
+            "[retry]\nretry_on = ['MailError', 7]",
+            "setting `retry.retry_on` (outbox.toml, line 2) has a value of another type, array; write a list of texts, such as [\"MailError\", \"mailbox-full\"]",
+        ),
+        (
+            "[retry]\nnever_retry_on = ['mailbox full']",
+            "setting `retry.never_retry_on` (outbox.toml, line 2) has `mailbox full`, which is no name of an error; write the name of a type, such as `MailError` or `mail::MailError`, or one that the handler gives its errors",
+        ),
+        (
             "[ownership]\nnode_name = 'a b'",
             "setting `ownership.node_name` (outbox.toml, line 2) contains ' '; use up to 100 letters, digits, dots, underscores or hyphens",
         ),

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
-use super::{EnvelopeBuilder, EventId, Headers, InvalidEvent, Payload, TypeName, partition_of};
+use super::codec::decode;
+use super::{Decode, EnvelopeBuilder, Event, EventId, Headers, InvalidEvent, Payload, TypeName, partition_of};
 use crate::clock::Timestamp;
+use crate::error::BoxError;
 
 /// The aggregate type of an event that belongs to no aggregate.
 pub const GLOBAL_AGGREGATE: &str = "__GLOBAL__";
@@ -123,6 +125,14 @@ impl Envelope {
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.payload
+    }
+
+    /// Reads the payload as a typed event, with the codec of its type: for hooks and conditions on what is written.
+    ///
+    /// # Errors
+    /// When the payload is of another content type, or not such an event.
+    pub fn decode<E: Event<Codec: Decode<E>>>(&self) -> Result<E, BoxError> {
+        decode(&self.payload).map_err(BoxError::from)
     }
 
     /// The time at which it happened.

@@ -1,6 +1,6 @@
-use std::future::Future;
 use std::sync::Arc;
 
+use super::signature::{Answer, Call, PassedAs};
 use super::{BoxFuture, Delivery, HandlerError, IntoOutcome, Outcome, shape};
 
 /// A handler of many events at once, as the engine calls it. Async functions from `Vec<Delivery>` to a vector of answers
@@ -38,42 +38,99 @@ pub trait BatchHandler: Send + Sync + 'static {
 /// object that implements [`BatchHandler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a batch handler",
-    label = "expected `async fn(Vec<Delivery>) -> Vec<R>`",
-    note = "it answers once for each delivery, in order; R is (), Outcome, Result<(), E> or Result<Outcome, E>",
-    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await"
+    label = "expected an async function of a `Vec<Delivery>`, or a type that implements `BatchHandler`",
+    note = "it takes one argument"
 )]
-pub trait IntoBatchHandler<R> {
+pub trait IntoBatchHandler<Shape> {
+    /// The engine's form of it.
+    fn into_batch_handler(self) -> Arc<dyn BatchHandler>;
+}
+
+impl<S, H: BatchSignature<S, Form: BatchForm>> IntoBatchHandler<S> for H {
+    fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
+        self.form().into_batch_handler()
+    }
+}
+
+/// As [`Signature`](super::signature::Signature): a trait of its own, since an object may be a handler of both kinds.
+pub trait BatchSignature<Shape> {
+    /// Its parts.
+    type Form;
+
+    /// Takes it apart.
+    fn form(self) -> Self::Form;
+}
+
+impl<F, A, R> BatchSignature<shape::One<A>> for F
+where
+    F: Fn(A) -> R,
+{
+    type Form = Call<F, (A,), R>;
+
+    fn form(self) -> Self::Form {
+        Call::new(self)
+    }
+}
+
+/// A function that takes batches, taken apart.
+#[diagnostic::on_unimplemented(
+    message = "this is not a batch handler",
+    label = "expected `async fn(Vec<Delivery>) -> Vec<R>`",
+    note = "it answers once for each delivery, in order; R is (), Outcome, Result<(), E> or Result<Outcome, E>"
+)]
+pub trait BatchForm {
     /// The engine's form of it.
     fn into_batch_handler(self) -> Arc<dyn BatchHandler>;
 }
 
 struct BatchFn<F>(F);
 
-impl<F, Fut, R> BatchHandler for BatchFn<F>
+impl<F> BatchHandler for BatchFn<F>
 where
-    F: Fn(Vec<Delivery>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Vec<R>> + Send + 'static,
-    R: IntoOutcome,
+    F: Fn(Vec<Delivery>) -> BoxFuture<'static, Vec<Result<Outcome, HandlerError>>> + Send + Sync + 'static,
 {
     fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
-        let future = (self.0)(deliveries);
-        Box::pin(async move { future.await.into_iter().map(R::into_outcome).collect() })
+        (self.0)(deliveries)
     }
 }
 
-impl<F, Fut, R> IntoBatchHandler<R> for F
+/// The batch handler that calls `call`.
+pub(super) fn batch_handler(
+    call: impl Fn(Vec<Delivery>) -> BoxFuture<'static, Vec<Result<Outcome, HandlerError>>> + Send + Sync + 'static,
+) -> impl BatchHandler {
+    BatchFn(call)
+}
+
+impl<F, A, R, O> BatchForm for Call<F, (A,), R>
 where
-    F: Fn(Vec<Delivery>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Vec<R>> + Send + 'static,
-    R: IntoOutcome,
+    F: Fn(A) -> R + Send + Sync + 'static,
+    A: 'static,
+    Vec<Delivery>: PassedAs<A>,
+    R: Answer<Answered = Vec<O>> + Send + 'static,
+    O: IntoOutcome,
 {
     fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
-        Arc::new(BatchFn(self))
+        Arc::new(batch_handler(move |deliveries| {
+            let future = (self.function)(deliveries.pass());
+            Box::pin(async move { future.await.into_iter().map(O::into_outcome).collect() })
+        }))
     }
 }
 
-impl<H: BatchHandler> IntoBatchHandler<shape::Object> for H {
+/// An object that implements [`BatchHandler`].
+#[derive(Debug)]
+pub struct BatchObject<H>(H);
+
+impl<H: BatchHandler> BatchSignature<shape::Object> for H {
+    type Form = BatchObject<H>;
+
+    fn form(self) -> Self::Form {
+        BatchObject(self)
+    }
+}
+
+impl<H: BatchHandler> BatchForm for BatchObject<H> {
     fn into_batch_handler(self) -> Arc<dyn BatchHandler> {
-        Arc::new(self)
+        Arc::new(self.0)
     }
 }

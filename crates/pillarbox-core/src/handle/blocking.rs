@@ -1,13 +1,13 @@
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::task::AbortHandle;
 
-use super::into_handler::handler;
-use super::{
-    AbandonedThreads, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
-};
-use crate::event::{Decode, Event};
+use super::into_handler::{DeliveryForm, EventForm, handler};
+use super::signature::{HandledEvent, PassedAs, Signature};
+use super::{AbandonedThreads, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
+use crate::event::Decode;
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.
 ///
@@ -89,54 +89,86 @@ async fn off_thread<R: IntoOutcome + Send + 'static>(
     }
 }
 
+/// A function that blocks its thread, taken apart.
+#[derive(Debug)]
+pub struct BlockingCall<F, A, R> {
+    function: Arc<F>,
+    parts: PhantomData<fn(A) -> R>,
+}
+
 #[diagnostic::do_not_recommend]
-impl<F, P, R> EventHandler<shape::Blocking<shape::Typed<P>>> for Blocking<F>
+impl<F, A, R> Signature<shape::Blocking<shape::One<A>>> for Blocking<F>
+where
+    F: Fn(A) -> R,
+{
+    type Form = BlockingCall<F, (A,), R>;
+
+    fn form(self) -> Self::Form {
+        BlockingCall { function: self.0, parts: PhantomData }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, A, B, R> Signature<shape::Blocking<shape::Two<A, B>>> for Blocking<F>
+where
+    F: Fn(A, B) -> R,
+{
+    type Form = BlockingCall<F, (A, B), R>;
+
+    fn form(self) -> Self::Form {
+        BlockingCall { function: self.0, parts: PhantomData }
+    }
+}
+
+impl<F, P, R> EventForm for BlockingCall<F, (P,), R>
 where
     F: Fn(P) -> R + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + Send + 'static,
+    P: HandledEvent<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
     fn route() -> Route {
-        Route::of::<P>()
+        P::route()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
         handler(move |delivery| {
-            let (call, payload) = (Arc::clone(&self.0), delivery.decode()?);
+            let (call, payload) = (Arc::clone(&self.function), P::read(&delivery)?);
             Ok(off_thread(delivery.abandoned(), move || call(payload)))
         })
     }
 }
 
-#[diagnostic::do_not_recommend]
-impl<F, P, R> EventHandler<shape::Blocking<shape::TypedWithDelivery<P>>> for Blocking<F>
+impl<F, P, D, R> EventForm for BlockingCall<F, (P, D), R>
 where
-    F: Fn(P, Delivery) -> R + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + Send + 'static,
+    F: Fn(P, D) -> R + Send + Sync + 'static,
+    P: HandledEvent<Codec: Decode<P>> + Send + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
     R: IntoOutcome + Send + 'static,
 {
     fn route() -> Route {
-        Route::of::<P>()
+        P::route()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
         handler(move |delivery| {
-            let (call, payload) = (Arc::clone(&self.0), delivery.decode()?);
-            Ok(off_thread(delivery.abandoned(), move || call(payload, delivery)))
+            let (call, payload) = (Arc::clone(&self.function), P::read(&delivery)?);
+            Ok(off_thread(delivery.abandoned(), move || call(payload, delivery.pass())))
         })
     }
 }
 
-#[diagnostic::do_not_recommend]
-impl<F, R> IntoHandler<shape::Blocking<shape::Generic>> for Blocking<F>
+impl<F, D, R> DeliveryForm for BlockingCall<F, (D,), R>
 where
-    F: Fn(Delivery) -> R + Send + Sync + 'static,
+    F: Fn(D) -> R + Send + Sync + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
     R: IntoOutcome + Send + 'static,
 {
     fn into_handler(self) -> Arc<dyn Handler> {
         handler(move |delivery| {
-            let call = Arc::clone(&self.0);
-            Ok(off_thread(delivery.abandoned(), move || call(delivery)))
+            let call = Arc::clone(&self.function);
+            Ok(off_thread(delivery.abandoned(), move || call(delivery.pass())))
         })
     }
 }

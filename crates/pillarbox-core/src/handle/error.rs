@@ -1,3 +1,4 @@
+use std::any::type_name_of_val;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::error::BoxError;
 pub struct HandlerError {
     kind: HandlerErrorKind,
     source: BoxError,
+    /// The path of the type that it was made of, unless it was given another name.
+    name: &'static str,
 }
 
 /// The maximum length to which a chain of causes is followed. A chain that loops would be a bug of the error type; the limit keeps
@@ -49,46 +52,47 @@ pub enum HandlerErrorKind {
 impl HandlerError {
     /// A failure that counts as an attempt and is tried again after the backoff. Any other error means the same.
     pub fn retryable(error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::Retryable, source: error.into() }
+        Self::of(HandlerErrorKind::Retryable, error)
     }
 
     /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer. To snooze an event
     /// that has not failed, return [`Outcome::Defer`](super::Outcome::Defer), which counts none.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::RetryAfter(delay), source: error.into() }
+        Self::of(HandlerErrorKind::RetryAfter(delay), error)
     }
 
     /// A failure that is not the event's, such as a broker that cannot be reached: the event is tried again after `delay`,
     /// and no attempt is counted, however long it lasts.
     pub fn deferred(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::Deferred(delay), source: error.into() }
+        Self::of(HandlerErrorKind::Deferred(delay), error)
     }
 
     /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
     /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
     pub fn defer_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::NotHere(delay), source: error.into() }
+        Self::of(HandlerErrorKind::NotHere(delay), error)
     }
 
     /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
     /// newer release may know where it goes, no attempt is counted, and it goes DEAD once it is
     /// too old.
     pub fn unroutable(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::Unroutable(delay), source: error.into() }
+        Self::of(HandlerErrorKind::Unroutable(delay), error)
     }
 
     /// A failure that no repetition will mend: the event goes DEAD at once and the attempt is not counted.
     pub fn unrecoverable(error: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::Unrecoverable, source: error.into() }
+        Self::of(HandlerErrorKind::Unrecoverable, error)
     }
 
     /// The handler has not failed, but could not end.
     pub fn interrupted(problem: impl Into<BoxError>) -> Self {
-        Self { kind: HandlerErrorKind::Interrupted, source: problem.into() }
+        Self::of(HandlerErrorKind::Interrupted, problem)
     }
 
     /// Finds what an error asks for: the first `HandlerError` in its chain of causes decides.
     pub fn classify(error: impl Into<BoxError>) -> Self {
+        let name = type_name_of_val(&error);
         let error = match error.into().downcast::<Self>() {
             Ok(own) => return *own,
             Err(other) => other,
@@ -96,7 +100,35 @@ impl HandlerError {
         let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
         let own = causes.find_map(|cause| cause.downcast_ref::<Self>());
         let kind = own.map_or(HandlerErrorKind::Retryable, |own| own.kind);
-        Self { kind, source: error }
+        Self { kind, source: error, name }
+    }
+
+    fn of(kind: HandlerErrorKind, error: impl Into<BoxError>) -> Self {
+        let name = type_name_of_val(&error);
+        Self { kind, source: error.into(), name }
+    }
+
+    /// Gives it a name, by which the rules for retries and the [configuration](crate::retry::Retry::retry_on_named) tell it from others. Without
+    /// one its name is the path of the type that it was made of, such as `shop::mail::MailError`; an error that was boxed before has none.
+    ///
+    /// ```
+    /// use pillarbox_core::handle::HandlerError;
+    ///
+    /// let full = HandlerError::retryable("the mailbox is full").named("mailbox-full");
+    /// ```
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// True if it, or a `HandlerError` among its causes, has this name. Of the path of a type the end is enough: `MailError` is the name of
+    /// `shop::mail::MailError`, too.
+    #[must_use]
+    pub fn is_named(&self, name: &str) -> bool {
+        let first: &(dyn Error + 'static) = &*self.source;
+        let causes = std::iter::successors(Some(first), |error| (*error).source()).take(MAX_CAUSES);
+        let mut names = causes.filter_map(|cause| Some(cause.downcast_ref::<Self>()?.name));
+        is_name_of(name, self.name) || names.any(|own| is_name_of(name, own))
     }
 
     /// The error and its causes. Of a `HandlerError` among them comes what it was made of, which it shows as itself.
@@ -154,6 +186,13 @@ impl HandlerError {
     }
 }
 
+/// True if `name` is `own`, or the end of it where that is the path of a type.
+fn is_name_of(name: &str, own: &str) -> bool {
+    // Of a generic type, without what it is generic over.
+    let own = own.split_once('<').map_or(own, |(path, _)| path);
+    own.strip_suffix(name).is_some_and(|path| path.is_empty() || path.ends_with("::"))
+}
+
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.source, f)
@@ -187,5 +226,28 @@ mod tests {
     fn the_text_names_every_cause_once() {
         let wrapped = Wrapped(HandlerError::retryable("connection refused"));
         assert_eq!(HandlerError::classify(wrapped).text(), "sending the mail: connection refused");
+    }
+
+    #[test]
+    fn an_error_has_the_name_of_its_type_or_the_one_that_it_was_given() {
+        let full = || HandlerError::retryable("full").named("mailbox-full");
+        let table = [
+            (HandlerError::classify(fmt::Error), "Error", true),
+            (HandlerError::classify(fmt::Error), "fmt::Error", true),
+            (HandlerError::classify(fmt::Error), "core::fmt::Error", true),
+            (HandlerError::classify(fmt::Error), "mt::Error", false),
+            (HandlerError::classify(fmt::Error), "", false),
+            (HandlerError::classify(BoxError::from(fmt::Error)), "Error", false),
+            (HandlerError::retry_after(Duration::ZERO, fmt::Error), "Error", true),
+            (HandlerError::classify(full()), "mailbox-full", true),
+            (HandlerError::classify(full()), "full", false),
+            (HandlerError::classify(Wrapped(full())), "mailbox-full", true),
+            (HandlerError::classify(Wrapped(full())), "Wrapped", true),
+            (HandlerError::classify(BoxError::from(Wrapped(full()))), "mailbox-full", true),
+            (HandlerError::retryable(full()), "mailbox-full", true),
+        ];
+        for (error, name, is_named) in table {
+            assert_eq!(error.is_named(name), is_named, "{error:?}, {name}");
+        }
     }
 }

@@ -1,30 +1,28 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use super::signature::{Answer, Call, HandledEvent, PassedAs, Signature};
 use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
-use crate::event::{Decode, Event};
+use crate::event::Decode;
 
 /// The shapes a handler can have. They exist so that one trait can cover functions of different signatures; they are
 /// inferred and never written.
 pub mod shape {
     use std::marker::PhantomData;
 
-    /// `async fn(Payload)`
+    /// A function of one argument: an event, or a delivery.
     #[derive(Debug)]
-    pub struct Typed<P>(PhantomData<P>);
-    /// `async fn(Payload, Delivery)`
+    pub struct One<A>(PhantomData<A>);
+    /// A function of two arguments: an event and its delivery.
     #[derive(Debug)]
-    pub struct TypedWithDelivery<P>(PhantomData<P>);
-    /// `async fn(Delivery)`
-    #[derive(Debug)]
-    pub struct Generic;
-    /// An object that implements `Handler`.
+    pub struct Two<A, B>(PhantomData<(A, B)>);
+    /// An object that implements `Handler`, or `BatchHandler`.
     #[derive(Debug)]
     pub struct Object;
-    /// `blocking(…)` around one of the others.
+    /// `blocking(…)` around one of the functions.
     #[derive(Debug)]
     pub struct Blocking<S>(PhantomData<S>);
-    /// `in_transaction(…)` around one of the others.
+    /// `in_transaction(…)` around one of the functions.
     #[derive(Debug)]
     pub struct InTransaction<S, T, M>(PhantomData<(S, T, M)>);
 }
@@ -32,31 +30,65 @@ pub mod shape {
 /// A handler of events of any type: `async fn(Delivery)`, or an object that implements [`Handler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of deliveries",
-    label = "expected an async function that takes a `Delivery`",
-    note = "a handler of deliveries is `async fn(Delivery)`, a closure like it, or a type that implements `Handler`; one that is not async is wrapped: `blocking(…)`",
-    note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
-    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await",
-    note = "a function that takes a typed event is registered with `handle`, which reads the event's name from its type"
+    label = "expected an async function of a `Delivery`, or a type that implements `Handler`",
+    note = "it takes one argument"
 )]
 pub trait IntoHandler<Shape> {
     /// The engine's form of it.
     fn into_handler(self) -> Arc<dyn Handler>;
 }
 
+impl<S, H: Signature<S, Form: DeliveryForm>> IntoHandler<S> for H {
+    fn into_handler(self) -> Arc<dyn Handler> {
+        self.form().into_handler()
+    }
+}
+
 /// A handler of one type of event, known from its signature: `async fn(Payload)` or `async fn(Payload, Delivery)`,
-/// where the payload derives [`Event`] and can be read by its codec: `Deserialize` for JSON.
+/// where the payload derives [`Event`](crate::event::Event) and can be read by its codec: `Deserialize` for JSON.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a typed event",
-    label = "expected `async fn(Payload)` or `async fn(Payload, Delivery)`",
-    note = "the payload comes first and by value; its type derives `Event`, and `Deserialize` unless it names a codec other than JSON",
-    note = "the function or closure is async; one that is not is wrapped: `blocking(…)`",
-    note = "it returns (), Outcome, Result<(), E> or Result<Outcome, E>, where E is an error that is Send and Sync",
-    note = "its future is Send: nothing that is not, such as an `Rc` or the guard of a std `Mutex`, is held across an await",
-    note = "a function that takes only a `Delivery` does not say which events it handles: register it with `handle_type` or `handle_all`, or say `event = \"…\"` in its `#[handler]`",
+    label = "expected an async function of an event, or of an event and its `Delivery`",
+    note = "it takes one argument or two; an object that implements `Handler` is registered with `handle_type` or `handle_all`",
     note = "what has the attribute `#[handler]` is registered with `handler`"
 )]
 pub trait EventHandler<Shape> {
     /// The route of the events that it handles.
+    fn route() -> Route;
+
+    /// The engine's form of it.
+    fn into_handler(self) -> Arc<dyn Handler>;
+}
+
+impl<S, H: Signature<S, Form: EventForm>> EventHandler<S> for H {
+    fn route() -> Route {
+        H::Form::route()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        self.form().into_handler()
+    }
+}
+
+/// A function that takes deliveries of any type, taken apart.
+#[diagnostic::on_unimplemented(
+    message = "this is not a handler of deliveries",
+    label = "expected a function of one argument, its `Delivery`",
+    note = "a function that takes an event and its `Delivery` is registered with `handle`, which reads the event's name from its type"
+)]
+pub trait DeliveryForm {
+    /// The engine's form of it.
+    fn into_handler(self) -> Arc<dyn Handler>;
+}
+
+/// A function that takes a typed event, taken apart.
+#[diagnostic::on_unimplemented(
+    message = "this does not say which events it handles",
+    label = "expected `async fn(Payload)` or `async fn(Payload, Delivery)`",
+    note = "register it with `handle_type` or `handle_all`"
+)]
+pub trait EventForm {
+    /// The route of the events that it takes.
     fn route() -> Route;
 
     /// The engine's form of it.
@@ -75,6 +107,13 @@ where
     }
 }
 
+/// The handler that calls `call`.
+pub(super) fn function_handler(
+    call: impl Fn(Delivery) -> BoxFuture<'static, Result<Outcome, HandlerError>> + Send + Sync + 'static,
+) -> impl Handler {
+    HandlerFn(call)
+}
+
 /// The handler that answers with the outcome of what `call` returns, or with the error for which nothing was called.
 pub(super) fn handler<Fut>(
     call: impl Fn(Delivery) -> Result<Fut, HandlerError> + Send + Sync + 'static,
@@ -90,48 +129,64 @@ where
     }))
 }
 
-impl<F, P, Fut> EventHandler<shape::Typed<P>> for F
+impl<F, P, R> EventForm for Call<F, (P,), R>
 where
-    F: Fn(P) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(P) -> R + Send + Sync + 'static,
+    P: HandledEvent<Codec: Decode<P>> + 'static,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
     fn route() -> Route {
-        Route::of::<P>()
+        P::route()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        handler(move |delivery| Ok(self(delivery.decode()?)))
+        handler(move |delivery| Ok((self.function)(P::read(&delivery)?)))
     }
 }
 
-impl<F, P, Fut> EventHandler<shape::TypedWithDelivery<P>> for F
+impl<F, P, D, R> EventForm for Call<F, (P, D), R>
 where
-    F: Fn(P, Delivery) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(P, D) -> R + Send + Sync + 'static,
+    P: HandledEvent<Codec: Decode<P>> + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
     fn route() -> Route {
-        Route::of::<P>()
+        P::route()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        handler(move |delivery| Ok(self(delivery.decode()?, delivery)))
+        handler(move |delivery| Ok((self.function)(P::read(&delivery)?, delivery.pass())))
     }
 }
 
-impl<F, Fut> IntoHandler<shape::Generic> for F
+impl<F, D, R> DeliveryForm for Call<F, (D,), R>
 where
-    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(D) -> R + Send + Sync + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
     fn into_handler(self) -> Arc<dyn Handler> {
-        handler(move |delivery| Ok(self(delivery)))
+        handler(move |delivery| Ok((self.function)(delivery.pass())))
     }
 }
 
-impl<H: Handler> IntoHandler<shape::Object> for H {
+/// An object that implements [`Handler`].
+#[derive(Debug)]
+pub struct Object<H>(H);
+
+impl<H: Handler> Signature<shape::Object> for H {
+    type Form = Object<H>;
+
+    fn form(self) -> Self::Form {
+        Object(self)
+    }
+}
+
+impl<H: Handler> DeliveryForm for Object<H> {
     fn into_handler(self) -> Arc<dyn Handler> {
-        Arc::new(self)
+        Arc::new(self.0)
     }
 }

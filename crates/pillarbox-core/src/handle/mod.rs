@@ -8,7 +8,10 @@ mod fallback;
 mod interceptor;
 mod into_handler;
 mod outcome;
+#[doc(hidden)]
+pub mod part;
 mod route;
+mod signature;
 mod transaction;
 
 pub use batch::{BatchHandler, IntoBatchHandler};

@@ -44,14 +44,32 @@ impl IntoOutcome for Outcome {
     }
 }
 
-impl<E: Into<BoxError>> IntoOutcome for Result<(), E> {
+impl<E: IntoFailure> IntoOutcome for Result<(), E> {
     fn into_outcome(self) -> Result<Outcome, HandlerError> {
-        self.map(|()| Outcome::Done).map_err(HandlerError::classify)
+        self.map(|()| Outcome::Done).map_err(E::into_failure)
     }
 }
 
-impl<E: Into<BoxError>> IntoOutcome for Result<Outcome, E> {
+impl<E: IntoFailure> IntoOutcome for Result<Outcome, E> {
     fn into_outcome(self) -> Result<Outcome, HandlerError> {
-        self.map_err(HandlerError::classify)
+        self.map_err(E::into_failure)
+    }
+}
+
+/// The error of a handler: anything that becomes a [`BoxError`].
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot fail with `{Self}`",
+    label = "the error in its result is not one",
+    note = "an error is a `HandlerError`, a text, or a type that implements `std::error::Error` and is Send, Sync and 'static; so are `Box<dyn Error + Send + Sync>` and `anyhow::Error`"
+)]
+pub trait IntoFailure {
+    /// The engine's form of it.
+    fn into_failure(self) -> HandlerError;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<BoxError>> IntoFailure for E {
+    fn into_failure(self) -> HandlerError {
+        HandlerError::classify(self)
     }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{
-    BoxFuture, Delivery, EventHandler, Handler, HandlerError, IntoHandler, IntoOutcome, Outcome, Route, shape,
-};
+use super::into_handler::{DeliveryForm, EventForm};
+use super::signature::{Answer, HandledEvent, PassedAs, Signature};
+use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
 use crate::error::BoxError;
-use crate::event::{Decode, Event};
+use crate::event::Decode;
 use crate::plants;
 use crate::write::{
     Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts,
@@ -305,67 +305,98 @@ where
     }
 }
 
-#[diagnostic::do_not_recommend]
-impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::Typed<P>, T, M>> for InTransaction<S, F>
-where
-    S: Send + Sync + 'static,
-    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
-    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
-    M: 'static,
-    E: Error + Send + Sync + 'static,
-    F: Fn(P, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
-{
-    fn route() -> Route {
-        Route::of::<P>()
-    }
+/// A function that works in a transaction, taken apart: without the transaction, which is its last argument.
+#[derive(Debug)]
+pub struct TransactionalCall<S, F, A, T, M, R> {
+    wrapped: InTransaction<S, F>,
+    parts: PhantomData<fn(A, T, M) -> R>,
+}
 
-    fn into_handler(self) -> Arc<dyn Handler> {
-        let handler = self.handler;
-        called(self.source, move |delivery: Delivery, transaction| Ok(handler(delivery.decode()?, transaction)))
+#[diagnostic::do_not_recommend]
+impl<S, F, A, T, M, R> Signature<shape::InTransaction<shape::One<A>, T, M>> for InTransaction<S, F>
+where
+    F: Fn(A, HandlerTransaction<T, M>) -> R,
+{
+    type Form = TransactionalCall<S, F, (A,), T, M, R>;
+
+    fn form(self) -> Self::Form {
+        TransactionalCall { wrapped: self, parts: PhantomData }
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<S, F, P, T, M, E, Fut> EventHandler<shape::InTransaction<shape::TypedWithDelivery<P>, T, M>>
-    for InTransaction<S, F>
+impl<S, F, A, B, T, M, R> Signature<shape::InTransaction<shape::Two<A, B>, T, M>> for InTransaction<S, F>
+where
+    F: Fn(A, B, HandlerTransaction<T, M>) -> R,
+{
+    type Form = TransactionalCall<S, F, (A, B), T, M, R>;
+
+    fn form(self) -> Self::Form {
+        TransactionalCall { wrapped: self, parts: PhantomData }
+    }
+}
+
+impl<S, F, P, T, M, E, R> EventForm for TransactionalCall<S, F, (P,), T, M, R>
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
     T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
-    F: Fn(P, Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
-    P: Event<Codec: Decode<P>> + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(P, HandlerTransaction<T, M>) -> R + Send + Sync + 'static,
+    P: HandledEvent<Codec: Decode<P>> + 'static,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
     fn route() -> Route {
-        Route::of::<P>()
+        P::route()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
-        let handler = self.handler;
-        called(self.source, move |delivery: Delivery, transaction| {
-            Ok(handler(delivery.decode()?, delivery, transaction))
+        let InTransaction { source, handler } = self.wrapped;
+        called(source, move |delivery: Delivery, transaction| Ok(handler(P::read(&delivery)?, transaction)))
+    }
+}
+
+impl<S, F, P, D, T, M, E, R> EventForm for TransactionalCall<S, F, (P, D), T, M, R>
+where
+    S: Send + Sync + 'static,
+    for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
+    T: Connection<M> + Finish<M, Error = E> + Send + 'static,
+    M: 'static,
+    E: Error + Send + Sync + 'static,
+    F: Fn(P, D, HandlerTransaction<T, M>) -> R + Send + Sync + 'static,
+    P: HandledEvent<Codec: Decode<P>> + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
+{
+    fn route() -> Route {
+        P::route()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        let InTransaction { source, handler } = self.wrapped;
+        called(source, move |delivery: Delivery, transaction| {
+            Ok(handler(P::read(&delivery)?, delivery.pass(), transaction))
         })
     }
 }
 
-#[diagnostic::do_not_recommend]
-impl<S, F, T, M, E, Fut> IntoHandler<shape::InTransaction<shape::Generic, T, M>> for InTransaction<S, F>
+impl<S, F, D, T, M, E, R> DeliveryForm for TransactionalCall<S, F, (D,), T, M, R>
 where
     S: Send + Sync + 'static,
     for<'s> &'s S: Begin<M, Transaction = T, Error = E>,
     T: Connection<M> + Finish<M, Error = E> + Send + 'static,
     M: 'static,
     E: Error + Send + Sync + 'static,
-    F: Fn(Delivery, HandlerTransaction<T, M>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    F: Fn(D, HandlerTransaction<T, M>) -> R + Send + Sync + 'static,
+    D: 'static,
+    Delivery: PassedAs<D>,
+    R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
     fn into_handler(self) -> Arc<dyn Handler> {
-        let handler = self.handler;
-        called(self.source, move |delivery, transaction| Ok(handler(delivery, transaction)))
+        let InTransaction { source, handler } = self.wrapped;
+        called(source, move |delivery, transaction| Ok(handler(delivery.pass(), transaction)))
     }
 }
 

@@ -9,11 +9,36 @@ type Predicate = Arc<dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync>;
 ///
 /// Every predicate is asked about the error and about each of its causes. An error that one of `never` matches is not tried
 /// again, whatever else matches. Where there is any `only`, an error that none of them matches is not tried again either.
-/// Without a predicate every error is.
+/// Without a predicate every error is. A [name](crate::handle::HandlerError::named) is a predicate as well.
 #[derive(Clone, Default)]
 pub struct ErrorFilter {
-    only: Vec<Predicate>,
-    never: Vec<Predicate>,
+    only: Matching,
+    never: Matching,
+}
+
+/// The errors that one of several predicates matches, or that have one of several names.
+#[derive(Clone, Default)]
+struct Matching {
+    predicates: Vec<Predicate>,
+    names: Vec<Box<str>>,
+}
+
+impl Matching {
+    fn is_empty(&self) -> bool {
+        self.predicates.is_empty() && self.names.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.predicates.len() + self.names.len()
+    }
+
+    fn has(&self, cause: &(dyn Error + 'static)) -> bool {
+        self.predicates.iter().any(|predicate| predicate(cause))
+    }
+
+    fn has_name(&self, is_named: &impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| is_named(name))
+    }
 }
 
 impl ErrorFilter {
@@ -26,7 +51,7 @@ impl ErrorFilter {
     /// Tries again what `predicate` matches, and nothing that no such predicate does.
     #[must_use]
     pub fn retry_on(mut self, predicate: impl Fn(&(dyn Error + 'static)) -> bool + Send + Sync + 'static) -> Self {
-        self.only.push(Arc::new(predicate));
+        self.only.predicates.push(Arc::new(predicate));
         self
     }
 
@@ -36,22 +61,42 @@ impl ErrorFilter {
         mut self,
         predicate: impl Fn(&(dyn Error + 'static)) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.never.push(Arc::new(predicate));
+        self.never.predicates.push(Arc::new(predicate));
         self
     }
 
-    /// True if an error with these causes, itself the first of them, is to be tried again.
-    pub fn passes<'a>(&self, causes: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
+    /// Tries errors of this [name](crate::handle::HandlerError::named) again, and nothing that no such name or predicate matches.
+    #[must_use]
+    pub fn retry_on_named(mut self, name: impl Into<Box<str>>) -> Self {
+        self.only.names.push(name.into());
+        self
+    }
+
+    /// Never tries errors of this [name](crate::handle::HandlerError::named) again.
+    #[must_use]
+    pub fn never_retry_on_named(mut self, name: impl Into<Box<str>>) -> Self {
+        self.never.names.push(name.into());
+        self
+    }
+
+    /// True if an error with these causes, itself the first of them, is to be tried again; `is_named` tells its names.
+    pub fn passes<'a>(
+        &self,
+        causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
+        is_named: impl Fn(&str) -> bool,
+    ) -> bool {
         if self.is_empty() {
             return true;
         }
-        let mut wanted = self.only.is_empty();
+        if self.never.has_name(&is_named) {
+            return false;
+        }
+        let mut wanted = self.only.is_empty() || self.only.has_name(&is_named);
         for cause in causes {
-            let matches = |predicate: &Predicate| predicate(cause);
-            if self.never.iter().any(matches) {
+            if self.never.has(cause) {
                 return false;
             }
-            wanted = wanted || self.only.iter().any(matches);
+            wanted = wanted || self.only.has(cause);
         }
         wanted
     }
@@ -74,6 +119,10 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("sending the mail")]
     struct Sending(#[source] BoxError);
+
+    fn passes(filter: &ErrorFilter, error: &HandlerError) -> bool {
+        filter.passes(error.causes(), |name| error.is_named(name))
+    }
 
     fn is_io(error: &(dyn Error + 'static)) -> bool {
         error.is::<IoError>()
@@ -108,9 +157,29 @@ mod tests {
         ];
         for (number, (filter, io, text)) in table.iter().enumerate() {
             for (form, wrap) in errors.iter().enumerate() {
-                assert_eq!(filter.passes(wrap(refused().into()).causes()), *io, "filter {number}, form {form}");
-                assert_eq!(filter.passes(wrap("text".into()).causes()), *text, "filter {number}, form {form}");
+                assert_eq!(passes(filter, &wrap(refused().into())), *io, "filter {number}, form {form}");
+                assert_eq!(passes(filter, &wrap("text".into())), *text, "filter {number}, form {form}");
             }
+        }
+    }
+
+    #[test]
+    fn names_select_errors_as_predicates_do() {
+        let io = || HandlerError::classify(IoError::from(ErrorKind::ConnectionRefused));
+        let full = || HandlerError::classify(Sending(Box::new(HandlerError::retryable("full").named("full"))));
+        let none = ErrorFilter::default;
+        let table = [
+            (none().retry_on_named("io::error::Error"), true, false),
+            (none().retry_on_named("full"), false, true),
+            (none().never_retry_on_named("full"), true, false),
+            (none().never_retry_on_named("Sending"), true, false),
+            (none().retry_on_named("Sending").never_retry_on_named("full"), false, false),
+            (none().retry_on_named("full").retry_on(is_io), true, true),
+            (none().retry_on_named("Sending").never_retry_on(is_io), false, true),
+            (none().retry_on_named("Others"), false, false),
+        ];
+        for (number, (filter, of_io, of_full)) in table.iter().enumerate() {
+            assert_eq!((passes(filter, &io()), passes(filter, &full())), (*of_io, *of_full), "filter {number}");
         }
     }
 }

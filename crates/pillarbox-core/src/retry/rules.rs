@@ -112,6 +112,20 @@ impl Retry {
         self.never_retry_on(|error| error.is::<E>())
     }
 
+    /// [`retry_on`](Self::retry_on) for errors of this name: one that the handler [gives](crate::handle::HandlerError::named), or the
+    /// type of its error, such as `MailError` or `mail::MailError`. For rules from configuration: code that has the type says
+    /// `retry_on_error`, which finds it among the causes, too.
+    pub fn retry_on_named(mut self, name: impl Into<Box<str>>) -> Self {
+        self.errors = Some(self.errors.unwrap_or_default().retry_on_named(name));
+        self
+    }
+
+    /// [`never_retry_on`](Self::never_retry_on) for errors of this name, as [`retry_on_named`](Self::retry_on_named) knows them.
+    pub fn never_retry_on_named(mut self, name: impl Into<Box<str>>) -> Self {
+        self.errors = Some(self.errors.unwrap_or_default().never_retry_on_named(name));
+        self
+    }
+
     /// Checks that every setting is valid.
     ///
     /// # Errors
@@ -176,7 +190,7 @@ mod tests {
         let set = Retry::fixed(Duration::from_secs(7)).max_retries(3).retry_on_error::<std::fmt::Error>();
         assert_eq!(set.policy().map(|policy| policy.delay(2, &SystemRandom)), Some(Duration::from_secs(7)));
         assert_eq!(set.attempts(), Some(4));
-        assert!(set.errors().is_some_and(|errors| errors.passes(std::iter::once(&std::fmt::Error as _))));
+        assert!(set.errors().is_some_and(|errors| errors.passes(std::iter::once(&std::fmt::Error as _), |_| false)));
     }
 
     #[test]

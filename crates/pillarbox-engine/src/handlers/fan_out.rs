@@ -8,13 +8,13 @@ use pillarbox_core::row::NewRow;
 
 use crate::handlers::DuplicateHandler;
 
-/// Decides, before an event is written, whether a named handler gets a row of it.
+/// Decides, before an event is written, whether a handler gets a row of it.
 pub(crate) type Accepts = Arc<dyn Fn(&Envelope) -> bool + Send + Sync>;
 
-/// A named handler that gets rows of its own.
+/// A handler that gets rows: of its own if it has a name, else the only one of an event.
 #[derive(Clone)]
 pub(crate) struct Recipient {
-    pub(crate) id: Arc<str>,
+    pub(crate) id: Option<Arc<str>>,
     /// `None`: it gets a row of every event of its route.
     pub(crate) accepts: Option<Accepts>,
 }
@@ -33,11 +33,19 @@ impl fmt::Debug for Recipient {
 
 type ByEventType = HashMap<Box<str>, Vec<Recipient>>;
 
-/// The named handlers that get a row of an event, by aggregate type and event type. An event of any other type is one row.
-#[derive(Debug, Default)]
+/// The handlers that get a row of an event, by aggregate type and event type. An event of any other type is one row, if the handler of all
+/// others accepts it.
+#[derive(Default)]
 pub(crate) struct FanOut {
     // As in the router, a look-up allocates nothing.
     routes: HashMap<Box<str>, ByEventType>,
+    pub(crate) others: Option<Accepts>,
+}
+
+impl fmt::Debug for FanOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FanOut").field("routes", &self.routes).field("others", &self.others.is_some()).finish()
+    }
 }
 
 impl FanOut {
@@ -45,8 +53,10 @@ impl FanOut {
     pub(crate) fn add(&mut self, route: &Route, recipient: Recipient) -> Result<(), DuplicateHandler> {
         let events = self.routes.entry(route.aggregate_type().into()).or_default();
         let recipients = events.entry(route.event_type().into()).or_default();
-        if recipients.iter().any(|other| other.id == recipient.id) {
-            return Err(DuplicateHandler::same_name(route, &recipient.id));
+        if let Some(id) = &recipient.id
+            && recipients.iter().any(|other| other.id.as_ref() == Some(id))
+        {
+            return Err(DuplicateHandler::same_name(route, id));
         }
         recipients.push(recipient);
         Ok(())
@@ -58,10 +68,13 @@ impl FanOut {
         for event in events {
             let row = NewRow::new(event);
             match self.recipients(row.envelope()) {
-                [] => rows.push(row),
+                [] if self.others.as_ref().is_none_or(|accepts| accepts(row.envelope())) => rows.push(row),
                 recipients => {
                     let taking = recipients.iter().filter(|recipient| recipient.gets(row.envelope()));
-                    rows.extend(taking.map(|recipient| row.clone().for_handler(&recipient.id)));
+                    rows.extend(taking.map(|recipient| match &recipient.id {
+                        Some(id) => row.clone().for_handler(id),
+                        None => row.clone(),
+                    }));
                 }
             }
         }
@@ -79,7 +92,7 @@ mod tests {
     use super::*;
 
     fn recipient(id: &str, accepts: Option<Accepts>) -> Recipient {
-        Recipient { id: Arc::from(id), accepts }
+        Recipient { id: Some(Arc::from(id)), accepts }
     }
 
     fn event(aggregate: &str, name: &str) -> Envelope {
@@ -117,5 +130,22 @@ mod tests {
         let rows = fan_out.rows(events);
         assert_eq!(handlers(&rows), [Some("ledger"), Some("mailer"), Some("ledger"), Some("mailer")]);
         assert_eq!(rows[3].envelope().tenant_id(), Some("a"), "nobody accepts the other event of that type");
+    }
+
+    #[test]
+    fn a_handler_without_a_name_gets_the_only_row_or_none() {
+        let tenant_a = || -> Accepts { Arc::new(|event: &Envelope| event.tenant_id() == Some("a")) };
+        let mut fan_out = FanOut { others: Some(tenant_a()), ..FanOut::default() };
+        fan_out.add(&Route::from("placed"), Recipient { id: None, accepts: Some(tenant_a()) }).expect("one handler");
+        fan_out.add(&Route::from("paid"), Recipient { id: None, accepts: None }).expect("one handler");
+        let of = |name: &str, tenant: &str| {
+            Envelope::builder(name).tenant_id(tenant).payload_json("{}").build().expect("valid")
+        };
+        let events = ["placed", "paid", "sent"].into_iter().flat_map(|name| [of(name, "a"), of(name, "b")]).collect();
+        let rows = fan_out.rows(events);
+        let written: Vec<_> =
+            rows.iter().map(|row| (row.envelope().event_type(), row.envelope().tenant_id())).collect();
+        assert_eq!(written, [("placed", Some("a")), ("paid", Some("a")), ("paid", Some("b")), ("sent", Some("a"))]);
+        assert_eq!(handlers(&rows), [None; 4]);
     }
 }

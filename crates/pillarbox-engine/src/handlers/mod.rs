@@ -3,6 +3,7 @@
 mod contexts;
 mod fan_out;
 mod interceptors;
+mod limits;
 mod registration;
 mod router;
 
@@ -10,6 +11,8 @@ pub use crate::config::Unroutable;
 pub(crate) use contexts::Contexts;
 pub(crate) use fan_out::{Accepts, FanOut, Recipient};
 pub(crate) use interceptors::Interceptors;
+pub use limits::{HandlerLimit, Rate};
+pub(crate) use limits::{Limited, LimitedHandlers, Limiter};
 pub(crate) use registration::check_id;
 pub use registration::{Events, Register, Registration, on, on_batch, on_type};
 pub use router::DuplicateHandler;

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::event::Envelope;
 use pillarbox_core::event::limits::{HANDLER_ID, check_text};
+use pillarbox_core::event::{Decode, Envelope, Event};
 use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::Retry;
 
-use super::Target;
+use super::{Rate, Target};
 use crate::handlers::Accepts;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
@@ -44,6 +44,8 @@ pub struct Registration {
     pub(crate) retry: Retry,
     pub(crate) accepts: Option<Accepts>,
     pub(crate) timeout: Option<Option<Duration>>,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) rate: Option<Rate>,
     pub(crate) fallback: Option<Arc<dyn Fallback>>,
     pub(crate) on_dead: Option<Arc<dyn OnDead>>,
     /// Takes rows for named handlers, too.
@@ -121,6 +123,8 @@ impl Registration {
             retry: Retry::new(),
             accepts: None,
             timeout: None,
+            concurrency: None,
+            rate: None,
             fallback: None,
             on_dead: None,
             any: false,
@@ -170,9 +174,9 @@ impl Registration {
     /// Asks `accepts` before an event is written; where it says false, no row is written for this handler. An event that none
     /// of its handlers accepts is not written at all, and its receipt has no id for it.
     ///
-    /// Only a handler with a name can be asked, since it has rows of its own. Rows that other programs insert are delivered
-    /// without being asked about. To drop an event for all its handlers, use a
-    /// [`WriterHook`](pillarbox_core::write::WriterHook).
+    /// It is asked where the event is written, so every program that writes such events registers the handler, or at least its condition.
+    /// Rows that other programs insert are delivered without being asked about. To look at a typed event, use
+    /// [`accepts_event`](Self::accepts_event).
     ///
     /// ```
     /// use pillarbox_core::handle::Delivery;
@@ -187,6 +191,27 @@ impl Registration {
     pub fn accepts(mut self, accepts: impl Fn(&Envelope) -> bool + Send + Sync + 'static) -> Self {
         self.accepts = Some(Arc::new(accepts));
         self
+    }
+
+    /// [`accepts`](Self::accepts) for a condition on the typed event, which is read from its payload once more for that. What cannot be read is
+    /// accepted: the handler says what is wrong of it.
+    ///
+    /// ```text
+    /// let partner = on(notify_partner).accepts_event(|order: &OrderPlaced, _| order.total_cents >= 100_00);
+    /// ```
+    pub fn accepts_event<E: Event<Codec: Decode<E>>>(
+        mut self,
+        accepts: impl Fn(&E, &Envelope) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        if self.route.as_ref().is_some_and(|route| *route != Route::of::<E>()) {
+            let problem = format!("has a condition on {}, and takes others", Route::of::<E>());
+            let remedy = "give it a condition on the event that it takes";
+            self.failure.get_or_insert(ConfigError::new("handler.accepts_event", problem, remedy));
+        }
+        self.accepts(move |envelope| {
+            let is_other = envelope.event_type() != E::TYPE || envelope.aggregate_type() != E::AGGREGATE;
+            is_other || envelope.decode::<E>().map_or(true, |event| accepts(&event, envelope))
+        })
     }
 
     /// Sets the retry rules for its failures. Rules that `retry` does not set are those of the outbox.
@@ -207,6 +232,43 @@ impl Registration {
             self.failure.get_or_insert(ConfigError::new("handler.timeout", format!("is {wrong:?}"), remedy));
         }
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// The number of its calls that run at once on a node, at least 1; a call of a batch handler counts once. Default: no limit but that of
+    /// the [workers](crate::run::OutboxBuilder::workers), of which one handler of several has half.
+    ///
+    /// Events beyond it wait, in memory or in the table, and count no attempt. They take no worker, so other handlers go on. With several
+    /// nodes there are as many calls on each. In mode `ordered` one call runs at a time anyway.
+    ///
+    /// A [`blocking`](pillarbox_core::handle::blocking) call that timed out does not count any more, though its thread goes on.
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        if calls == 0 {
+            let problem = ConfigError::new("handler.concurrency", "is zero", "set at least 1");
+            self.failure.get_or_insert(problem);
+        }
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// The number of its events that begin in a time on a node, further attempts included. Default: no limit.
+    ///
+    /// Events beyond it wait, in memory or in the table, and count no attempt. They take no worker, so other handlers go on; in mode
+    /// `ordered` all that is behind them waits as well. With several nodes each has the whole rate: divide it by their number.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// use pillarbox_engine::handlers::{Rate, on_type};
+    ///
+    /// async fn notify_partner(_: Delivery) {}
+    ///
+    /// let partner = on_type("order.placed", notify_partner).concurrency(4).rate(Rate::per_second(100));
+    /// ```
+    pub fn rate(mut self, rate: Rate) -> Self {
+        if let Err(error) = rate.check() {
+            self.failure.get_or_insert(error);
+        }
+        self.rate = Some(rate);
         self
     }
 
@@ -244,9 +306,14 @@ impl Registration {
                 "leave out `for_any_name`, or register it for `Events::Others`",
             ));
         }
-        if self.accepts.is_some() && self.id.is_none() {
-            let remedy = "name the handler, or drop its events by a writer hook";
-            return Err(ConfigError::new("handler", "has no name, so its rows are not its own to refuse", remedy));
+        let is_limited = self.concurrency.is_some() || self.rate.is_some();
+        if let Target::Batch { handler, .. } = &self.target
+            && is_limited
+            && handler.lanes() > 1
+        {
+            let problem =
+                "passes events on to several places, so a limit of all of them would let one hold up the others";
+            return Err(ConfigError::new("handler", problem, "limit each place within the handler"));
         }
         self.failure.clone().map_or_else(|| self.retry.check(), Err)
     }
@@ -257,6 +324,7 @@ impl fmt::Debug for Registration {
         let mut debug = f.debug_struct("Registration");
         debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
         debug.field("retry", &self.retry).field("timeout", &self.timeout).field("fallback", &self.fallback.is_some());
+        debug.field("concurrency", &self.concurrency).field("rate", &self.rate);
         debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::retry::{ErrorFilter, Retry};
 use pillarbox_core::store::Row;
 
-use super::Registration;
+use super::{Limited, Limiter, Registration};
 use crate::handlers::{Accepts, Recipient};
 
 /// Handlers contradict each other about who takes which events.
@@ -67,6 +67,8 @@ pub(crate) struct Registered {
     accepts: Option<Accepts>,
     /// The time limit of a call, if the handler has its own; `Some(None)`: no limit.
     pub(crate) timeout: Option<Option<Duration>>,
+    /// Its limits; `None` if it has none.
+    pub(crate) limiter: Option<Arc<Limiter>>,
     fallback: Option<Arc<dyn Fallback>>,
     on_dead: Option<Arc<dyn OnDead>>,
 }
@@ -107,6 +109,8 @@ pub(crate) struct Router {
     handlers: usize,
     /// The number of their lanes.
     lanes: usize,
+    /// The number of handlers that have limits.
+    limited: usize,
     /// The errors after which an event is tried again, for handlers that do not say.
     pub(crate) errors: ErrorFilter,
     /// The fallback that runs before an event is given up, for handlers that have none of their own.
@@ -119,11 +123,14 @@ impl Router {
     /// Adds a handler.
     pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
         let Registration { route, id, target, retry, accepts, timeout, fallback, on_dead, any, .. } = registration;
+        let limiter = Limiter::new(registration.concurrency, registration.rate).map(Arc::new);
         let lanes = match &target {
             Target::One(_) => 1,
             Target::Batch { handler, .. } => handler.lanes(),
         };
-        let registered = Registered { number: self.handlers, target, retry, accepts, timeout, fallback, on_dead };
+        self.limited += usize::from(limiter.is_some());
+        let registered =
+            Registered { number: self.handlers, target, retry, accepts, timeout, limiter, fallback, on_dead };
         (self.handlers, self.lanes) = (self.handlers + 1, self.lanes.saturating_add(lanes));
         let Some(route) = route else {
             if self.catch_all.is_some() {
@@ -165,13 +172,23 @@ impl Router {
         })
     }
 
-    /// The handlers that have names, each with its route.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (Route, Recipient)> {
-        self.routes.iter().flat_map(|(aggregate_type, events)| {
+    /// True if the handler of all other events accepts this one; `None` if it accepts all.
+    pub(crate) fn others_accept(&self) -> Option<Accepts> {
+        self.catch_all.as_ref().and_then(|one| one.accepts.clone())
+    }
+
+    /// The handlers that are asked before an event of their type is written, or that have rows of their own, each with its route. Where the
+    /// handler of all other events is asked, all of them: what they take is none of the others.
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = (Route, Recipient)> {
+        let all = self.others_accept().is_some();
+        self.routes.iter().flat_map(move |(aggregate_type, events)| {
             events.iter().flat_map(move |(event_type, handlers)| {
-                handlers.iter().filter_map(move |(id, registered)| {
-                    let recipient = Recipient { id: id.clone()?, accepts: registered.accepts.clone() };
-                    Some((Route::new(&**aggregate_type, &**event_type), recipient))
+                let is_asked = move |(id, registered): &&(Option<Arc<str>>, Registered)| {
+                    id.is_some() || registered.accepts.is_some() || all
+                };
+                handlers.iter().filter(is_asked).map(move |(id, registered)| {
+                    let recipient = Recipient { id: id.clone(), accepts: registered.accepts.clone() };
+                    (Route::new(&**aggregate_type, &**event_type), recipient)
                 })
             })
         })
@@ -207,10 +224,32 @@ impl Router {
         of_types.chain(&self.catch_all).any(Registered::has_transactions)
     }
 
-    /// True if events may go to different places.
+    /// The number of handlers that have limits.
+    pub(crate) fn limited(&self) -> usize {
+        self.limited
+    }
+
+    /// The handlers that have limits, in the order of registration.
+    pub(crate) fn limiters(&self) -> Vec<Limited<'_>> {
+        let of_types = self.routes.values().flatten().flat_map(|(event_type, handlers)| {
+            handlers.iter().map(move |(id, one)| (Some(&**event_type), id.as_deref(), one))
+        });
+        let all = of_types.chain(self.catch_all.as_ref().map(|one| (None, None, one)));
+        let mut limiters: Vec<_> = all
+            .filter_map(|(event_type, handler, one)| {
+                Some(Limited { number: one.number, event_type, handler, limiter: one.limiter.as_ref()? })
+            })
+            .collect();
+        limiters.sort_unstable_by_key(|limited| limited.number);
+        limiters
+    }
+
+    /// True if events may go to different places, or be held back.
     pub(crate) fn may_differ(&self) -> bool {
         let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
-        self.handlers > 1 || of_types.chain(&self.catch_all).any(|one| matches!(one.target, Target::Batch { .. }))
+        self.handlers > 1
+            || self.limited > 0
+            || of_types.chain(&self.catch_all).any(|one| matches!(one.target, Target::Batch { .. }))
     }
 
     /// True if all events of a row's type go to the place to which it goes itself.

@@ -8,6 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::handlers::LimitedHandlers;
 use crate::observe::{Role, Telemetry};
 use crate::pause::jittered;
 use crate::queue::Intake;
@@ -25,6 +26,7 @@ pub(crate) struct GaugeReporter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) limits: Arc<LimitedHandlers>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) interval: Duration,
     pub(crate) mode: Mode,
@@ -48,6 +50,7 @@ impl GaugeReporter {
                 Role::Joining | Role::Standby { .. } | Role::Writing => told.await,
             };
             self.telemetry.meters.inactive();
+            self.limits.inactive();
             if !goes_on {
                 return;
             }
@@ -81,6 +84,7 @@ impl GaugeReporter {
         let Telemetry { meters, calls, .. } = &*self.telemetry;
         meters.memory(self.intake.depths(), self.intake.in_memory());
         meters.calls(calls.busy(Instant::now()));
+        self.limits.report();
     }
 
     async fn read(&self, node: &NodeId) -> Result<(), StoreError> {

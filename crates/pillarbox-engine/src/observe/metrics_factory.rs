@@ -16,7 +16,7 @@ impl<'a> MetricsFactory<'a> {
     }
 
     /// The same with another label.
-    pub(super) fn with(&self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
         let mut labels = self.labels.clone();
         labels.push(Label::new(name, value.to_owned()));
         Self { prefix: self.prefix, labels }
@@ -34,7 +34,7 @@ impl<'a> MetricsFactory<'a> {
     }
 
     /// A number that goes up and down.
-    pub(super) fn gauge(&self, name: &str, unit: Unit, help: &'static str) -> Gauge {
+    pub(crate) fn gauge(&self, name: &str, unit: Unit, help: &'static str) -> Gauge {
         let name = self.name(name);
         metrics::describe_gauge!(name.clone(), unit, help);
         metrics::gauge!(name, self.labels.clone())

@@ -45,6 +45,11 @@ impl<T> ClassQueue<T> {
         self.active.iter().copied().filter(|class| may(*class)).min_by_key(number)
     }
 
+    /// The classes that have items.
+    pub(super) fn active(&self) -> impl Iterator<Item = Class> {
+        self.active.iter().copied()
+    }
+
     /// Takes the first item of a class, with its number.
     pub(super) fn pop(&mut self, class: Class) -> Option<(u64, T)> {
         let queue = self.queues.get_mut(class.index())?;

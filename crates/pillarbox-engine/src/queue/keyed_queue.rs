@@ -293,7 +293,7 @@ impl KeyedQueue {
     /// The next event; `None` once the queue is closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
-            {
+            let opens_at = {
                 let mut state = self.state.lock();
                 if let Some(mut item) = state.next(&self.deliverer, |class| self.shares.may_begin(class)) {
                     let more = !state.ready.is_empty();
@@ -313,8 +313,9 @@ impl KeyedQueue {
                     self.shares.items.notify_one();
                     return None;
                 }
-            }
-            self.shares.items.notified().await;
+                self.shares.opens_at(state.ready.active())
+            };
+            self.shares.wait_for_item(opens_at).await;
         }
     }
 
@@ -323,6 +324,7 @@ impl KeyedQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
+        let max = self.shares.take(class, max);
         while items.len() < max && passed.len() < PASSED_OVER {
             let Some((number, ready)) = state.pop_ready(class) else { break };
             if state.item_of(&ready).is_some_and(&wanted) {
@@ -335,6 +337,7 @@ impl KeyedQueue {
             }
         }
         state.ready.put_back(class, passed);
+        self.shares.give_back(class, max - items.len());
         let hungry = items.iter().any(|item| self.wants(&state, item));
         drop(state);
         if hungry || !items.is_empty() {
@@ -496,9 +499,15 @@ impl KeyedQueue {
         self.state.lock().queued
     }
 
-    /// Takes nothing more in; what is queued can still be popped.
+    /// Takes nothing more in; what is queued can still be popped, but for events that wait for the rate of their handler, and those behind
+    /// them: the table has them.
     pub(crate) fn close(&self) {
-        self.state.lock().closed = true;
+        let mut state = self.state.lock();
+        state.closed = true;
+        if self.shares.has_limits() {
+            state.drop_from(|class| self.shares.has_rate(class));
+        }
+        drop(state);
         self.shares.items.notify_one();
     }
 

@@ -143,7 +143,7 @@ impl ReadyQueue {
     /// The next event; `None` once the queue is closed and empty.
     pub(crate) async fn pop(&self) -> Option<Item> {
         loop {
-            {
+            let opens_at = {
                 let mut state = self.state.lock();
                 if let Some(mut item) = state.next(|class| self.shares.may_begin(class)) {
                     let more = !(state.hot.is_empty() && state.cold.is_empty());
@@ -161,8 +161,9 @@ impl ReadyQueue {
                     self.shares.items.notify_one();
                     return None;
                 }
-            }
-            self.shares.items.notified().await;
+                self.shares.opens_at(state.hot.active().chain(state.cold.active()))
+            };
+            self.shares.wait_for_item(opens_at).await;
         }
     }
 
@@ -171,6 +172,7 @@ impl ReadyQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let state = &mut *state;
+        let max = self.shares.take(class, max);
         let mut items = Vec::new();
         for queue in [&mut state.hot, &mut state.cold] {
             let mut passed = Vec::new();
@@ -186,6 +188,7 @@ impl ReadyQueue {
             }
             queue.put_back(class, passed);
         }
+        self.shares.give_back(class, max - items.len());
         items
     }
 
@@ -195,9 +198,15 @@ impl ReadyQueue {
         (state.hot.len(), state.cold.len())
     }
 
-    /// Takes nothing more in; what is queued can still be popped.
+    /// Takes nothing more in; what is queued can still be popped, but for events that wait for the rate of their handler: the table has them.
     pub(crate) fn close(&self) {
-        self.state.lock().closed = true;
+        let mut state = self.state.lock();
+        state.closed = true;
+        if self.shares.has_limits() {
+            state.hot.retain(|item| !self.shares.has_rate(item.class));
+            state.cold.retain(|item| !self.shares.has_rate(item.class));
+        }
+        drop(state);
         self.shares.items.notify_one();
     }
 

@@ -1,3 +1,5 @@
+mod limited;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -8,8 +10,9 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use pillarbox_core::store::Row;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use crate::handlers::{Router, Target};
+use crate::handlers::{Limiter, Router, Target};
 
 /// Classes that are told apart; further ones share the last.
 const CLASSES: u8 = 64;
@@ -71,6 +74,8 @@ pub(crate) struct Shares {
     reader_wants: AtomicU8,
     /// Rung when there may be something for a worker.
     pub(super) items: Notify,
+    /// The time at which a worker wakes up that waits for the rate of a handler.
+    alarm: Mutex<Option<Instant>>,
     /// Rung when there may be room for a fetch.
     pub(super) room: Notify,
 }
@@ -93,6 +98,7 @@ impl Shares {
             passed: AtomicU64::new(0),
             reader_wants: AtomicU8::new(0),
             items: Notify::new(),
+            alarm: Mutex::default(),
             room: Notify::new(),
         }
     }
@@ -114,6 +120,12 @@ impl Shares {
 
     /// True if a worker may take an event of this class now.
     pub(super) fn may_begin(&self, class: Class) -> bool {
+        if let Some(limiter) = self.limiter(class)
+            && !limiter.lets_begin(Instant::now())
+            && !plants::is("handler_limit_is_ignored")
+        {
+            return false;
+        }
         if !self.is_divided() || class == Class::NONE {
             return true;
         }
@@ -341,6 +353,9 @@ impl Charge {
             load.running.fetch_add(usize::from(worker), Relaxed);
         }
         (self.waits, self.runs) = (false, worker);
+        if let Some(limiter) = self.shares.limiter(class).filter(|_| worker) {
+            limiter.begin();
+        }
         self.shares.wake_reader();
     }
 }
@@ -352,8 +367,10 @@ impl Drop for Charge {
             load.waiting.fetch_sub(usize::from(self.waits), Relaxed);
             load.running.fetch_sub(usize::from(self.runs), Relaxed);
         }
+        let limiter = self.shares.limiter(self.account).filter(|_| self.runs);
+        limiter.inspect(|limiter| limiter.end());
         self.shares.wake_reader();
-        if self.runs && self.shares.is_divided() {
+        if self.runs && (self.shares.is_divided() || limiter.is_some()) {
             self.shares.items.notify_one();
         }
     }
@@ -369,6 +386,8 @@ pub(crate) struct Classes {
     count: AtomicUsize,
     /// The smallest number of classes that there will be.
     expected: usize,
+    /// The limits of handlers, by the number of their class; empty where no handler has any.
+    limiters: Vec<Option<Arc<Limiter>>>,
     several: AtomicBool,
 }
 
@@ -376,7 +395,7 @@ impl Classes {
     /// All events are of one class.
     pub(crate) fn one() -> Self {
         let (known, count) = (Mutex::default(), AtomicUsize::new(1));
-        Self { asked: None, known, count, expected: 1, several: AtomicBool::new(false) }
+        Self { asked: None, known, count, expected: 1, limiters: Vec::new(), several: AtomicBool::new(false) }
     }
 
     /// Those that `router` tells apart.
@@ -385,11 +404,19 @@ impl Classes {
             return Self::one();
         }
         let asked = Some((Arc::clone(router), Arc::clone(deliverer)));
+        // Handlers with limits have classes of their own, however many others there are.
+        let (mut known, mut limiters) = (HashMap::default(), Vec::new());
+        for (limited, number) in router.limiters().into_iter().zip(1..Class::LAST.0) {
+            known.insert((limited.number, 0), Class(number));
+            limiters.resize(usize::from(number), None);
+            limiters.push(Some(Arc::clone(limited.limiter)));
+        }
         Self {
             asked,
-            known: Mutex::default(),
-            count: AtomicUsize::new(0),
+            count: AtomicUsize::new(known.len()),
+            known: Mutex::new(known),
             expected: router.lanes(),
+            limiters,
             several: AtomicBool::new(router.lanes() > 1),
         }
     }

@@ -23,6 +23,9 @@ use crate::maintain::{Purger, Task};
 use crate::queue::HotPath;
 use crate::run::StartError;
 
+/// Each handler with limits of its own has a class of its own, of which there are 64.
+const MOST_LIMITED: usize = 60;
+
 /// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
 /// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder. Without `K`, the mode
 /// is a [value](Outbox::builder), and such a setting is refused by [`start`](Self::start).
@@ -158,7 +161,8 @@ impl<K> OutboxBuilder<K> {
     pub async fn start(mut self) -> Result<Outbox, StartError> {
         let store = self.verify()?;
         // Each event is written once for each handler that will have it, wherever it is delivered.
-        for (route, recipient) in self.handling.router.named() {
+        self.writing.fan_out.others = self.handling.router.others_accept();
+        for (route, recipient) in self.handling.router.recipients() {
             self.writing.fan_out.add(&route, recipient)?;
         }
         let mode = self.mode.of_nodes().filter(|_| self.enabled);
@@ -169,6 +173,10 @@ impl<K> OutboxBuilder<K> {
         if mode.is_none() && (!self.enabled || !self.handling.router.is_empty()) {
             let (mode, enabled) = (self.mode, self.enabled);
             tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
+        }
+        if self.handling.router.limited() > MOST_LIMITED {
+            let problem = format!("are {} with limits of their own", self.handling.router.limited());
+            return Err(ConfigError::new("handlers", problem, format!("limit at most {MOST_LIMITED} of them")).into());
         }
         store.check().await?;
         self.adjust();
@@ -476,7 +484,7 @@ impl OutboxBuilder<WriterOnly> {
         let route = route.into();
         for id in ids {
             if self.check(check_id(id)).is_some() {
-                let added = self.writing.fan_out.add(&route, Recipient { id: id.into(), accepts: None });
+                let added = self.writing.fan_out.add(&route, Recipient { id: Some(id.into()), accepts: None });
                 self.check(added);
             }
         }

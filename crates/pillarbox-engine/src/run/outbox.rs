@@ -20,7 +20,7 @@ use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
-use crate::handlers::{Contexts, FanOut, Router};
+use crate::handlers::{Contexts, FanOut, HandlerLimit, LimitedHandlers, Router};
 use crate::maintain::{DeadEvents, GaugeReporter, PendingEvents, Purger};
 use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
 use crate::queue::{HotPath, Intake};
@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     pub(super) writing: Arc<WriterParts>,
     writer: Writer,
     pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) limits: Arc<LimitedHandlers>,
     pub(crate) intake: Arc<Intake>,
     pub(super) open: Arc<OpenTransactions>,
     lease: Duration,
@@ -89,6 +90,7 @@ impl Shared {
     ) -> Self {
         let metrics_factory = MetricsFactory::new(&config.metrics.prefix, store.info());
         let (counters, meters) = (Counters::new(&metrics_factory), Meters::new(&metrics_factory, router.event_types()));
+        let limits = Arc::new(LimitedHandlers::new(router, &metrics_factory));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let telemetry = Arc::new(Telemetry::new(counters, meters, Calls::new(config.dispatch.slow_after)));
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), Arc::clone(&telemetry));
@@ -108,6 +110,7 @@ impl Shared {
             writer: Writer::new(Arc::clone(&writing)),
             writing,
             telemetry,
+            limits,
             intake,
             open,
             lease: config.ownership.lease,
@@ -198,6 +201,7 @@ impl Outbox {
             store: Arc::clone(&shared.store),
             intake: Arc::clone(&shared.intake),
             telemetry: Arc::clone(&shared.telemetry),
+            limits: Arc::clone(&shared.limits),
             random: Arc::clone(&supervisor.random),
             interval: supervisor.config.metrics.interval,
             mode: supervisor.mode,
@@ -373,6 +377,15 @@ impl Outbox {
         let now = Instant::now();
         let busy = telemetry.calls.busy(now);
         Health::read(&telemetry.loops, busy, self.role(), self.running.stop.is_cancelled(), *lease, now)
+    }
+
+    /// The handlers that have limits of their own, as they are now on this node; see [`Registration::concurrency`] and
+    /// [`Registration::rate`](crate::handlers::Registration::rate). Where one has reached its limit, its events wait, and nothing is wrong.
+    ///
+    /// [`Registration::concurrency`]: crate::handlers::Registration::concurrency
+    #[must_use]
+    pub fn limits(&self) -> Vec<HandlerLimit> {
+        self.shared.limits.status()
     }
 
     /// The store this outbox was built on.

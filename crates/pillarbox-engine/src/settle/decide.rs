@@ -82,7 +82,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
                 Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
             }
             HandlerErrorKind::Unroutable(delay) => parked(attempts, clean_error(&error.text()), delay, rules),
-            HandlerErrorKind::Retryable if !rules.errors.passes(error.causes()) => {
+            HandlerErrorKind::Retryable if !rules.errors.passes(error.causes(), |name| error.is_named(name)) => {
                 given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
             }
             HandlerErrorKind::Retryable | HandlerErrorKind::Interrupted => failed(&error.text(), None),

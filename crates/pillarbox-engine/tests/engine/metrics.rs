@@ -401,8 +401,9 @@ async fn the_documented_table_is_what_is_reported() {
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let handler = |_: Delivery| async {};
-    let outbox = Outbox::single_node(MemoryStore::new()).handle_type("known", handler).start().await.expect("starts");
-    outbox.shutdown().await;
+    let limited = on_type("limited", handler).concurrency(1);
+    let outbox = Outbox::single_node(MemoryStore::new()).handle_type("known", handler).handler(limited);
+    outbox.start().await.expect("starts").shutdown().await;
     let line = |metric: Reported| {
         let own: Vec<_> = metric.labels.into_iter().skip(2).map(|(name, _)| format!("`{name}`")).collect();
         let own = own.join(", ").trim_matches('`').to_owned();

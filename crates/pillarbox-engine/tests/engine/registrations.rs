@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pillarbox_core::event::Envelope;
+use pillarbox_core::event::codecs::Json;
+use pillarbox_core::event::{Envelope, Event};
 use pillarbox_core::handle::{Delivery, Failure, Outcome};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Upkeep as _;
@@ -108,11 +109,64 @@ async fn rows_for_handlers_that_are_not_there_are_passed_on_by_who_takes_any() {
 }
 
 #[tokio::test]
-async fn a_handler_without_a_name_cannot_refuse_rows() {
-    let problem = refused(|outbox| outbox.handler(on_type("placed", handler).accepts(|_| true))).await;
-    assert!(problem.contains("has no name") && problem.contains("name the handler"), "{problem}");
-    let named = on_type("placed", handler).accepts(|_| true).named("mailer");
-    assert_eq!(refused(|outbox| outbox.handler(named)).await, "");
+async fn an_event_that_its_handler_does_not_accept_is_not_written() {
+    let store = MemoryStore::new();
+    let accepts = |event: &Envelope| event.tenant_id() == Some("partner");
+    let outbox = Outbox::writer_only(store.clone()).handlers([
+        on_type("placed", handler).accepts(accepts),
+        on_type("paid", handler),
+        on_type(Events::Others, handler).accepts(accepts),
+    ]);
+    let outbox = outbox.start().await.expect("starts");
+    let mut tx = outbox.begin(&store).await.expect("begins");
+    for (event_type, tenant, rows) in [
+        ("placed", "partner", 1),
+        ("placed", "somebody else", 0),
+        ("paid", "somebody else", 1),
+        ("sent", "partner", 1),
+        ("sent", "somebody else", 0),
+    ] {
+        let event = Envelope::builder(event_type).tenant_id(tenant).payload_json("{}").build().expect("valid");
+        let written = outbox.write(&mut tx, event).await.expect("writes");
+        assert_eq!((written.len(), written.id().is_some()), (rows, rows > 0), "{event_type} of {tenant}");
+    }
+    tx.commit().await.expect("commits");
+    assert_eq!(store.counts().await.expect("counts").new, 3);
+    outbox.shutdown().await;
+}
+
+/// An event without a derived implementation, which the facade's tests have.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Placed {
+    cents: u32,
+}
+
+impl Event for Placed {
+    type Codec = Json;
+    const TYPE: &'static str = "placed";
+}
+
+#[tokio::test]
+async fn a_condition_looks_at_the_typed_event() {
+    let dear = |placed: &Placed, envelope: &Envelope| placed.cents >= 100 && envelope.tenant_id().is_none();
+    let store = MemoryStore::new();
+    let partner = || on_type("placed", handler).accepts_event(dear);
+    let outbox = Outbox::writer_only(store.clone()).handler(partner()).start().await.expect("starts");
+    let mut tx = outbox.begin(&store).await.expect("begins");
+    for (event, rows) in [
+        (Placed { cents: 99 }.to_builder().build(), 0),
+        (Placed { cents: 100 }.to_builder().build(), 1),
+        (Placed { cents: 100 }.to_builder().tenant_id("acme").build(), 0),
+        // Its handler will say what is wrong of it.
+        (Envelope::json("placed", "[]"), 1),
+    ] {
+        assert_eq!(outbox.write(&mut tx, event.expect("valid")).await.expect("writes").len(), rows);
+    }
+    tx.commit().await.expect("commits");
+    outbox.shutdown().await;
+    let other = on_type("paid", handler).accepts_event(dear);
+    let problem = refused(|outbox| outbox.handler(other)).await;
+    assert!(problem.contains("handler.accepts_event") && problem.contains("`placed`"), "{problem}");
 }
 
 #[tokio::test]

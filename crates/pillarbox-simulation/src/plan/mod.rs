@@ -35,6 +35,8 @@ pub struct Plan {
     pub batch: Option<usize>,
     /// Some events are handled in the transaction in which they become DONE.
     pub transactions: bool,
+    /// The handler of most events has limits: of calls at once, and of events in a second.
+    pub limits: Option<(usize, u32)>,
     /// Handlers have a fallback.
     pub fallback: bool,
     /// Events are passed on to brokers by routes, in the place of other handlers.
@@ -198,6 +200,7 @@ impl Plan {
             named: chance.one_in(3),
             batch: chance.one_in(4).then(|| chance.size(2, 5)),
             transactions: chance.one_in(3),
+            limits: None,
             fallback: chance.one_in(5),
             routing: None,
             operators: chance.one_in(2),
@@ -273,6 +276,9 @@ impl Plan {
         plan.controls = chance.one_in(4);
         if plan.controls && plan.routing.is_none() && chance.one_in(3) {
             plan.hold_up(chance);
+        }
+        if plan.routing.is_none() && chance.one_in(4) {
+            plan.limits = Some((chance.pick([1, 1, 2, 3]), chance.pick([100, 1000, 100_000])));
         }
         plan
     }

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pillarbox_core::handle::{
     BatchHandler, BoxFuture, Delivery, Failure, Fallback, Handler, HandlerError, HandlerTransaction, Outcome,
@@ -7,7 +8,7 @@ use tokio::time::sleep;
 
 use super::World;
 use super::transaction::{Simulated, SimulatedTransaction};
-use crate::check::{Ending, event_number, handler_number};
+use crate::check::{Ending, Violation, event_number, handler_number};
 use crate::engine::Process;
 
 /// The handlers of one process.
@@ -16,6 +17,14 @@ pub(crate) struct Hands {
     pub(super) world: Arc<World>,
     pub(super) node: usize,
     pub(super) process: Process,
+    pub(super) limit: Option<Limit>,
+}
+
+/// The number of calls of a limited handler that run in a process, and the most that may.
+#[derive(Debug, Clone)]
+pub(crate) struct Limit {
+    pub(super) running: Arc<AtomicUsize>,
+    pub(super) most: usize,
 }
 
 /// A call under way. If it is dropped before it is told how the call ended, the call was dropped.
@@ -29,6 +38,9 @@ pub(super) struct UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
+        if let Some(limit) = &self.hands.limit {
+            limit.running.fetch_sub(1, Ordering::Relaxed);
+        }
         let database = &self.hands.world.database;
         database.checker().end_call(self.event, self.handler, self.number, self.ending);
         let who = self.hands.process.name();
@@ -53,9 +65,20 @@ impl Hands {
                 delivery.path().name(),
             ),
         );
+        self.check_limit();
         self.world.check_memory(self.node);
         database.watch();
         UnderWay { hands: self, event, handler, number, ending: Ending::Dropped }
+    }
+
+    /// Counts a call, and checks that it is one that the limit of its handler allows.
+    fn check_limit(&self) {
+        let Some(Limit { running, most }) = &self.limit else { return };
+        let calls = running.fetch_add(1, Ordering::Relaxed) + 1;
+        if calls > *most {
+            let what = format!("{calls} calls run in {}, {most} may", self.process.name());
+            self.world.database.checker().note(Err(Violation::new("limit", what)));
+        }
     }
 
     /// Takes some time, or for ever.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::handle::in_transaction;
 use pillarbox_core::ownership::{Mode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_engine::handlers::{Events, on_batch, on_type};
+use pillarbox_engine::handlers::{Events, Rate, on_batch, on_type};
 use pillarbox_engine::run::{Outbox, OutboxBuilder};
 use pillarbox_routes::Forwarder;
 use tokio::time::{sleep, timeout};
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::World;
 use super::clock::JumpingClock;
 use super::forwarding::Passing;
-use super::handler::Hands;
+use super::handler::{Hands, Limit};
 use super::link::{Link, Wire};
 use crate::check::Violation;
 use crate::engine::Process;
@@ -146,7 +146,7 @@ impl World {
     ) -> Result<OutboxBuilder, Box<dyn std::error::Error + Send + Sync>> {
         let plan = &self.plan;
         let host = self.hosts.get(node).ok_or("there is no such host")?;
-        let hands = || Hands { world: Arc::clone(self), node, process: process.clone() };
+        let hands = || Hands { world: Arc::clone(self), node, process: process.clone(), limit: None };
         let mut config = plan.config(host.mode().unwrap_or(plan.mode));
         config.ownership.node_name = Some(NodeName::new(&host.name)?);
         let (base, cap) = plan.settings.backoff;
@@ -158,7 +158,12 @@ impl World {
             builder = builder
                 .handler(on_batch(Events::Others, routing.batch, Passing { hands: hands(), forwarder }).for_any_name());
         } else {
-            builder = builder.handle_all(hands());
+            let limit = plan.limits.map(|(most, _)| Limit { running: Arc::default(), most });
+            let mut others = on_type(Events::Others, Hands { limit, ..hands() });
+            if let Some((calls, events)) = plan.limits {
+                others = others.concurrency(calls).rate(Rate::per_second(events));
+            }
+            builder = builder.handler(others);
         }
         if plan.named {
             builder =

@@ -24,6 +24,9 @@ impl Worker {
     pub(super) async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Delivered<'_>> {
         let mut asked = None;
         loop {
+            if self.router.limited() > 0 {
+                Box::pin(self.paced(&item.row)).await?;
+            }
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
             let Some(verdict) = delivered.verdicts.next() else {
@@ -53,6 +56,14 @@ impl Worker {
             let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
             item = Item { row, since: Instant::now(), past, ..item };
         }
+    }
+
+    /// Waits in its place until the rate of its handler allows an event; `None` if the term ends first.
+    async fn paced(&self, row: &Row) -> Option<()> {
+        if let Ok(Registered { limiter: Some(limiter), .. }) = self.router.find(row) {
+            self.ending.run_until_cancelled(limiter.paced()).await?;
+        }
+        (!self.deliverer.lost.is_cancelled()).then_some(())
     }
 
     /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it

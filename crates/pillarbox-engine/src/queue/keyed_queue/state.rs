@@ -355,6 +355,22 @@ impl State {
         dropped
     }
 
+    /// Drops the events of classes that are `unwanted`, and those behind them in their keys.
+    pub(super) fn drop_from(&mut self, unwanted: impl Fn(Class) -> bool) {
+        for key in self.keys.values_mut() {
+            let kept = key.waiting.iter().position(|item| unwanted(item.class)).unwrap_or(key.waiting.len());
+            self.queued -= key.waiting.drain(kept..).len();
+        }
+        let queued = &mut self.queued;
+        self.ready.retain(|ready| match ready {
+            Ready::Lone(item) if unwanted(item.class) => {
+                *queued -= 1;
+                false
+            }
+            _ => true,
+        });
+    }
+
     /// The next fetch has to read the table from this row on.
     pub(super) fn free_from(&mut self, seq: i64) {
         self.freed = Some(self.freed.map_or(seq, |other| other.min(seq)));
