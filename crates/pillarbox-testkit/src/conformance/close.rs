@@ -38,7 +38,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         lease: None,
         partitions: 0,
     };
-    let failed: [Failed; 36] = [
+    let failed: [Failed; 39] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
