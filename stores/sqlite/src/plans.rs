@@ -30,7 +30,7 @@ const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 27] = [
+const OF_EVENTS: [(&str, &[&str]); 29] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("check", &[READY]),
@@ -45,6 +45,7 @@ const OF_EVENTS: [(&str, &[&str]); 27] = [
     ("fetch_times", &[TIMED, TIMED]),
     ("identify", &[KEY]),
     ("interventions", &[ANY_HEAD]),
+    ("newest", &["SCAN outbox_event"]),
     ("partitions", &[READY, TIMED]),
     ("pending", &[READY_ABOVE, TIMED]),
     ("pending_count", &[READY, TIMED]),
@@ -54,6 +55,7 @@ const OF_EVENTS: [(&str, &[&str]); 27] = [
     ("reclaim_orphans", &[READY, DUE]),
     ("record", &[ID]),
     ("record_by_seq", &[KEY]),
+    ("record_json", &[KEY]),
     ("release", &[KEY]),
     ("promote_due", &[KEY]),
     ("assign_partitions", &[KEY]),
