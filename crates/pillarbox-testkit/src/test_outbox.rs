@@ -2,10 +2,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::clock::SystemClock;
-use pillarbox_core::error::BoxError;
+use pillarbox_core::clock::{Clock as _, SystemClock};
+use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::event::Stamp;
-use pillarbox_core::store::{Store, WakeUps as _};
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState, Store, WakeUps as _};
 use pillarbox_core::write::Connection;
 use pillarbox_engine::run::kind::Deliverer;
 use pillarbox_engine::run::{Outbox, OutboxBuilder, SingleNode, StartError};
@@ -16,6 +17,8 @@ use crate::{FakeClock, WrittenEvents};
 
 /// The time that no handler takes in a test: after it [`TestOutbox::wait_until_idle`] gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The pending events that are looked at.
+const MOST_PENDING: usize = 10_000;
 /// Longer than any test: a lease that ends in the middle of one would only confuse.
 const LEASE: Duration = Duration::from_secs(3600);
 
@@ -127,6 +130,24 @@ impl TestOutbox {
         self.store.ring().await?;
         self.wait_until_idle().await
     }
+
+    /// Delivers until every event that was tried is over: waits until nothing is due, and lets the time pass to the next attempt
+    /// of an event that has failed or was deferred. Delayed events are delivered if their time comes meanwhile.
+    ///
+    /// # Errors
+    /// After ten seconds, with what is left, such as an event that is deferred again and again.
+    pub async fn deliver_all(&self) -> Result<(), BoxError> {
+        let began = Instant::now();
+        loop {
+            self.wait_until_idle().await?;
+            let retrying = self.rows().into_iter().filter(|row| row.status == Status::Retry);
+            let Some(next) = retrying.filter_map(|row| row.available_at).min() else { return Ok(()) };
+            if began.elapsed() > PATIENCE {
+                return Err(still_retrying(&self.outbox).await?);
+            }
+            self.advance(next.since(self.clock.now())).await?;
+        }
+    }
 }
 
 impl<S: Store + Clone> TestOutbox<S, SystemClock> {
@@ -159,6 +180,29 @@ impl<S: Store + Clone> TestOutbox<S, SystemClock> {
         store.migrate().await?;
         let outbox = build(store.clone()).start().await?;
         Ok(Self { outbox, store, clock: SystemClock })
+    }
+
+    /// Delivers until every event that was tried is over: waits until nothing is due, and no event waits for another attempt. The
+    /// time is real, so give the outbox a short [`retry_policy`](OutboxBuilder::retry_policy). Delayed events are left alone.
+    ///
+    /// # Errors
+    /// The database's; or after ten seconds, with what is left.
+    pub async fn deliver_all(&self) -> Result<(), BoxError> {
+        let (began, mut waiting) = (Instant::now(), Vec::new());
+        loop {
+            self.wait_until_idle().await?;
+            // One statement sees all of them. What is new now, and is so again after nothing was due, waits behind a DEAD event.
+            let pending = self.outbox.store().pending(&PendingFilter::new(), 0, MOST_PENDING).await?;
+            let of_state = |state| pending.iter().filter(move |event| event.state == state).map(|event| event.seq);
+            let before = std::mem::replace(&mut waiting, of_state(PendingState::New).collect());
+            if of_state(PendingState::Retrying).next().is_none() && waiting == before {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(still_retrying(&self.outbox).await?);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
@@ -201,6 +245,17 @@ impl<S, C> Deref for TestOutbox<S, C> {
     fn deref(&self) -> &Outbox {
         &self.outbox
     }
+}
+
+/// The error for events that are tried again and again.
+async fn still_retrying(outbox: &Outbox) -> Result<BoxError, StoreError> {
+    let line = |event: &PendingEvent| {
+        let error = event.last_error.as_deref().unwrap_or("it was deferred");
+        format!("\n  #{} {}, {} failures: {error}", event.seq, event.event_type, event.attempts)
+    };
+    let retrying = PendingFilter::new().state(PendingState::Retrying);
+    let events: String = outbox.store().pending(&retrying, 0, 10).await?.iter().map(line).collect();
+    Ok(format!("after {PATIENCE:?} events still wait for another attempt:{events}").into())
 }
 
 /// Waits until no event is due in the table of `outbox` and none is in its memory, for tests on any store and in any mode.

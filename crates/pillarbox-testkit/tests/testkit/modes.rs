@@ -112,6 +112,32 @@ async fn days_can_pass_without_ending_a_lease() -> Outcome {
 }
 
 #[tokio::test]
+async fn everything_is_delivered_whatever_it_takes() -> Outcome {
+    let fails = Recorder::around(async |delivery: Delivery| match delivery.id().as_str() {
+        "a" => Err("never"),
+        _ => Ok(()),
+    });
+    let build = |store| Outbox::partitioned(store).max_attempts(3).handle_all(fails.clone());
+    let test = TestOutbox::start_as(build).await?;
+    write(&test).await?;
+    test.deliver_all().await?;
+    assert_eq!(calls(&fails).iter().filter(|id| *id == "a").count(), 3);
+    assert_eq!(test.rows()[0].status, Status::Dead);
+    test.shutdown().await;
+
+    let (recorder, soon) = (stumbles(), FixedBackoff::new(Duration::from_millis(20))?);
+    let build = |store| Outbox::multi_node(store).handle_all(recorder.clone()).retry_policy(soon);
+    let test = TestOutbox::on(MemoryStore::new(), build).await?;
+    let mut tx = test.begin(test.store()).await?;
+    test.write_all(&mut tx, [event("a", "k"), event("late", "k").deliver_after(HOUR)]).await?;
+    tx.commit().await?;
+    test.deliver_all().await?;
+    assert_eq!(calls(&recorder), ["a", "a"], "what is delayed is left alone");
+    test.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_store_of_the_tests_own_is_migrated_and_delivers() -> Outcome {
     let (store, recorder) = (MemoryStore::new(), Recorder::new());
     let test = TestOutbox::on(store, |store| Outbox::single_node(store).handle_all(recorder.clone())).await?;
