@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, Event, codecs::Json};
-use pillarbox_core::handle::Delivery;
+use pillarbox_core::handle::{Delivery, HandlerTransaction, in_transaction};
+use pillarbox_core::row::Status;
 use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::run::Outbox;
-use pillarbox_memory::MemoryStore;
+use pillarbox_memory::{Memory, MemoryStore, MemoryTransaction};
 use pillarbox_testkit::{Recorder, TestOutbox, WrittenEvents, unique_name};
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +127,37 @@ async fn an_event_of_two_handlers_is_written_once() -> Outcome {
     assert_eq!(handlers, ["ledger", "mail"]);
     written.assert_empty();
     test.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_sees_what_it_has_written_in_its_transaction() -> Outcome {
+    let store = MemoryStore::new();
+    let outbox = Outbox::writer_only(store.clone()).start().await?;
+    let looking = outbox.clone();
+    let follow_up = move |delivery: Delivery, mut tx: HandlerTransaction<MemoryTransaction, Memory>| {
+        let outbox = looking.clone();
+        async move {
+            delivery.outbox()?.write(&mut tx, Envelope::json("order.confirmed", "{}")?).await?;
+            let mut written = WrittenEvents::in_transaction(&outbox, &mut tx).await?;
+            written.take_type("order.confirmed");
+            written.assert_empty();
+            Ok::<_, BoxError>(())
+        }
+    };
+    let handler = in_transaction(store.clone(), follow_up);
+    let test = TestOutbox::on(store.clone(), |store| {
+        Outbox::single_node(store).handle_type("order.placed", handler).handle_all(Recorder::new())
+    })
+    .await?;
+    let mut tx = test.begin(&store).await?;
+    test.write(&mut tx, &placed("o-1")).await?;
+    tx.commit().await?;
+    test.deliver_all().await?;
+    let statuses = test.committed().await?.events().iter().map(|event| event.record.status).collect::<Vec<_>>();
+    assert_eq!(statuses, [Status::Done.code(); 2], "the assertions in the handler have held");
+    test.shutdown().await;
+    outbox.shutdown().await;
     Ok(())
 }
 
