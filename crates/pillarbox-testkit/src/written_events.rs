@@ -10,7 +10,7 @@ use pillarbox_engine::run::Outbox;
 /// The rows of the table that are looked at: the newest.
 const NEWEST: usize = 10_000;
 /// The rows that are looked up at once.
-const PAGE: i64 = 1_000;
+const PAGE: usize = 1_000;
 /// The rows whose payloads are read.
 const MOST: usize = 1_000;
 /// The characters of a payload in the message of a failure.
@@ -66,7 +66,8 @@ pub struct WrittenEvent {
 }
 
 impl WrittenEvent {
-    /// The time from the write to the first delivery that its writer asked for; `None` if it is due at once.
+    /// The time from the write to the first delivery that its writer asked for; `None` if it is due at once. Once the event was
+    /// tried, the time to its next attempt.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         let delay = self.record.available_at.map(|due| due.since(self.record.created_at));
@@ -242,7 +243,7 @@ fn check_number(rows: usize) -> Result<(), BoxError> {
 /// Those of the rows that are committed, ascending.
 async fn committed_among(store: &dyn Store, seqs: &[i64]) -> Result<Vec<i64>, BoxError> {
     let mut committed = Vec::new();
-    for page in seqs.chunks(usize::try_from(PAGE)?) {
+    for page in seqs.chunks(PAGE) {
         committed.extend(store.identify(page).await?.into_iter().map(|row| row.seq));
     }
     committed.sort_unstable();

@@ -7,9 +7,10 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, Event, codecs::Json};
 use pillarbox_core::handle::{Delivery, HandlerTransaction, in_transaction};
 use pillarbox_core::row::Status;
+use pillarbox_core::write::{Command, Connection, Dialect, Insert, Lookup};
 use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::run::Outbox;
-use pillarbox_memory::{Memory, MemoryStore, MemoryTransaction};
+use pillarbox_memory::{Memory, MemoryError, MemoryStore, MemoryTransaction};
 use pillarbox_testkit::{Recorder, TestOutbox, WrittenEvents, unique_name};
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +163,7 @@ async fn a_handler_sees_what_it_has_written_in_its_transaction() -> Outcome {
 }
 
 #[tokio::test]
-async fn another_database_and_too_many_events_are_refused() -> Outcome {
+async fn too_many_events_are_refused() -> Outcome {
     let test = TestOutbox::start(|outbox| outbox.handle_all(Recorder::new())).await?;
     let mut tx = test.begin(test.store()).await?;
     let events: Vec<OrderPlaced> = (0..1_001).map(|number| placed(&number.to_string())).collect();
@@ -174,6 +175,52 @@ async fn another_database_and_too_many_events_are_refused() -> Outcome {
     tx.commit().await?;
     let refused = test.committed().await.expect_err("too many").to_string();
     assert!(refused.starts_with("there are 1001 rows to assert on"), "{refused}");
+    test.shutdown().await;
+    Ok(())
+}
+
+/// A connection that says of itself what it is told to.
+struct Disguised {
+    inner: MemoryTransaction,
+    dialect: Dialect,
+    open: bool,
+}
+
+impl Connection<Disguised> for Disguised {
+    type Error = MemoryError;
+
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn in_transaction(&mut self) -> Option<bool> {
+        Some(self.open)
+    }
+
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, MemoryError> {
+        Connection::<Memory>::insert(&mut self.inner, insert).await
+    }
+
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, MemoryError> {
+        Connection::<Memory>::run(&mut self.inner, command).await
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, MemoryError> {
+        self.inner.read(lookup).await
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_show_what_was_written_is_refused() -> Outcome {
+    let test = TestOutbox::start(|outbox| outbox.handle_all(Recorder::new())).await?;
+    for (dialect, open, refusal) in [
+        (Dialect::MYSQL, true, "this outbox keeps its table in memory, and the transaction is of MySQL"),
+        (Dialect::MEMORY, false, "no transaction is open on this connection; read what is committed by `committed`"),
+    ] {
+        let mut connection = Disguised { inner: test.store().begin(), dialect, open };
+        let refused = test.written_in(&mut connection).await.map(|written| written.events().len());
+        assert_eq!(refused.map_err(|error| error.to_string()), Err(refusal.to_owned()));
+    }
     test.shutdown().await;
     Ok(())
 }
