@@ -11,7 +11,7 @@ use pillarbox_engine::run::Outbox;
 use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, TestOutbox};
 
-/// What a transaction wrote is seen before its commit, and each event is over afterwards, though one has failed twice.
+/// A transaction shows its events before the commit, and `deliver_all` ends each of them, though one has failed twice.
 pub(super) async fn delivers_all<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match (delivery.event_type(), delivery.attempt()) {
         ("test.a", 1 | 2) => Err("the mail server is down"),
