@@ -14,10 +14,10 @@ use diesel_async::{
     AnsiTransactionManager, AsyncConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager as _,
 };
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe};
 
 use crate::Diesel;
-use crate::rows::{FoundRow, Seq};
+use crate::rows::{FoundRow, Line, Seq};
 use crate::statement::Bound;
 
 /// A connection of diesel-async.
@@ -31,6 +31,7 @@ pub trait Awaits: AsyncConnection<TransactionManager = AnsiTransactionManager> +
 
     fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = QueryResult<Vec<i64>>> + Send;
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send;
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = QueryResult<Vec<String>>> + Send;
     fn probe(&mut self, sql: &str) -> impl Future<Output = QueryResult<Vec<RowId>>> + Send;
 }
 
@@ -68,6 +69,14 @@ macro_rules! awaits {
                 Ok(rows as u64)
             }
 
+            async fn read(&mut self, lookup: &Lookup<'_>) -> QueryResult<Vec<String>> {
+                let mut texts = Vec::new();
+                for statement in &lookup.statements {
+                    texts.extend(Bound(statement).load::<Line>(self).await?.into_iter().map(|Line(text)| text));
+                }
+                Ok(texts)
+            }
+
             async fn probe(&mut self, sql: &str) -> QueryResult<Vec<RowId>> {
                 let rows: Vec<FoundRow> = sql_query(sql).load(self).await?;
                 Ok(rows.into_iter().map(|FoundRow(row)| row).collect())
@@ -93,6 +102,10 @@ macro_rules! awaits {
 
             async fn run(&mut self, command: &Command<'_>) -> QueryResult<u64> {
                 Awaits::run(self, command).await
+            }
+
+            async fn read(&mut self, lookup: &Lookup<'_>) -> QueryResult<Vec<String>> {
+                Awaits::read(self, lookup).await
             }
         }
 
@@ -141,6 +154,10 @@ macro_rules! awaits {
 
             async fn run(&mut self, command: &Command<'_>) -> QueryResult<u64> {
                 Awaits::run(&mut **self, command).await
+            }
+
+            async fn read(&mut self, lookup: &Lookup<'_>) -> QueryResult<Vec<String>> {
+                Awaits::read(&mut **self, lookup).await
             }
 
             fn id(&self) -> ConnectionId {
@@ -251,6 +268,10 @@ impl<H: Holder> Connection<Diesel> for AsyncTransaction<H> {
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, H::Error> {
         self.0.deref_mut().run(command).await.map_err(H::error)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, H::Error> {
+        self.0.deref_mut().read(lookup).await.map_err(H::error)
     }
 
     /// Nested transactions are of the same connection.

@@ -6,10 +6,12 @@ use diesel::r2d2::{ConnectionManager, PooledConnection, R2D2Connection};
 use diesel::result::Error;
 use diesel::{QueryResult, RunQueryDsl as _, sql_query};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Probe, Synchronous};
+use pillarbox_core::write::{
+    Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe, Synchronous,
+};
 
 use crate::Diesel;
-use crate::rows::{FoundRow, Seq};
+use crate::rows::{FoundRow, Line, Seq};
 use crate::statement::Bound;
 
 /// A connection whose transaction is open, which is rolled back when it is dropped. Returned by the guard's `begin`, which
@@ -27,6 +29,7 @@ pub trait Blocks: diesel::Connection<TransactionManager = AnsiTransactionManager
 
     fn insert(&mut self, insert: &Insert<'_>) -> QueryResult<Vec<i64>>;
     fn run(&mut self, command: &Command<'_>) -> QueryResult<u64>;
+    fn read(&mut self, lookup: &Lookup<'_>) -> QueryResult<Vec<String>>;
     fn probe(&mut self, sql: &str) -> QueryResult<Vec<RowId>>;
 }
 
@@ -56,6 +59,14 @@ macro_rules! blocks {
                 Ok(rows as u64)
             }
 
+            fn read(&mut self, lookup: &Lookup<'_>) -> QueryResult<Vec<String>> {
+                let mut texts = Vec::new();
+                for statement in &lookup.statements {
+                    texts.extend(Bound(statement).load::<Line>(self)?.into_iter().map(|Line(text)| text));
+                }
+                Ok(texts)
+            }
+
             fn probe(&mut self, sql: &str) -> QueryResult<Vec<RowId>> {
                 Ok(sql_query(sql).load::<FoundRow>(self)?.into_iter().map(|FoundRow(row)| row).collect())
             }
@@ -82,6 +93,10 @@ macro_rules! blocks {
 
             fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send {
                 ready(Blocks::run(self, command))
+            }
+
+            fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = QueryResult<Vec<String>>> + Send {
+                ready(Blocks::read(self, lookup))
             }
         }
 
@@ -140,6 +155,10 @@ where
         ready(C::run(self, command))
     }
 
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = QueryResult<Vec<String>>> + Send {
+        ready(C::read(self, lookup))
+    }
+
     fn id(&self) -> ConnectionId {
         ConnectionId::of::<C>(self)
     }
@@ -165,6 +184,10 @@ impl<C: Blocks> Connection<Diesel> for Transaction<'_, C> {
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = QueryResult<u64>> + Send {
         ready(self.0.run(command))
+    }
+
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = QueryResult<Vec<String>>> + Send {
+        ready(self.0.read(lookup))
     }
 
     /// Nested transactions are of the same connection.

@@ -18,6 +18,19 @@ where
     }
 }
 
+/// The text that a query returns in its only column.
+#[derive(Debug)]
+pub(crate) struct Line(pub(crate) String);
+
+impl<DB: Backend> QueryableByName<DB> for Line
+where
+    String: FromSql<Text, DB>,
+{
+    fn build<'a>(row: &impl NamedRow<'a, DB>) -> Result<Self> {
+        Ok(Self(row.get_value::<Text, String, _>(0)?))
+    }
+}
+
 /// A row that a probe has found.
 #[derive(Debug)]
 pub(crate) struct FoundRow(pub(crate) RowId);

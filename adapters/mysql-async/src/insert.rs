@@ -1,6 +1,6 @@
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Transaction, Value};
-use pillarbox_core::write::{Bind, Command, Connection, Dialect, Insert, Statement};
+use pillarbox_core::write::{Bind, Command, Connection, Dialect, Insert, Lookup, Statement};
 
 use crate::MysqlAsync;
 use crate::open::{ensure_open, is_open};
@@ -43,6 +43,14 @@ impl Connection<MysqlAsync> for Transaction<'_> {
             rows = self.affected_rows();
         }
         Ok(rows)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
+        let mut texts = Vec::new();
+        for statement in &lookup.statements {
+            texts.extend(self.exec::<String, _, _>(&*statement.sql, params(statement)?).await?);
+        }
+        Ok(texts)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::future::{Future, ready};
 
-use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert, Statement, Synchronous};
+use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert, Lookup, Statement, Synchronous};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Error, Row, Savepoint, Transaction, params_from_iter};
 
@@ -30,6 +30,10 @@ macro_rules! connection {
 
             fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, Error>> + Send {
                 ready(run(self, command))
+            }
+
+            fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, Error>> + Send {
+                ready(read(self, lookup))
             }
 
             /// Savepoints are of the same connection.
@@ -63,6 +67,17 @@ fn run(connection: &rusqlite::Connection, command: &Command<'_>) -> Result<u64, 
         each_row(connection, statement, |_| Ok(()))?;
     }
     Ok(if command.statements.is_empty() { 0 } else { connection.changes() })
+}
+
+fn read(connection: &rusqlite::Connection, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
+    let mut texts = Vec::new();
+    for statement in &lookup.statements {
+        each_row(connection, statement, |row| {
+            texts.push(row.get(0)?);
+            Ok(())
+        })?;
+    }
+    Ok(texts)
 }
 
 /// Runs a statement to its end. One that comes again is prepared once for each connection.

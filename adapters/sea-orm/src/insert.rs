@@ -1,4 +1,4 @@
-use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert};
+use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert, Lookup};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement, Value};
 
 use crate::SeaOrm;
@@ -24,6 +24,10 @@ impl Connection<SeaOrm> for DatabaseTransaction {
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, DbErr> {
         run(self, command).await
     }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, DbErr> {
+        read(self, lookup).await
+    }
 }
 
 /// The closure of SeaORM's own `transaction`, and functions, have a shared reference.
@@ -46,6 +50,10 @@ impl Connection<SeaOrm> for &DatabaseTransaction {
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, DbErr> {
         run(self, command).await
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, DbErr> {
+        read(self, lookup).await
     }
 
     /// That of the transaction.
@@ -106,6 +114,16 @@ async fn run(transaction: &DatabaseTransaction, command: &Command<'_>) -> Result
         rows = transaction.execute_raw(bound(transaction, statement)?).await?.rows_affected();
     }
     Ok(rows)
+}
+
+async fn read(transaction: &DatabaseTransaction, lookup: &Lookup<'_>) -> Result<Vec<String>, DbErr> {
+    let mut texts = Vec::new();
+    for statement in &lookup.statements {
+        for row in transaction.query_all_raw(bound(transaction, statement)?).await? {
+            texts.push(row.try_get_by_index(0)?);
+        }
+    }
+    Ok(texts)
 }
 
 /// A statement of the store with its values. The text is the store's own, none of it comes from a user.

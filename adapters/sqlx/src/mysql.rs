@@ -1,6 +1,6 @@
 use futures_util::TryStreamExt as _;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{
@@ -57,6 +57,16 @@ impl Connection<Sqlx> for MySqlConnection {
             rows = query(statement)?.execute(&mut *self).await?.rows_affected();
         }
         Ok(rows)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, sqlx::Error> {
+        let mut texts = Vec::new();
+        for statement in &lookup.statements {
+            for row in query(statement)?.fetch_all(&mut *self).await? {
+                texts.push(row.try_get(0)?);
+            }
+        }
+        Ok(texts)
     }
 }
 

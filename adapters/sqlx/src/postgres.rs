@@ -1,5 +1,5 @@
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
@@ -39,6 +39,16 @@ impl Connection<Sqlx> for PgConnection {
             rows = query(statement)?.execute(&mut *self).await?.rows_affected();
         }
         Ok(rows)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, sqlx::Error> {
+        let mut texts = Vec::new();
+        for statement in &lookup.statements {
+            for row in query(statement)?.fetch_all(&mut *self).await? {
+                texts.push(row.try_get(0)?);
+            }
+        }
+        Ok(texts)
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Probe, Statement};
+use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{
@@ -44,6 +44,16 @@ impl Connection<Sqlx> for SqliteConnection {
             rows = query(statement)?.execute(&mut *self).await?.rows_affected();
         }
         Ok(rows)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, sqlx::Error> {
+        let mut texts = Vec::new();
+        for statement in &lookup.statements {
+            for row in query(statement)?.fetch_all(&mut *self).await? {
+                texts.push(row.try_get(0)?);
+            }
+        }
+        Ok(texts)
     }
 }
 

@@ -1,4 +1,4 @@
-use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert};
+use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Lookup};
 use sqlx::{Database, Transaction};
 
 use crate::Sqlx;
@@ -25,6 +25,10 @@ where
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
         Connection::run(&mut **self, command).await
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, sqlx::Error> {
+        Connection::read(&mut **self, lookup).await
     }
 
     fn id(&self) -> ConnectionId {

@@ -1,7 +1,7 @@
 use deadpool_postgres::GenericClient;
-use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Statement};
+use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Lookup, Statement};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::TokioPostgres;
 use crate::bind::Value;
@@ -42,6 +42,10 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
         Ok(rows)
     }
 
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
+        read(self.client(), lookup).await
+    }
+
     /// Nested transactions are of the same client.
     fn id(&self) -> ConnectionId {
         ConnectionId::of(self.client())
@@ -69,6 +73,10 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
         run_prepared(self, command).await
     }
 
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
+        read(self.client(), lookup).await
+    }
+
     fn id(&self) -> ConnectionId {
         ConnectionId::of(self.client())
     }
@@ -94,6 +102,20 @@ pub(crate) async fn run_prepared<C: GenericClient>(client: &C, command: &Command
         rows = client.execute(&prepared, &by_reference(&values)).await?;
     }
     Ok(rows)
+}
+
+/// Not prepared: nobody asks twice.
+pub(crate) async fn read(client: &Client, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
+    let mut texts = Vec::new();
+    for statement in &lookup.statements {
+        let values = values(statement);
+        let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+            values.iter().map(|value| (value as _, value.sql_type())).collect();
+        for row in client.query_typed(&statement.sql, &typed).await? {
+            texts.push(row.try_get(0)?);
+        }
+    }
+    Ok(texts)
 }
 
 async fn prepare<C: GenericClient>(

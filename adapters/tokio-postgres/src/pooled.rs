@@ -4,12 +4,12 @@ use std::task::{Context, Waker};
 
 use deadpool_postgres::{Client, Pool, PoolError};
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe};
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::TokioPostgres;
 use crate::begin::{before_commit, row_id};
-use crate::insert::{insert_prepared, run_prepared};
+use crate::insert::{insert_prepared, read, run_prepared};
 
 /// A transaction that owns its connection: what `outbox.begin(&pool)` begins.
 ///
@@ -79,6 +79,10 @@ impl Connection<TokioPostgres> for PooledTransaction {
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, PoolError> {
         Ok(run_prepared(&self.client, command).await?)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, PoolError> {
+        Ok(read(&self.client, lookup).await?)
     }
 
     fn id(&self) -> ConnectionId {

@@ -7,6 +7,7 @@ mod command;
 mod history;
 mod inbox;
 mod lease_clock;
+mod lookup;
 pub mod operation;
 mod pending;
 mod proof;
@@ -22,6 +23,7 @@ pub use command::{Action, Command};
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
+pub use lookup::{Lookup, Question};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
 pub use schema::SchemaVersion;
@@ -278,6 +280,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `identify_sql_finds_what_the_transaction_has_written`
     fn identify_sql(&self, seqs: &[i64]) -> Option<String>;
+
+    /// The statement that answers a question about the table, for an adapter to run in the user's transaction.
+    ///
+    /// # Behavior
+    /// - `lookup_names_the_newest_rows_that_the_transaction_sees`
+    /// - `lookup_reads_rows_as_they_are_recorded`
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a>;
 
     /// The highest `seq` that is visible, and the transactions that may still commit rows at or below it.
     ///

@@ -28,6 +28,7 @@ mod insert_numbers;
 mod insert_owned;
 mod join;
 mod leave;
+mod lookup;
 mod migrate;
 mod order;
 mod read_point;
@@ -205,6 +206,10 @@ behaviors! {
         identify_names_the_rows_that_are_there,
         identify_leaves_out_what_is_not_committed,
         identify_sql_finds_what_the_transaction_has_written,
+    }
+    lookup on migrated tables {
+        lookup_names_the_newest_rows_that_the_transaction_sees,
+        lookup_reads_rows_as_they_are_recorded,
     }
     order on migrated tables {
         assign_partitions_sets_missing_partitions_only,

@@ -12,7 +12,7 @@ use pillarbox_core::store::{
     NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
     WakeUps, Writers,
 };
-use pillarbox_core::write::{Command, NewRow, Statement};
+use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
 
 /// A store whose database fails when told to. Clones fail together.
@@ -249,6 +249,9 @@ impl<S: Store> Store for FaultyStore<S> {
     }
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         self.inner.identify_sql(seqs)
+    }
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        self.inner.lookup(question)
     }
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
         self.call(Operation::Fetch, operation::IDENTIFY, self.inner.identify(seqs)).await

@@ -2,8 +2,9 @@
 //!
 //! To test code that uses Pillarbox:
 //!
-//! - [`TestOutbox`] is an outbox in memory with a clock that the test moves, [`FakeClock`]; [`wait_until_idle`] waits for
-//!   deliveries on any store.
+//! - [`TestOutbox`] is an outbox in any mode: in memory with a clock that the test moves, [`FakeClock`], or on a store of your own, with
+//!   tables of a [`unique_name`]. [`wait_until_idle`] waits for the deliveries of any outbox.
+//! - [`WrittenEvents`] are what a transaction has written, before its commit, or what is committed, for assertions.
 //! - [`Recorder`] is a handler that counts its calls, [`RecordingHook`] remembers what was written.
 //!
 //! To test a backend:
@@ -37,6 +38,7 @@ mod rows;
 mod run;
 mod scenarios;
 mod test_outbox;
+mod written_events;
 
 pub use drop_after::drop_after;
 pub use failover_drill::FailoverDrill;
@@ -48,4 +50,5 @@ pub use publishers::{Answer, MemoryPublisher};
 pub use recorder::{Call, Ending, Recorder};
 pub use recording_hook::RecordingHook;
 pub use rows::{done_at, rows_at};
-pub use test_outbox::{TestOutbox, wait_until_idle};
+pub use test_outbox::{TestOutbox, unique_name, wait_until_idle};
+pub use written_events::{WrittenEvent, WrittenEvents};

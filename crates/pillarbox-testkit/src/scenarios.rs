@@ -18,6 +18,7 @@ mod ownership;
 mod queueing;
 mod savepoints;
 mod setting;
+mod test_outbox;
 mod transactions;
 mod upkeep;
 
@@ -119,6 +120,12 @@ scenarios! {
         a_start_waits_for_the_lock_of_the_nodes,
         shutdown_finishes_what_is_queued_and_frees_the_table,
         shutdown_leaves_what_does_not_end_to_the_next_owner,
+    }
+    test_outbox {
+        a_test_delivers_all = delivers_all(SingleNode),
+        a_test_delivers_all_on_many_nodes = delivers_all(MultiNode),
+        a_test_delivers_all_of_keys = delivers_all(Partitioned),
+        a_test_delivers_all_in_order = delivers_all(Ordered),
     }
     drain {
         drain_ends_when_nothing_due_is_left = ends_when_nothing_due_is_left(SingleNode),

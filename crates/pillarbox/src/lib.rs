@@ -308,7 +308,9 @@ pub mod backend {
         pub use super::store::{Bind, Dialect, Statement};
         #[doc(no_inline)]
         pub use crate::write::{Connection, Transaction, Written};
-        pub use pillarbox_core::write::{Action, Begin, Command, ConnectionId, Finish, Insert, Probe, Synchronous};
+        pub use pillarbox_core::write::{
+            Action, Begin, Command, ConnectionId, Finish, Insert, Lookup, Probe, Question, Synchronous,
+        };
     }
 
     /// The port to a broker. Every bullet of a `# Behavior` list has a conformance test of the same name.

@@ -11,7 +11,7 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, History, Listener, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
 };
-use pillarbox_core::write::{Action, Command, NewRow, Statement};
+use pillarbox_core::write::{Action, Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
 
 use super::MemoryStore;
@@ -127,6 +127,10 @@ impl Store for MemoryStore {
 
     fn identify_sql(&self, _seqs: &[i64]) -> Option<String> {
         None
+    }
+
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        Lookup { question, statements: Vec::new() }
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {

@@ -8,12 +8,15 @@ use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::plants;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, NewRow, Probe};
+use pillarbox_core::write::{
+    Action, Begin, Command, Connection, Dialect, Finish, Insert, Lookup, NewRow, Probe, Question,
+};
 
 use super::MemoryStore;
 use super::inbox::{Answer, Message, Waiting};
 use super::row::Stored;
 use super::tables::Tables;
+use super::upkeep::record;
 
 /// The marker of the in-memory store in [`Connection`].
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +50,7 @@ pub enum MemoryError {
     #[error("two transactions wait for each other's messages; roll back and try again")]
     Deadlock,
     /// The connection is asked for something that this release does not know.
-    #[error("the in-memory store does not know this change; use one release of all pillarbox crates")]
+    #[error("the in-memory store does not know this change or question; use one release of all pillarbox crates")]
     Unknown,
 }
 
@@ -240,6 +243,31 @@ impl MemoryTransaction {
     }
 }
 
+impl MemoryTransaction {
+    /// The highest `seq` that it sees, descending.
+    fn newest(&self, limit: usize) -> Vec<i64> {
+        let mut seqs: Vec<i64> = self.tables.lock().rows().keys().rev().take(limit).copied().collect();
+        seqs.extend(self.rows.iter().map(|inserted| inserted.seq));
+        seqs.sort_unstable_by(|a, b| b.cmp(a));
+        seqs.truncate(limit);
+        seqs
+    }
+
+    /// The rows at these places that it sees, ascending. Those that it completes are pending still.
+    fn records(&self, seqs: &[i64]) -> Vec<String> {
+        let mut seqs = seqs.to_vec();
+        seqs.sort_unstable();
+        seqs.dedup();
+        let state = self.tables.lock();
+        let own = |seq| self.rows.iter().find(|inserted| inserted.seq == seq);
+        let read = |seq| match own(seq) {
+            Some(Inserted { row, at, .. }) => Some(record(seq, &Stored::new(row.clone(), *at)).to_json()),
+            None => state.rows().get(&seq).map(|row| record(seq, row).to_json()),
+        };
+        seqs.into_iter().filter_map(read).collect()
+    }
+}
+
 impl Drop for MemoryTransaction {
     fn drop(&mut self) {
         if self.first.is_none() && self.number.is_none() {
@@ -281,6 +309,14 @@ impl Connection<Memory> for MemoryTransaction {
         match command.action {
             Action::Complete { node, fence, verdict } => Ok(u64::from(self.complete(node, fence, verdict))),
             Action::Receive { consumer, message_id } => Ok(u64::from(self.receive(consumer, message_id).await?)),
+            _ => Err(MemoryError::Unknown),
+        }
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, MemoryError> {
+        match lookup.question {
+            Question::Newest(limit) => Ok(self.newest(limit).iter().map(i64::to_string).collect()),
+            Question::Records(seqs) => Ok(self.records(seqs)),
             _ => Err(MemoryError::Unknown),
         }
     }

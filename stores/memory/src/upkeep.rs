@@ -272,7 +272,7 @@ fn blocked(state: &State, seq: i64, head: &Stored, now: Timestamp) -> Option<Blo
     })
 }
 
-fn record(seq: i64, row: &Stored) -> Record {
+pub(super) fn record(seq: i64, row: &Stored) -> Record {
     let event = row.event.envelope();
     Record {
         seq,

@@ -2,7 +2,7 @@
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::EventId;
-use pillarbox_core::store::{RowId, Writers};
+use pillarbox_core::store::{Lookup, Question, RowId, Statement, Writers};
 
 use crate::answer::{int, text};
 use crate::error::Failure;
@@ -43,6 +43,17 @@ pub(crate) fn places(rows: &[RowId]) -> (Literal, Literal) {
 /// The same query for the commit of a user.
 pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
     fill(&sql.identify, &[("seqs", &Literal::ints(seqs))])
+}
+
+/// The answer to a question that a user's transaction asks.
+pub(crate) fn lookup<'a>(sql: &Sql, question: Question<'a>) -> Lookup<'a> {
+    let text = match question {
+        Question::Newest(limit) => Some(fill(&sql.newest, &[("limit", &Literal::count(limit))])),
+        Question::Records(seqs) => Some(fill(&sql.record_json, &[("seqs", &Literal::ints(seqs))])),
+        _ => None,
+    };
+    let statement = |sql: String| Statement { sql: sql.into(), binds: Vec::new(), reusable: false };
+    Lookup { question, statements: text.map(statement).into_iter().collect() }
 }
 
 /// The rows that stand at these places.

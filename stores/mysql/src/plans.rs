@@ -243,6 +243,8 @@ async fn changes_find_their_rows_by_the_primary_key() {
             (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
             (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
             (&sql.identify, vec![("seqs", &many)]),
+            (&sql.record_json, vec![("seqs", &many)]),
+            (&sql.newest, vec![("limit", &Literal::count(1000))]),
             (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
             (&sql.settle_ended, vec![("seq", &one), ("status", &status), ("attempts", &attempts), ("error", &error)]),

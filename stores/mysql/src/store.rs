@@ -13,7 +13,7 @@ use pillarbox_core::store::{
     NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo,
     TableName, Upkeep, Writers,
 };
-use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
+use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
 use crate::complete::Completions;
 use crate::session::Sessions;
@@ -100,6 +100,10 @@ impl Store for MysqlStore {
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         Some(order::identify_sql(&self.inner.sql, seqs))
+    }
+
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        order::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {

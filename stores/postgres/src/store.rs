@@ -11,7 +11,7 @@ use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
 };
-use pillarbox_core::write::{Command, Dialect, NewRow, Statement};
+use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
 use crate::session::Sessions;
 use crate::sql::Sql;
@@ -87,6 +87,10 @@ impl Store for PostgresStore {
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         Some(rows::identify_sql(&self.inner.sql, seqs))
+    }
+
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        rows::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::EventId;
-use pillarbox_core::store::{RowId, Writers};
+use pillarbox_core::store::{Lookup, Question, RowId, Statement, Writers};
 use sqlx::{query, query_as, query_scalar};
 
 use crate::json;
@@ -23,6 +23,20 @@ pub(crate) async fn promote_due(session: &mut Session<'_>, rows: &[RowId]) -> sq
 /// The same query for the commit of a user, who binds nothing.
 pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
     sql.identify.as_str().replace("?1", &format!("'{}'", json::array(seqs.iter().copied())))
+}
+
+/// The answer to a question that a user's transaction asks.
+pub(crate) fn lookup<'a>(sql: &Sql, question: Question<'a>) -> Lookup<'a> {
+    let text = match question {
+        Question::Newest(limit) => Some(sql.newest.as_str().replace("?1", &limit.to_string())),
+        Question::Records(seqs) => {
+            let seqs = format!("'{}'", json::array(seqs.iter().copied()));
+            Some(sql.record_json.as_str().replace("?1", &seqs))
+        }
+        _ => None,
+    };
+    let statement = |sql: String| Statement { sql: sql.into(), binds: Vec::new(), reusable: false };
+    Lookup { question, statements: text.map(statement).into_iter().collect() }
 }
 
 /// The rows that stand at these places.

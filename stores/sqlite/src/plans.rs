@@ -37,7 +37,7 @@ const NO_MESSAGE: &str = "SCAN outbox_inbox USING COVERING INDEX outbox_inbox_ag
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 32] = [
+const OF_EVENTS: [(&str, &[&str]); 34] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("cancel", &[KEY]),
@@ -56,6 +56,7 @@ const OF_EVENTS: [(&str, &[&str]); 32] = [
     ("inbox_count", &[OF_CONSUMER]),
     ("inbox_purge", &[MESSAGE, OLD]),
     ("interventions", &[ANY_HEAD]),
+    ("newest", &["SCAN outbox_event"]),
     ("partitions", &[READY, TIMED]),
     ("pending", &[READY_ABOVE, TIMED]),
     ("pending_count", &[READY, TIMED]),
@@ -65,6 +66,7 @@ const OF_EVENTS: [(&str, &[&str]); 32] = [
     ("reclaim_orphans", &[READY, DUE]),
     ("record", &[ID]),
     ("record_by_seq", &[KEY]),
+    ("record_json", &[KEY]),
     ("release", &[KEY]),
     ("retry_now", &[KEY]),
     ("promote_due", &[KEY]),

@@ -12,7 +12,7 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
 };
-use pillarbox_core::write::{Action, Bind, Command, Dialect, NewRow, Statement};
+use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;
 use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
@@ -225,6 +225,10 @@ impl Store for SqliteStore {
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         Some(order::identify_sql(&self.inner.sql, seqs))
+    }
+
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        order::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {

@@ -16,8 +16,9 @@ use crate::error::BoxError;
 use crate::event::Decode;
 use crate::plants;
 use crate::write::{
-    Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, OpenTransactions, Receipts,
-    Statement, Transaction,
+    Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, OpenTransactions, Receipts,
+    Statement, 
+    Transaction,
 };
 
 /// Wraps a handler so that it gets a transaction of the outbox's database, in which its event becomes DONE. Its writes in that
@@ -103,6 +104,10 @@ impl<T: Connection<M>, M> Connection<Handled<M>> for HandlerTransaction<T, M> {
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
         Connection::<Guarded<M>>::run(&mut *self.0, command)
+    }
+
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, T::Error>> + Send {
+        Connection::<Guarded<M>>::read(&mut *self.0, lookup)
     }
 
     fn id(&self) -> ConnectionId {

@@ -2,7 +2,9 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Receipts, Transaction};
+use super::{
+    Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, Receipts, Transaction,
+};
 
 /// A connection, transaction or source of transactions of a driver that blocks its thread. Adapter crates implement it.
 ///
@@ -94,6 +96,10 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for BlockingTransaction<T, M> {
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
         self.0.run(command)
+    }
+
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, T::Error>> + Send {
+        self.0.read(lookup)
     }
 
     fn id(&self) -> ConnectionId {

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{Command, ConnectionId, Dialect, NewRow, Receipts, Statement};
+use super::{Command, ConnectionId, Dialect, Lookup, NewRow, Receipts, Statement};
 
 /// A transaction of the user's, on which events can be written. Adapter crates implement it for their driver's types.
 ///
@@ -43,6 +43,14 @@ pub trait Connection<M> {
     /// - runs the statements in order, on this connection, and nothing else
     /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// Reads rows of the event table as the open transaction sees them: what it has written is there, committed or not.
+    ///
+    /// # Behavior
+    /// - runs the statement on this connection, and nothing else
+    /// - returns the text in its only column, in the order of the rows
+    /// - may be dropped at any await; the transaction is then rolled back or usable, as the driver defines
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, Self::Error>> + Send;
 
     /// Identifies the driver's connection, by which a guard recognises what is written on it through a reborrowed
     /// connection or a nested transaction.

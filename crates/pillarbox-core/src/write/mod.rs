@@ -14,7 +14,7 @@ mod writer;
 mod written;
 
 pub use crate::row::NewRow;
-pub use crate::store::{Action, Bind, Command, Dialect, Statement};
+pub use crate::store::{Action, Bind, Command, Dialect, Lookup, Question, Statement};
 #[doc(hidden)]
 pub use blocking::now;
 pub use blocking::{BlockingTransaction, Synchronous};

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::open::OpenTransaction;
-use super::{Command, Connection, ConnectionId, Dialect, Insert, OpenTransactions, Probe, Receipts};
+use super::{Command, Connection, ConnectionId, Dialect, Insert, Lookup, OpenTransactions, Probe, Receipts};
 use crate::store::RowId;
 
 /// A source of transactions: a driver's pool or connection. Adapter crates implement it.
@@ -152,6 +152,10 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
         self.inner.run(command)
+    }
+
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, T::Error>> + Send {
+        self.inner.read(lookup)
     }
 
     fn id(&self) -> ConnectionId {

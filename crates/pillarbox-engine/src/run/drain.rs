@@ -134,6 +134,28 @@ impl Outbox {
         self.drain_within(deadline).instrument(span).await
     }
 
+    /// True if nothing is due, as far as the database knows: what [`drain`](Self::drain) waits for, and tests do.
+    ///
+    /// # Errors
+    /// The database's.
+    ///
+    /// ```
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::run::Outbox;
+    /// # use pillarbox_memory::MemoryStore;
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let outbox = Outbox::partitioned(MemoryStore::new()).handle_all(send_receipt).start().await?;
+    /// assert!(outbox.nothing_is_due().await?);
+    /// # outbox.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn nothing_is_due(&self) -> Result<bool, StoreError> {
+        Ok(self.store().fetch(&self.running.drain_rules.probe()).await?.rows.is_empty())
+    }
+
     async fn drain_within(&self, deadline: Duration) -> Result<Drained, StoreError> {
         let rules = self.running.drain_rules;
         let kept = rules.patience.min(deadline / KEPT_SHARE);
@@ -185,8 +207,7 @@ impl Outbox {
     }
 
     async fn backlog_if_nothing_is_due(&self) -> Result<Option<Backlog>, StoreError> {
-        let fetched = self.store().fetch(&self.running.drain_rules.probe()).await?;
-        if !fetched.rows.is_empty() {
+        if !self.nothing_is_due().await? {
             return Ok(None);
         }
         self.store().backlog().await.map(Some)

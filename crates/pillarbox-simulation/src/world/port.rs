@@ -10,7 +10,7 @@ use pillarbox_core::store::{
     OrderKey, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
     WakeUps, Writers, operation,
 };
-use pillarbox_core::write::{Command, NewRow, Statement};
+use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
 use super::link::Link;
 use crate::check::Op;
@@ -126,6 +126,9 @@ impl Store for Link {
     }
     fn identify_sql(&self, _seqs: &[i64]) -> Option<String> {
         None
+    }
+    fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
+        self.database.store.lookup(question)
     }
     async fn writers(&self) -> Result<Writers, StoreError> {
         let database = std::sync::Arc::clone(&self.database);

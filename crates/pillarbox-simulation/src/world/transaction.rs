@@ -1,7 +1,7 @@
 use std::sync::{Arc, PoisonError};
 
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, Probe};
+use pillarbox_core::write::{Action, Begin, Command, Connection, Dialect, Finish, Insert, Lookup, Probe};
 use pillarbox_memory::{Memory, MemoryTransaction};
 use tokio::time::sleep;
 
@@ -125,6 +125,18 @@ impl Connection<Simulated> for SimulatedTransaction {
         }
         self.link.travel().await;
         Ok(changed)
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, DriverError> {
+        self.link.travel().await;
+        let mut inner = self.take()?;
+        if self.link.loses_request() {
+            drop(inner);
+            return Err(DriverError::Lost("the connection broke"));
+        }
+        let read = Connection::<Memory>::read(&mut inner, lookup).await;
+        self.put(inner);
+        read.map_err(|error| DriverError::Refused(error.to_string()))
     }
 }
 

@@ -8,8 +8,8 @@ use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::Path;
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Row, Verdict};
-use pillarbox_core::store::{Dialect, FetchedRow, RowId, Store, Upkeep};
-use pillarbox_core::write::{Action, Begin, Command, Connection, Finish, Statement, Transaction, WriteError};
+use pillarbox_core::store::{Dialect, FetchedRow, Record, RowId, Store, Upkeep};
+use pillarbox_core::write::{Action, Begin, Command, Connection, Finish, Question, Statement, Transaction, WriteError};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 
@@ -20,7 +20,7 @@ pub use super::inbox::{
 };
 use crate::events::all;
 use crate::payloads::hard_payloads;
-use crate::{Recorder, drop_after};
+use crate::{Recorder, WrittenEvents, drop_after};
 
 /// The outcome of a test.
 pub type Outcome = Result<(), BoxError>;
@@ -80,6 +80,8 @@ macro_rules! adapter_tests {
             a_message_is_received_once,
             a_message_that_was_rolled_back_is_received_again,
             message_ids_are_told_apart_and_bad_ones_refused_before_any_sql,
+            read_sees_what_the_transaction_has_written,
+            written_events_are_those_of_the_transaction,
         );
     };
     ($driver:ty: $($test:ident),* $(,)?) => {
@@ -321,6 +323,52 @@ pub async fn run_counts_the_rows_of_its_last_statement<D: Driver>(driver: &mut D
     }
     transaction.commit().await?;
     assert_eq!(new(driver).await?, 0);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Nobody else sees it, and the transaction goes on.
+pub async fn read_sees_what_the_transaction_has_written<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let hard = hard_payloads()?;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write_all(&mut transaction, hard.clone()).await?;
+    let newest = transaction.read(&outbox.store().lookup(Question::Newest(1_000))).await?;
+    let seqs = newest.iter().rev().map(|seq| seq.parse()).collect::<Result<Vec<i64>, _>>()?;
+    assert!(seqs.is_sorted() && seqs.len() == hard.len(), "{seqs:?}");
+    assert!(outbox.store().identify(&seqs).await?.is_empty(), "nothing is committed");
+    let rows = transaction.read(&outbox.store().lookup(Question::Records(&seqs))).await?;
+    assert_eq!(rows.len(), hard.len());
+    for (row, event) in rows.iter().zip(&hard) {
+        let record = Record::from_json(row)?;
+        let is_the_event = record.event_id == event.id().as_str() && record.payload.as_ref() == Some(event.payload());
+        assert!(is_the_event, "{record:?} is not {:?}", event.payload());
+    }
+    transaction.commit().await?;
+    assert_eq!(new(driver).await?, hard.len());
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// Those that were inserted by SQL among them, and none that is committed.
+pub async fn written_events_are_those_of_the_transaction<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    write_one(driver, &outbox).await?;
+    let table = outbox.store().info().table.clone();
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write(&mut transaction, event()?).await?;
+    let insert = format!("INSERT INTO {table} (event_id, event_type, payload) VALUES ('e-1', 'order.paid', '{{}}')");
+    D::execute(&mut transaction, &insert).await?;
+    let mut written = WrittenEvents::in_transaction(&outbox, &mut transaction).await?;
+    assert_eq!(written.take_type("order.paid").record.event_id, "e-1");
+    written.take_type("order.placed");
+    written.assert_empty();
+    assert_eq!(WrittenEvents::committed(&outbox).await?.events().len(), 1);
+    transaction.commit().await?;
+    assert_eq!(WrittenEvents::committed(&outbox).await?.events().len(), 3);
+    let mut transaction = begin(driver, &outbox).await?;
+    WrittenEvents::in_transaction(&outbox, &mut transaction).await?.assert_empty();
+    transaction.rollback().await?;
     outbox.shutdown().await;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::{Clock as _, SystemClock, SystemRandom, Timestamp};
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::store::{FetchedRow, Row};
-use pillarbox_core::write::{Command, Connection, Dialect, Finish, Insert, insert};
+use pillarbox_core::write::{Command, Connection, Dialect, Finish, Insert, Lookup, insert};
 use pillarbox_engine::run::Outbox;
 
 use crate::events::{all, event, events, ids, record, seqs_of};
@@ -119,6 +119,10 @@ impl<M, C: Connection<M> + Send> Connection<(M,)> for Spied<C> {
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, C::Error> {
         self.inner.run(command).await
+    }
+
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, C::Error> {
+        self.inner.read(lookup).await
     }
 }
 

@@ -2,5 +2,7 @@
 
 mod health;
 mod lessons;
+mod modes;
 mod reading;
 mod registry;
+mod written;

@@ -125,6 +125,9 @@ async fn changes(store: &PostgresStore, node: &NodeId) {
     Plan::of(store, "", &sql.assign_partitions, &stamp).await.enters_by(&["pkey"], 1000);
     Plan::of(store, "", &sql.promote_due, &rows).await.enters_by(&["pkey"], 1000);
     Plan::of(store, "", &sql.identify, &rows[..1]).await.enters_by(&["pkey"], 1000);
+    Plan::of(store, "", &sql.record_json, &rows[..1]).await.enters_by(&["pkey"], 1000);
+    let newest = Plan::of(store, "", &sql.newest, &[(&100_i64, Type::INT8)]).await;
+    newest.enters_by(&["pkey"], 100).sorts(0);
     let (ids, length, handler) = (b"event".repeat(seqs.len()), 5, None::<&str>);
     let settle: [Param<'_>; 6] = [
         (&node, Type::TEXT),

@@ -1,0 +1,1 @@
+SELECT CAST(seq AS TEXT) FROM {event} ORDER BY seq DESC LIMIT ?1
