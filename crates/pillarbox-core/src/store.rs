@@ -4,6 +4,7 @@
 
 mod admission;
 mod command;
+mod failed_attempt;
 mod history;
 mod lease_clock;
 pub mod operation;
@@ -18,6 +19,7 @@ mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 pub use command::{Action, Command};
+pub use failed_attempt::FailedAttempt;
 pub use history::{History, HistoryKeeper};
 pub use lease_clock::{Judged, LeaseClock};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
@@ -308,11 +310,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
-    /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
+    /// is found to have ended that way, and `attempts` and `error` are recorded, also as a [`FailedAttempt`]. False if that changed nothing, for the
     /// reasons for which a settle is refused.
     ///
     /// # Behavior
     /// - `begin_attempt_marks_the_row_and_counts_the_crashed_one`
+    /// - `begin_attempt_adds_the_crashed_one_to_the_failures`
     /// - `begin_attempt_is_refused_as_a_settle_is`
     /// - `begin_attempt_refuses_another_event_with_the_same_seq`
     /// - `begin_attempt_refuses_what_was_decided_before_a_replay`
@@ -323,6 +326,9 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// node that is not registered owns nothing, whatever rows say. The answer is in no order.
     ///
     /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::row::Change).
+    ///
+    /// With a failure, the row keeps it as a [`FailedAttempt`]: with each verdict that has an error and counts an attempt, gives the event
+    /// up or says that a fallback rescued it.
     ///
     /// # Behavior
     /// - `settle_done_is_terminal_and_clears_the_error`
@@ -344,6 +350,9 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_keeps_payload_bytes`
     /// - `settle_remove_deletes_the_row`
     /// - `settle_leaves_the_rows_in_between_alone`
+    /// - `settle_keeps_each_failed_attempt`
+    /// - `settle_keeps_no_more_failed_attempts_than_ten`
+    /// - `settle_goes_on_where_another_program_wrote_the_failures`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// The change that makes a row DONE, or removes it, as [`settle`](Self::settle) does, for an adapter to make in the transaction in which

@@ -19,6 +19,7 @@ mod claim_together;
 mod close;
 mod complete;
 mod evict;
+mod failures;
 mod fetch;
 mod fetch_due;
 mod fetch_in_a_scope;
@@ -239,6 +240,13 @@ behaviors! {
         settle_keeps_payload_bytes,
         settle_remove_deletes_the_row,
         settle_leaves_the_rows_in_between_alone,
+    }
+    failures on migrated tables {
+        settle_keeps_each_failed_attempt,
+        settle_keeps_no_more_failed_attempts_than_ten,
+        settle_goes_on_where_another_program_wrote_the_failures needs sql,
+        begin_attempt_adds_the_crashed_one_to_the_failures,
+        replay_keeps_the_failed_attempts,
     }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,

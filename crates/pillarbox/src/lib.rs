@@ -211,8 +211,8 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
-        PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+        Backlog, Blocked, Counts, DeadEvent, DeadFilter, FailedAttempt, NodeStatus, PartitionBacklog, PendingEvent,
+        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingEvents, purge};
 }
@@ -258,8 +258,8 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, Counts, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter,
-            PendingState, Purge, Purgeable, Purged, Record,
+            Backlog, Blocked, Counts, DeadEvent, DeadFilter, FailedAttempt, NodeStatus, PartitionBacklog, PendingEvent,
+            PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};

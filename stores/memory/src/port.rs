@@ -144,7 +144,7 @@ impl Store for MemoryStore {
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        Ok(self.open(operation::BEGIN_ATTEMPT)?.begin_attempt(node, fence, attempt))
+        Ok(self.open(operation::BEGIN_ATTEMPT)?.begin_attempt(node, fence, attempt, self.tables.now()))
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {

@@ -270,8 +270,9 @@ impl State {
 
     /// Records the verdicts that apply and returns the others.
     pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let refused =
-            verdicts.iter().filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(verdict, now)));
+        let refused = verdicts
+            .iter()
+            .filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(node, verdict, now)));
         refused.map(|verdict| verdict.row.seq).collect()
     }
 
@@ -299,7 +300,13 @@ impl State {
         }
     }
 
-    pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
+    pub(super) fn begin_attempt(
+        &mut self,
+        node: &NodeId,
+        fence: Fence,
+        attempt: &BegunAttempt,
+        now: Timestamp,
+    ) -> bool {
         let mine = self.is_mine(node, self.nodes.owners.of(node), fence, attempt.row.seq);
         let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
             mine && row.is(&attempt.row) && row.status.is_pending() && row.expected() == attempt.expected
@@ -308,8 +315,9 @@ impl State {
         };
         row.locked_by = Some(begun_by(node).into());
         row.attempts = attempt.attempts;
-        if attempt.error.is_some() {
-            row.last_error.clone_from(&attempt.error);
+        if let Some(error) = &attempt.error {
+            row.last_error = Some(error.clone());
+            row.failed(attempt.attempts, error, node, now);
         }
         true
     }
@@ -343,7 +351,7 @@ impl State {
         Reclaimed { registered: members.contains_key(node), freed, next_expiry }
     }
 
-    fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
+    fn record(&mut self, node: &NodeId, verdict: &Verdict, now: Timestamp) -> bool {
         if !self.applies(verdict) {
             return false;
         }
@@ -356,6 +364,9 @@ impl State {
             row.status = next;
             if !matches!(verdict.change, Change::Hold { .. }) {
                 row.locked_by = None;
+            }
+            if let Some((attempts, error)) = verdict.failure() {
+                row.failed(attempts, error, node, now);
             }
             match &verdict.change {
                 Change::Done | Change::Remove => {

@@ -256,5 +256,6 @@ fn record(seq: i64, row: &Stored) -> Record {
         done_at: row.done_at,
         last_error: row.last_error.clone(),
         locked_by: row.locked_by.as_deref().map(str::to_owned),
+        failures: row.failures.clone(),
     }
 }

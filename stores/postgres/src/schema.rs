@@ -43,7 +43,9 @@ const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
     Migration::new(10, 6, Steps::sql(include_str!("../migrations/0010_read_point.sql"))),
     Migration::new(11, 6, Steps::sql(include_str!("../migrations/0011_aside.sql"))),
     Migration::new(12, 6, Steps { indexes: include_str!("../migrations/0012_aside_indexes.sql"), ..Steps::sql("") }),
-    Migration::contraction(13, 12, Steps::sql(include_str!("../migrations/0013_aside.sql"))),
+    Migration::new(16, 6, Steps::sql(include_str!("../migrations/0016_failures.sql"))),
+    // The numbers before it are for what is added until the release.
+    Migration::contraction(20, 12, Steps::sql(include_str!("../migrations/0020_aside.sql"))),
 ]);
 
 /// The SQL of a migration.

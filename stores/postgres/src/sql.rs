@@ -69,6 +69,12 @@ const FINGERPRINT: &str =
 const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (width_bucket("seq", $3::bigint[]) - 1) * $5::int + 1, $5::int)
       AND "handler" IS NOT DISTINCT FROM $6::text"#;
 
+/// The failed attempts of a row with one more, the last ten: of the node `$1` with the attempts and the error of `v`. Should another
+/// program have written there what is no array, that is its first element.
+const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 to last]'), '[]') || jsonb_build_object(
+            'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+            'node', $1::text, 'error', left(v."error", 500))"#;
+
 /// The size of a payload.
 const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
 
@@ -90,6 +96,7 @@ macro_rules! statements {
                 let verb = |text: &str| {
                     render(&without_comments(text), table)
                         .replace("{payload_size}", PAYLOAD_SIZE)
+                        .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)
                         .replace("{event_is_named}", EVENT_IS_NAMED)
                 };

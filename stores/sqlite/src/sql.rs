@@ -64,6 +64,14 @@ const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?7 IS NULL OR done_at < ?7) \
                         AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
 
+/// The failed attempts of a row with one more, the last ten; without what is no such list. The numbers of its values stand in the
+/// places of `attempts`, `node` and `error`.
+const FAILED: &str = "json_remove(json_insert(\
+                      CASE WHEN NOT coalesce(json_valid(failures), 0) THEN '[]' \
+                      WHEN json_type(failures) = 'array' THEN failures ELSE '[]' END, \
+                      '$[#]', json_object('attempts', {attempts}, 'at', {now}, 'node', {node}, \
+                      'error', substr({error}, 1, 500))), '$[#-11]')";
+
 /// The number of a pending row's state: new, delayed, retrying.
 const PENDING_STATE: &str =
     "CASE WHEN status = 2 THEN 2 WHEN available_at > created_at AND available_at > {now} THEN 1 ELSE 0 END";
@@ -141,14 +149,18 @@ pub(crate) struct Settle {
 impl Settle {
     fn new(table: &TableName, mine: &str) -> Self {
         let file = |text: &str| statement(table, &text.replace("{mine}", mine));
+        let failing = |text: &str, [attempts, node, error]: [&str; 3]| {
+            let failed = FAILED.replace("{attempts}", attempts).replace("{node}", node).replace("{error}", error);
+            file(&text.replace("{failed}", &failed))
+        };
         Self {
-            begin: file(include_str!("../sql/attempt_begin.sql")),
-            ended: file(include_str!("../sql/settle_ended.sql")),
+            begin: failing(include_str!("../sql/attempt_begin.sql"), ["?5", "?2", "?6"]),
+            ended: failing(include_str!("../sql/settle_ended.sql"), ["?4", "?10", "?5"]),
             done: file(include_str!("../sql/settle_done.sql")),
-            hold: file(include_str!("../sql/settle_hold.sql")),
+            hold: failing(include_str!("../sql/settle_hold.sql"), ["?4", "?9", "?5"]),
             refused: file(include_str!("../sql/settle_refused.sql")),
             remove: file(include_str!("../sql/settle_remove.sql")),
-            retry: file(include_str!("../sql/settle_retry.sql")),
+            retry: failing(include_str!("../sql/settle_retry.sql"), ["?4", "?10", "?11"]),
         }
     }
 }

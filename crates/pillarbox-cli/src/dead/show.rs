@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, Record, Status};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;
@@ -72,6 +72,22 @@ struct Json<'a> {
     done_at: Option<String>,
     last_error: Option<&'a str>,
     locked_by: Option<&'a str>,
+    failures: Vec<FailureJson<'a>>,
+}
+
+/// A failed attempt.
+#[derive(Debug, Serialize)]
+struct FailureJson<'a> {
+    attempts: u32,
+    at: String,
+    node: &'a str,
+    error: &'a str,
+}
+
+impl<'a> From<&'a FailedAttempt> for FailureJson<'a> {
+    fn from(failed: &'a FailedAttempt) -> Self {
+        Self { attempts: failed.attempts, at: failed.at.to_string(), node: &failed.node, error: &failed.error }
+    }
 }
 
 impl<'a> From<&'a Record> for Json<'a> {
@@ -97,6 +113,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             done_at: record.done_at.map(|time| time.to_string()),
             last_error: record.last_error.as_deref(),
             locked_by: record.locked_by.as_deref(),
+            failures: record.failures.iter().map(FailureJson::from).collect(),
         }
     }
 }
@@ -130,5 +147,12 @@ fn text(record: &Record) -> String {
         ("error", or_dash(record.last_error.as_deref())),
     ];
     // Not a table: payloads and errors are long, and are copied more easily without the spaces of a table.
-    lines.map(|(name, value)| format!("{name:<15} {value}")).join("\n")
+    let failure = |failed: &FailedAttempt| {
+        let FailedAttempt { attempts, at, node, error } = failed;
+        format!("attempt {attempts} at {at} on {}: {}", plain(node), plain(error))
+    };
+    let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
+    let lines: Vec<String> =
+        lines.into_iter().chain(failures).map(|(name, value)| format!("{name:<15} {value}")).collect();
+    lines.join("\n")
 }

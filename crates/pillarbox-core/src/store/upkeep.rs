@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, PendingEvent, PendingFilter};
+use super::{Counts, FailedAttempt, PendingEvent, PendingFilter};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
@@ -94,11 +94,12 @@ pub trait Upkeep: Send + Sync {
     /// - `count_dead_counts_what_dead_lists`
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError>;
 
-    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Returns the `seq` of
+    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
     /// those that were DEAD, in no order; the others are left alone.
     ///
     /// # Behavior
     /// - `replay_makes_a_dead_event_new_and_due`
+    /// - `replay_keeps_the_failed_attempts`
     /// - `replay_leaves_other_states_alone`
     /// - `replay_goes_on_where_a_row_was_replayed_too_often_to_count`
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
@@ -218,6 +219,8 @@ pub struct Record {
     pub done_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+    /// The last failed attempts, oldest first: at most [`FailedAttempt::KEPT`].
+    pub failures: Vec<FailedAttempt>,
 }
 
 /// Selects the DEAD events that match every field that is set.

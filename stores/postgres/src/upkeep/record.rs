@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::Record;
+use pillarbox_core::store::{FailedAttempt, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -53,6 +53,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         done_at: time(row, 16)?,
         last_error: row.try_get(17)?,
         locked_by: row.try_get(18)?,
+        failures: FailedAttempt::all_of(row.try_get(21)?),
     })
 }
 
