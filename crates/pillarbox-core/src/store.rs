@@ -68,6 +68,33 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `rolled_back_inserts_leave_nothing`
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
 
+    /// The statements that insert a row with a [unique key](NewRow::unique_key), unless a row with this key is pending for the same handler.
+    /// They return one number: the `seq` of the row if it was inserted; the `seq` of the row that is pending, negated; zero if the id of
+    /// the event is taken, where the database does not refuse it by itself. None if a row is pending that the database cannot name.
+    ///
+    /// A row that is DONE or DEAD gives up its key for the new one: these statements take it away. So whoever ends a row, be it another
+    /// program, need not know of keys. `ended` is the `seq` of such a row, if [`find_unique`](Self::find_unique) found one.
+    ///
+    /// # Behavior
+    /// - `insert_unique_writes_nothing_while_one_is_pending`
+    /// - `insert_unique_writes_again_once_the_one_before_has_ended`
+    /// - `insert_unique_leaves_a_replayed_event_its_key`
+    /// - `insert_unique_knows_keys_to_the_byte_and_by_handler`
+    /// - `insert_unique_writes_a_batch_in_order`
+    /// - `insert_unique_writes_after_a_rollback`
+    /// - `insert_unique_waits_for_an_open_transaction`
+    /// - `insert_unique_concurrently_writes_one`
+    /// - `insert_unique_keeps_nobody_from_settling_the_pending_row`
+    /// - `insert_unique_refuses_an_id_that_is_taken`
+    fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>>;
+
+    /// The statement that looks for a row with the same unique key and handler before the insert, without a lock: where
+    /// [`insert_unique`](Self::insert_unique) alone would lock it for as long as the transaction lasts. It returns the `seq` of the row, negated
+    /// if it is pending, or zero. `None` where nothing has to be looked for.
+    fn find_unique<'a>(&self, _row: &'a NewRow) -> Option<Statement<'a>> {
+        None
+    }
+
     /// Creates or upgrades the tables. Tables that are newer and [compatible](SchemaVersion) are left as they are.
     ///
     /// # Behavior

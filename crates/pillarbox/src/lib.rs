@@ -175,7 +175,9 @@ pub mod event {
 
 /// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
 pub mod write {
-    pub use pillarbox_core::write::{BlockingTransaction, Connection, Transaction, WriterHook, Written, insert};
+    pub use pillarbox_core::write::{
+        BlockingTransaction, Connection, Skipped, Transaction, WriterHook, Written, insert,
+    };
     pub use pillarbox_engine::run::BlockingOutbox;
 }
 

@@ -26,6 +26,7 @@ mod port;
 mod row;
 mod tables;
 mod transaction;
+mod unique;
 mod upkeep;
 
 #[cfg(simulated)]

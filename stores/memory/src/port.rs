@@ -45,6 +45,11 @@ impl Store for MemoryStore {
         Vec::new()
     }
 
+    /// None, as for [`insert`](Self::insert).
+    fn insert_unique<'a>(&self, _row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
+        Vec::new()
+    }
+
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         Command { action: Action::Complete { node, fence, verdict }, statements: Vec::new() }
     }

@@ -22,6 +22,8 @@ pub(super) struct Stored {
     pub(super) done_at: Option<Timestamp>,
     pub(super) last_error: Option<String>,
     pub(super) failures: Vec<FailedAttempt>,
+    /// True once another event has taken its unique key, after it had ended.
+    pub(super) gave_up_key: bool,
     pub(super) locked_by: Option<Box<str>>,
 }
 
@@ -40,9 +42,15 @@ impl Stored {
             done_at: None,
             last_error: None,
             failures: Vec::new(),
+            gave_up_key: false,
             locked_by: event.locked_by().map(Box::from),
             event,
         }
+    }
+
+    /// Column `unique_key`.
+    pub(super) fn unique_key(&self) -> Option<&str> {
+        self.event.unique_key().filter(|_| !self.gave_up_key)
     }
 
     pub(super) fn id(&self, seq: i64) -> RowId {

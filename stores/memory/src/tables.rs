@@ -20,6 +20,7 @@ use super::heads::HeadIndex;
 use super::nodes::{Member, Nodes};
 use super::pending::{Found, Pending};
 use super::row::Stored;
+use super::unique::UniqueKey;
 
 /// The tables behind all handles of a store, and the database's clock.
 ///
@@ -50,6 +51,7 @@ impl Tables {
         let mut now = self.lock();
         let read_point = if plants::is("read_point_survives_a_failover") { now.read_point } else { state.read_point };
         *now = State { open: BTreeSet::new(), read_point, ..state.clone() };
+        now.forget_open_keys();
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
         drop(now);
@@ -103,6 +105,8 @@ pub(super) struct State {
     open: BTreeSet<i64>,
     /// The unique index, rows of open transactions included.
     ids: HashMap<EventId, Vec<Taken>>,
+    /// The rows that have unique keys, those of open transactions included.
+    pub(super) unique: HashMap<UniqueKey, i64>,
     counts: Counts,
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
@@ -125,6 +129,9 @@ impl State {
                 return Err(MemoryError::DuplicateEvent { id: id.clone() });
             }
             self.last_seq += 1;
+            if row.unique_key().is_some() {
+                self.unique.extend(UniqueKey::of(row).map(|key| (key, self.last_seq)));
+            }
             taken.push(Taken { handler: row.handler().map(Box::from), seq: self.last_seq });
             seqs.push(self.last_seq);
         }
@@ -135,6 +142,9 @@ impl State {
     pub(super) fn release<'a>(&mut self, rows: impl IntoIterator<Item = &'a NewRow>) {
         for row in rows {
             self.free(row);
+            if let Some(key) = UniqueKey::of(row) {
+                self.unique.remove(&key);
+            }
         }
     }
 
@@ -475,6 +485,9 @@ impl State {
         self.pending.remove(seq, row.due_at());
         self.heads.remove(seq, &row);
         self.free(&row.event);
+        if let Some(key) = UniqueKey::of(&row.event).filter(|_| !row.gave_up_key) {
+            self.unique.remove(&key);
+        }
         *count(&mut self.counts, row.status) -= 1;
     }
 

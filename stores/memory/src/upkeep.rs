@@ -244,6 +244,7 @@ fn record(seq: i64, row: &Stored) -> Record {
         aggregate_id: event.aggregate_id().map(str::to_owned),
         tenant_id: event.tenant_id().map(str::to_owned),
         ordering_key: event.key().map(str::to_owned),
+        unique_key: row.unique_key().map(str::to_owned),
         handler: row.handler.as_deref().map(str::to_owned),
         payload: Some(event.payload().clone()),
         headers: row.event.headers().map(str::to_owned),

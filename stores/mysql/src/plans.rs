@@ -286,6 +286,9 @@ async fn changes_find_their_rows_by_the_primary_key() {
         ] {
             check(session, &fill(statement, &values), "PRIMARY", 2001).await;
         }
+        let free = sql.free_unique.replacen('?', &(DONE + 1).to_string(), 1).replacen('?', "'k'", 1);
+        check(session, &free, "PRIMARY", 2).await;
+        check_reads(session, &sql.find_unique.replacen('?', "'k'", 2), 2).await;
         // The owner of each row's partition besides; the server remembers those it has seen.
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
             let statement = fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]);

@@ -27,7 +27,8 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(6, 4, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
-    Migration::new(16, 4, include_str!("../migrations/0016_failures.sql")),
+    Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
+    Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
 ]);
 
 /// The SQL that records a migration.
@@ -306,7 +307,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 18] = [
+        let expected: [&[&str]; 20] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -321,6 +322,8 @@ mod tests {
             &["ALTER", "TABLE", "`outbox_node`"],
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],

@@ -11,6 +11,10 @@ macro_rules! statements {
             /// The insert of a single row, which adapters keep prepared.
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_one_returning: Arc<str>,
+            pub(crate) find_unique: Arc<str>,
+            pub(crate) free_unique: Arc<str>,
+            pub(crate) insert_unique: Arc<str>,
+            pub(crate) inserted_unique: Arc<str>,
         }
 
         impl Sql {
@@ -25,6 +29,10 @@ macro_rules! statements {
                 Self {
                     insert_one_returning: format!("{insert_one}{RETURNING}").into(),
                     insert_one: insert_one.into(),
+                    find_unique: verb(include_str!("../sql/find_unique.sql")).into(),
+                    free_unique: verb(include_str!("../sql/free_unique.sql")).into(),
+                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
+                    inserted_unique: verb(include_str!("../sql/inserted_unique.sql")).into(),
                     $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                 }
             }

@@ -144,6 +144,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         aggregate_id: owned(row, 4)?,
         tenant_id: owned(row, 5)?,
         ordering_key: owned(row, 6)?,
+        unique_key: owned(row, 22)?,
         handler: owned(row, 19)?,
         payload,
         headers: owned(row, 10)?,

@@ -85,6 +85,7 @@ macro_rules! statements {
         pub(crate) struct Sql {
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_many: Arc<str>,
+            pub(crate) insert_unique: Arc<str>,
             pub(crate) fetch: Fetches,
             $(pub(crate) $plain: String,)*
             $(pub(crate) $fenced: Fenced,)*
@@ -118,6 +119,7 @@ macro_rules! statements {
                 Self {
                     insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
                     insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
+                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
                     $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
@@ -209,6 +211,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{dead_index}", &on_event("dead_idx"))
         .replace("{head_index}", &on_event("head_idx"))
         .replace("{aside_index}", &on_event("aside_idx"))
+        .replace("{unique_index}", &on_event("unique_idx"))
         .replace("{new_dead_index}", &on_event("new_dead_idx"))
         .replace("{new_head_index}", &on_event("new_head_idx"))
         .replace("{seq_key}", &on_event("seq_key"))

@@ -5,6 +5,7 @@ use pillarbox_core::store::{Store as _, TableName};
 use sqlx::{AssertSqlSafe, Row as _, query, raw_sql};
 
 use crate::SqliteStore;
+use crate::insert::Inserts;
 use crate::sql::{Reads, Scoped, Settle, Sql};
 
 const KEY: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid=?)";
@@ -27,6 +28,7 @@ const A_HEAD_OF_KEY: &str =
 const HEAD: &str = "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)";
 const LAST: &str = "SEARCH outbox_event";
 const WINDOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>?)";
+const UNIQUE: &str = "SEARCH outbox_event USING INDEX outbox_event_unique (unique_key=? AND <expr>=?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events, and how each finds them.
@@ -77,6 +79,9 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             None if is_in(OF_OTHERS, name) => plans.push((statement.to_owned(), Vec::new())),
             None => assert!(is_in(WITHOUT_A_PLAN, name), "a new statement has to be listed: {name}"),
         }
+    }
+    for statement in Inserts::new(&TableName::default()).around_unique() {
+        plans.push((statement.to_owned(), vec![UNIQUE]));
     }
     let Scoped { times, reads } = sql.scoped;
     plans.push((times.as_str().to_owned(), vec![TIMED, TIMED]));

@@ -5,7 +5,7 @@ use pillarbox_core::store::{Heads, Scope, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
-pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "new"];
+pub(crate) const INDEXES: [&str; 7] = ["ready", "due", "dead", "heads", "once", "new", "unique"];
 
 /// The time by SQLite's clock, in microseconds; the same throughout one execution of a statement.
 pub(crate) const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";

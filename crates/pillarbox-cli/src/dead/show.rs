@@ -58,6 +58,7 @@ struct Json<'a> {
     aggregate_id: Option<&'a str>,
     tenant_id: Option<&'a str>,
     key: Option<&'a str>,
+    unique_key: Option<&'a str>,
     handler: Option<&'a str>,
     #[serde(flatten)]
     payload: PayloadJson<'a>,
@@ -100,6 +101,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             aggregate_id: record.aggregate_id.as_deref(),
             tenant_id: record.tenant_id.as_deref(),
             key: record.ordering_key.as_deref(),
+            unique_key: record.unique_key.as_deref(),
             handler: record.handler.as_deref(),
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
@@ -132,6 +134,7 @@ fn text(record: &Record) -> String {
         ("aggregate id", or_dash(record.aggregate_id.as_deref())),
         ("tenant", or_dash(record.tenant_id.as_deref())),
         ("key", or_dash(record.ordering_key.as_deref())),
+        ("unique key", or_dash(record.unique_key.as_deref())),
         ("handler", or_dash(record.handler.as_deref())),
         ("status", status_name(record.status)),
         ("attempts", record.attempts.to_string()),

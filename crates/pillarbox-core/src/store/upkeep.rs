@@ -204,6 +204,7 @@ pub struct Record {
     pub aggregate_id: Option<String>,
     pub tenant_id: Option<String>,
     pub ordering_key: Option<String>,
+    pub unique_key: Option<String>,
     pub handler: Option<String>,
     /// From `payload`, or `payload_bytes` and `content_type`; `None` when neither is set.
     pub payload: Option<Payload>,

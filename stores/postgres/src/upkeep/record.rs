@@ -41,6 +41,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         aggregate_id: row.try_get(4)?,
         tenant_id: row.try_get(5)?,
         ordering_key: row.try_get(6)?,
+        unique_key: row.try_get(22)?,
         handler: row.try_get(19)?,
         payload: payload(row)?,
         headers: row.try_get(10)?,

@@ -31,6 +31,7 @@ fn decode(row: &SqliteRow) -> sqlx::Result<Record> {
         aggregate_id: text(row, 4)?,
         tenant_id: text(row, 5)?,
         ordering_key: text(row, 6)?,
+        unique_key: text(row, 22)?,
         handler: text(row, 19)?,
         payload: payload(row)?,
         headers: text(row, 10)?,

@@ -1,3 +1,0 @@
--- The last failed attempts of the row, oldest first: a JSON array of objects with attempts, at (microseconds since 1970), node and
--- error. NULL until one fails.
-ALTER TABLE {event} ADD COLUMN `failures` MEDIUMTEXT;
