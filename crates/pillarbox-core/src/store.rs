@@ -4,6 +4,7 @@
 
 mod admission;
 mod command;
+mod failed_attempt;
 mod history;
 mod inbox;
 mod lease_clock;
@@ -20,6 +21,7 @@ mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 pub use command::{Action, Command};
+pub use failed_attempt::FailedAttempt;
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
@@ -70,6 +72,33 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `insert_computes_delays_by_the_databases_clock`
     /// - `rolled_back_inserts_leave_nothing`
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
+
+    /// The statements that insert a row with a [unique key](NewRow::unique_key), unless a row with this key is pending for the same handler.
+    /// They return one number: the `seq` of the row if it was inserted; the `seq` of the row that is pending, negated; zero if the id of
+    /// the event is taken, where the database does not refuse it by itself. None if a row is pending that the database cannot name.
+    ///
+    /// A row that is DONE or DEAD gives up its key for the new one: these statements take it away. So whoever ends a row, be it another
+    /// program, need not know of keys. `ended` is the `seq` of such a row, if [`find_unique`](Self::find_unique) found one.
+    ///
+    /// # Behavior
+    /// - `insert_unique_writes_nothing_while_one_is_pending`
+    /// - `insert_unique_writes_again_once_the_one_before_has_ended`
+    /// - `insert_unique_leaves_a_replayed_event_its_key`
+    /// - `insert_unique_knows_keys_to_the_byte_and_by_handler`
+    /// - `insert_unique_writes_a_batch_in_order`
+    /// - `insert_unique_writes_after_a_rollback`
+    /// - `insert_unique_waits_for_an_open_transaction`
+    /// - `insert_unique_concurrently_writes_one`
+    /// - `insert_unique_keeps_nobody_from_settling_the_pending_row`
+    /// - `insert_unique_refuses_an_id_that_is_taken`
+    fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>>;
+
+    /// The statement that looks for a row with the same unique key and handler before the insert, without a lock: where
+    /// [`insert_unique`](Self::insert_unique) alone would lock it for as long as the transaction lasts. It returns the `seq` of the row, negated
+    /// if it is pending, or zero. `None` where nothing has to be looked for.
+    fn find_unique<'a>(&self, _row: &'a NewRow) -> Option<Statement<'a>> {
+        None
+    }
 
     /// Creates or upgrades the tables. Tables that are newer and [compatible](SchemaVersion) are left as they are.
     ///
@@ -327,11 +356,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
-    /// is found to have ended that way, and `attempts` and `error` are recorded. False if that changed nothing, for the
+    /// is found to have ended that way, and `attempts` and `error` are recorded, also as a [`FailedAttempt`]. False if that changed nothing, for the
     /// reasons for which a settle is refused.
     ///
     /// # Behavior
     /// - `begin_attempt_marks_the_row_and_counts_the_crashed_one`
+    /// - `begin_attempt_adds_the_crashed_one_to_the_failures`
     /// - `begin_attempt_is_refused_as_a_settle_is`
     /// - `begin_attempt_refuses_another_event_with_the_same_seq`
     /// - `begin_attempt_refuses_what_was_decided_before_a_replay`
@@ -342,6 +372,9 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// node that is not registered owns nothing, whatever rows say. The answer is in no order.
     ///
     /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::row::Change).
+    ///
+    /// With a failure, the row keeps it as a [`FailedAttempt`]: with each verdict that has an error and counts an attempt, gives the event
+    /// up or says that a fallback rescued it.
     ///
     /// # Behavior
     /// - `settle_done_is_terminal_and_clears_the_error`
@@ -363,6 +396,9 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_keeps_payload_bytes`
     /// - `settle_remove_deletes_the_row`
     /// - `settle_leaves_the_rows_in_between_alone`
+    /// - `settle_keeps_each_failed_attempt`
+    /// - `settle_keeps_no_more_failed_attempts_than_ten`
+    /// - `settle_goes_on_where_another_program_wrote_the_failures`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// The change that makes a row DONE, or removes it, as [`settle`](Self::settle) does, for an adapter to make in the transaction in which

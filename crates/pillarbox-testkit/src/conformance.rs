@@ -19,6 +19,7 @@ mod claim_together;
 mod close;
 mod complete;
 mod evict;
+mod failures;
 mod fetch;
 mod fetch_due;
 mod fetch_in_a_scope;
@@ -26,6 +27,7 @@ mod identify;
 mod insert;
 mod insert_numbers;
 mod insert_owned;
+mod insert_unique;
 mod join;
 mod leave;
 mod lookup;
@@ -97,6 +99,18 @@ behaviors! {
     }
     insert_owned on migrated tables {
         insert_names_the_owner_it_is_given,
+    }
+    insert_unique on migrated tables {
+        insert_unique_writes_nothing_while_one_is_pending,
+        insert_unique_writes_again_once_the_one_before_has_ended,
+        insert_unique_leaves_a_replayed_event_its_key,
+        insert_unique_knows_keys_to_the_byte_and_by_handler,
+        insert_unique_writes_a_batch_in_order,
+        insert_unique_writes_after_a_rollback,
+        insert_unique_waits_for_an_open_transaction needs row_locks,
+        insert_unique_concurrently_writes_one,
+        insert_unique_keeps_nobody_from_settling_the_pending_row needs concurrent_writers,
+        insert_unique_refuses_an_id_that_is_taken,
     }
     migrate on no tables {
         migrate_twice_changes_nothing,
@@ -245,6 +259,13 @@ behaviors! {
         settle_keeps_payload_bytes,
         settle_remove_deletes_the_row,
         settle_leaves_the_rows_in_between_alone,
+    }
+    failures on migrated tables {
+        settle_keeps_each_failed_attempt,
+        settle_keeps_no_more_failed_attempts_than_ten,
+        settle_goes_on_where_another_program_wrote_the_failures needs sql,
+        begin_attempt_adds_the_crashed_one_to_the_failures,
+        replay_keeps_the_failed_attempts,
     }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,

@@ -171,6 +171,12 @@ impl<S: Store> Store for FaultyStore<S> {
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         self.inner.insert(rows)
     }
+    fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>> {
+        self.inner.insert_unique(row, ended)
+    }
+    fn find_unique<'a>(&self, row: &'a NewRow) -> Option<Statement<'a>> {
+        self.inner.find_unique(row)
+    }
     fn has_one_writer(&self) -> bool {
         self.inner.has_one_writer()
     }

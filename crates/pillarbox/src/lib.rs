@@ -177,7 +177,9 @@ pub mod event {
 
 /// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
 pub mod write {
-    pub use pillarbox_core::write::{BlockingTransaction, Connection, Transaction, WriterHook, Written, insert};
+    pub use pillarbox_core::write::{
+        BlockingTransaction, Connection, Skipped, Transaction, WriterHook, Written, insert,
+    };
     pub use pillarbox_engine::run::BlockingOutbox;
 }
 
@@ -222,8 +224,8 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
+        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
 }
@@ -270,8 +272,8 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-            PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
+            Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
+            PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};

@@ -27,6 +27,7 @@ mod port;
 mod row;
 mod tables;
 mod transaction;
+mod unique;
 mod upkeep;
 
 #[cfg(simulated)]

@@ -45,6 +45,11 @@ impl Store for MemoryStore {
         Vec::new()
     }
 
+    /// None, as for [`insert`](Self::insert).
+    fn insert_unique<'a>(&self, _row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
+        Vec::new()
+    }
+
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         Command { action: Action::Complete { node, fence, verdict }, statements: Vec::new() }
     }
@@ -156,7 +161,7 @@ impl Store for MemoryStore {
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        Ok(self.open(operation::BEGIN_ATTEMPT)?.begin_attempt(node, fence, attempt))
+        Ok(self.open(operation::BEGIN_ATTEMPT)?.begin_attempt(node, fence, attempt, self.tables.now()))
     }
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {

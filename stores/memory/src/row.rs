@@ -1,6 +1,7 @@
 use pillarbox_core::clock::Timestamp;
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::{Expected, Status};
-use pillarbox_core::store::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
+use pillarbox_core::store::{BrokenRow, FailedAttempt, FetchedRow, OrderKey, Row, RowId};
 use pillarbox_core::write::NewRow;
 
 /// A row of the event table.
@@ -20,6 +21,9 @@ pub(super) struct Stored {
     pub(super) created_at: Timestamp,
     pub(super) done_at: Option<Timestamp>,
     pub(super) last_error: Option<String>,
+    pub(super) failures: Vec<FailedAttempt>,
+    /// True once another event has taken its unique key, after it had ended.
+    pub(super) gave_up_key: bool,
     pub(super) locked_by: Option<Box<str>>,
 }
 
@@ -37,9 +41,16 @@ impl Stored {
             created_at,
             done_at: None,
             last_error: None,
+            failures: Vec::new(),
+            gave_up_key: false,
             locked_by: event.locked_by().map(Box::from),
             event,
         }
+    }
+
+    /// Column `unique_key`.
+    pub(super) fn unique_key(&self) -> Option<&str> {
+        self.event.unique_key().filter(|_| !self.gave_up_key)
     }
 
     pub(super) fn id(&self, seq: i64) -> RowId {
@@ -54,6 +65,12 @@ impl Stored {
     /// True if it is still that row, and not another one in its place.
     pub(super) fn is(&self, row: &RowId) -> bool {
         *self.event.envelope().id() == row.event_id && self.handler == row.handler
+    }
+
+    /// Adds a failed attempt to those it keeps.
+    pub(super) fn failed(&mut self, attempts: u32, error: &str, node: &NodeId, at: Timestamp) {
+        let (node, error) = (node.as_str().to_owned(), error.to_owned());
+        FailedAttempt { attempts, at, node, error }.add_to(&mut self.failures);
     }
 
     /// The due time, if it has one. The due time of a NEW row is its writer's, and is no delay unless it is after the

@@ -21,6 +21,7 @@ use super::inbox::Inbox;
 use super::nodes::{Member, Nodes};
 use super::pending::{Found, Pending};
 use super::row::Stored;
+use super::unique::UniqueKey;
 
 /// The tables behind all handles of a store, and the database's clock.
 ///
@@ -57,6 +58,7 @@ impl Tables {
         let read_point = if plants::is("read_point_survives_a_failover") { now.read_point } else { state.read_point };
         let inbox = state.inbox.clone().lose_transactions();
         *now = State { open: BTreeSet::new(), read_point, inbox, ..state.clone() };
+        now.forget_open_keys();
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.changes.fetch_add(u64::from(shows), Ordering::AcqRel);
         drop(now);
@@ -117,6 +119,8 @@ pub(super) struct State {
     open: BTreeSet<i64>,
     /// The unique index, rows of open transactions included.
     ids: HashMap<EventId, Vec<Taken>>,
+    /// The rows that have unique keys, those of open transactions included.
+    pub(super) unique: HashMap<UniqueKey, i64>,
     counts: Counts,
     pub(super) inbox: Inbox,
     last_seq: i64,
@@ -140,6 +144,9 @@ impl State {
                 return Err(MemoryError::DuplicateEvent { id: id.clone() });
             }
             self.last_seq += 1;
+            if row.unique_key().is_some() {
+                self.unique.extend(UniqueKey::of(row).map(|key| (key, self.last_seq)));
+            }
             taken.push(Taken { handler: row.handler().map(Box::from), seq: self.last_seq });
             seqs.push(self.last_seq);
         }
@@ -150,6 +157,9 @@ impl State {
     pub(super) fn release<'a>(&mut self, rows: impl IntoIterator<Item = &'a NewRow>) {
         for row in rows {
             self.free(row);
+            if let Some(key) = UniqueKey::of(row) {
+                self.unique.remove(&key);
+            }
         }
     }
 
@@ -285,8 +295,9 @@ impl State {
 
     /// Records the verdicts that apply and returns the others.
     pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let refused =
-            verdicts.iter().filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(verdict, now)));
+        let refused = verdicts
+            .iter()
+            .filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(node, verdict, now)));
         refused.map(|verdict| verdict.row.seq).collect()
     }
 
@@ -314,7 +325,13 @@ impl State {
         }
     }
 
-    pub(super) fn begin_attempt(&mut self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> bool {
+    pub(super) fn begin_attempt(
+        &mut self,
+        node: &NodeId,
+        fence: Fence,
+        attempt: &BegunAttempt,
+        now: Timestamp,
+    ) -> bool {
         let mine = self.is_mine(node, self.nodes.owners.of(node), fence, attempt.row.seq);
         let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
             mine && row.is(&attempt.row) && row.status.is_pending() && row.expected() == attempt.expected
@@ -323,8 +340,9 @@ impl State {
         };
         row.locked_by = Some(begun_by(node).into());
         row.attempts = attempt.attempts;
-        if attempt.error.is_some() {
-            row.last_error.clone_from(&attempt.error);
+        if let Some(error) = &attempt.error {
+            row.last_error = Some(error.clone());
+            row.failed(attempt.attempts, error, node, now);
         }
         true
     }
@@ -358,7 +376,7 @@ impl State {
         Reclaimed { registered: members.contains_key(node), freed, next_expiry }
     }
 
-    fn record(&mut self, verdict: &Verdict, now: Timestamp) -> bool {
+    fn record(&mut self, node: &NodeId, verdict: &Verdict, now: Timestamp) -> bool {
         if !self.applies(verdict) {
             return false;
         }
@@ -371,6 +389,9 @@ impl State {
             row.status = next;
             if !matches!(verdict.change, Change::Hold { .. }) {
                 row.locked_by = None;
+            }
+            if let Some((attempts, error)) = verdict.failure() {
+                row.failed(attempts, error, node, now);
             }
             match &verdict.change {
                 Change::Done | Change::Remove => {
@@ -479,6 +500,9 @@ impl State {
         self.pending.remove(seq, row.due_at());
         self.heads.remove(seq, &row);
         self.free(&row.event);
+        if let Some(key) = UniqueKey::of(&row.event).filter(|_| !row.gave_up_key) {
+            self.unique.remove(&key);
+        }
         *count(&mut self.counts, row.status) -= 1;
     }
 

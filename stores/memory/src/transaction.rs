@@ -32,6 +32,12 @@ pub enum MemoryError {
         /// The id.
         id: EventId,
     },
+    /// The database would wait for the other transaction; here the second one is refused.
+    #[error("another open transaction writes an event with the unique key `{key}`; end it first, or try again")]
+    UniqueKeyInUse {
+        /// The unique key.
+        key: Box<str>,
+    },
     /// There is no savepoint of this name.
     #[error("there is no savepoint `{name}` in this transaction")]
     NoSavepoint {
@@ -231,6 +237,12 @@ impl MemoryTransaction {
 
     fn insert(&mut self, rows: &[NewRow]) -> Result<Vec<i64>, MemoryError> {
         let mut state = self.tables.lock();
+        if let [row] = rows
+            && row.unique_key().is_some()
+            && let Some(pending) = state.take_unique_key(row, |seq| self.rows.iter().any(|own| own.seq == seq))?
+        {
+            return Ok(vec![-pending]);
+        }
         let seqs = state.reserve(rows)?;
         if let (None, Some(first)) = (self.first, seqs.first()) {
             state.transaction_writes(*first);

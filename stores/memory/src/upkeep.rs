@@ -6,8 +6,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog,
+    PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -282,6 +282,7 @@ pub(super) fn record(seq: i64, row: &Stored) -> Record {
         aggregate_id: event.aggregate_id().map(str::to_owned),
         tenant_id: event.tenant_id().map(str::to_owned),
         ordering_key: event.key().map(str::to_owned),
+        unique_key: row.unique_key().map(str::to_owned),
         handler: row.handler.as_deref().map(str::to_owned),
         payload: Some(event.payload().clone()),
         headers: row.event.headers().map(str::to_owned),
@@ -294,5 +295,6 @@ pub(super) fn record(seq: i64, row: &Stored) -> Record {
         done_at: row.done_at,
         last_error: row.last_error.clone(),
         locked_by: row.locked_by.as_deref().map(str::to_owned),
+        failures: row.failures.clone(),
     }
 }

@@ -7,7 +7,8 @@ SELECT CAST(JSON_OBJECT(
     'occurred_at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `occurred_at`),
     'created_at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`),
     'done_at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `done_at`),
-    'last_error', `last_error`, 'locked_by', `locked_by`
+    'last_error', `last_error`, 'locked_by', `locked_by`,
+    'failures', CAST(`failures` AS CHAR CHARACTER SET utf8mb4), 'unique_key', CONVERT(`unique_key` USING utf8mb4)
 ) AS CHAR CHARACTER SET utf8mb4)
 FROM {event} FORCE INDEX (PRIMARY)
 WHERE `seq` IN ({seqs})

@@ -44,6 +44,20 @@ fn many<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> 
     statements
 }
 
+/// The statement that looks for the row which has the unique key, before it could be locked.
+pub(crate) fn find_unique<'a>(sql: &Sql, row: &'a NewRow) -> Statement<'a> {
+    let binds = vec![Bind::Text(row.unique_key()), Bind::Text(Some(row.handler().unwrap_or_default()))];
+    Statement { sql: Arc::clone(&sql.find_unique), binds, reusable: true }
+}
+
+/// The statements that insert the row unless one has its unique key, once the row that `ended` has given it up.
+pub(crate) fn unique<'a>(sql: &Sql, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>> {
+    let statement = |sql: &Arc<str>, binds| Statement { sql: Arc::clone(sql), binds, reusable: true };
+    let free = ended.map(|seq| statement(&sql.free_unique, vec![Bind::Int(Some(seq)), Bind::Text(row.unique_key())]));
+    let insert = statement(&sql.insert_unique, Bind::of_unique(row, micros));
+    free.into_iter().chain([insert, statement(&sql.inserted_unique, Vec::new())]).collect()
+}
+
 fn size(row: &NewRow) -> usize {
     let payload = row.payload().map_or(0, str::len) + row.payload_bytes().map_or(0, |(bytes, _)| bytes.len());
     1024 + payload + row.headers().map_or(0, str::len)

@@ -233,6 +233,8 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let holders = Literal::texts(&["a dead node", "another!"]);
         let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
         let status = Literal::int(3);
+        let failures = [("attempts", &attempts), ("failed_by", &id), ("error", &error)];
+        let failures = &Literal::clause(fill(&sql.failed, &failures));
         for (statement, values) in [
             (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
             (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
@@ -245,10 +247,37 @@ async fn changes_find_their_rows_by_the_primary_key() {
             (&sql.identify, vec![("seqs", &many)]),
             (&sql.record_json, vec![("seqs", &many)]),
             (&sql.newest, vec![("limit", &Literal::count(1000))]),
-            (&sql.settle_retry, vec![("seq", &one), ("delay", &delay), ("attempts", &attempts), ("error", &error)]),
-            (&sql.settle_hold, vec![("seq", &one), ("attempts", &attempts), ("error", &error)]),
-            (&sql.settle_ended, vec![("seq", &one), ("status", &status), ("attempts", &attempts), ("error", &error)]),
-            (&sql.begin_attempt, vec![("seq", &one), ("attempts", &attempts), ("error", &error), ("begun", &begun)]),
+            (
+                &sql.settle_retry,
+                vec![
+                    ("seq", &one),
+                    ("failures", failures),
+                    ("delay", &delay),
+                    ("attempts", &attempts),
+                    ("error", &error),
+                ],
+            ),
+            (&sql.settle_hold, vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error)]),
+            (
+                &sql.settle_ended,
+                vec![
+                    ("seq", &one),
+                    ("failures", failures),
+                    ("status", &status),
+                    ("attempts", &attempts),
+                    ("error", &error),
+                ],
+            ),
+            (
+                &sql.begin_attempt,
+                vec![
+                    ("seq", &one),
+                    ("failures", failures),
+                    ("attempts", &attempts),
+                    ("error", &error),
+                    ("begun", &begun),
+                ],
+            ),
             (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
             (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
             (&sql.free_strays, vec![("seqs", &many), ("holders", &holders)]),
@@ -263,6 +292,9 @@ async fn changes_find_their_rows_by_the_primary_key() {
         ] {
             check(session, &fill(statement, &values), "PRIMARY", 2001).await;
         }
+        let free = sql.free_unique.replacen('?', &(DONE + 1).to_string(), 1).replacen('?', "'k'", 1);
+        check(session, &free, "PRIMARY", 2).await;
+        check_reads(session, &sql.find_unique.replacen('?', "'k'", 2), 2).await;
         // The owner of each row's partition besides; the server remembers those it has seen.
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
             let statement = fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]);

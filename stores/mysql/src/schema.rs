@@ -28,6 +28,8 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
     Migration::new(14, 4, include_str!("../migrations/0014_inbox.sql")),
+    Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
+    Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
 ]);
 
 /// The SQL that records a migration.
@@ -311,7 +313,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 19] = [
+        let expected: [&[&str]; 23] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -330,6 +332,10 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["CREATE", "TABLE", "IF"],
             &["SELECT", "`consumer`,", "`message_id`,"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],
         ];
         assert_eq!(words, expected, "{upgrade}");

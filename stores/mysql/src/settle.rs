@@ -48,7 +48,7 @@ pub(crate) async fn settle(
         found
     };
     let (applied, refused): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(&mut applies);
-    end(&mut session, changes(&store.sql, &applied)).await?;
+    end(&mut session, changes(&store.sql, node, &applied)).await?;
     session.finish();
     Ok(refused.into_iter().map(|verdict| verdict.row.seq).collect())
 }
@@ -122,6 +122,7 @@ pub(crate) async fn begin_attempt(
             ("begun", &Literal::text(&begun_by(node))),
             ("attempts", &count(attempt.attempts)),
             ("error", &Literal::optional_text(attempt.error.as_deref())),
+            ("failures", &failures(&store.sql, node, attempt.error.as_deref().map(|error| (attempt.attempts, error)))),
             ("seq", &Literal::int(attempt.row.seq)),
         ];
         fill(&store.sql.begin_attempt, &values)
@@ -229,11 +230,12 @@ fn parts(statements: Vec<String>) -> Vec<String> {
 
 /// One statement for each verdict in its turn, and at the end one for all rows that succeeded, and
 /// one for all that are to be deleted.
-fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
+fn changes(sql: &Sql, node: &NodeId, verdicts: &[&Verdict]) -> Vec<String> {
     let (mut done, mut removed) = (Vec::new(), Vec::new());
     let mut changes = Vec::new();
     for verdict in verdicts {
-        let seq = Literal::int(verdict.row.seq);
+        let (seq, failures) = (Literal::int(verdict.row.seq), failures(sql, node, verdict.failure()));
+        let both = [("seq", &seq), ("failures", &failures)];
         changes.push(match &verdict.change {
             Change::Done => {
                 done.push(verdict.row.seq);
@@ -245,17 +247,17 @@ fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
             }
             Change::Retry { attempts, delay, error } => {
                 let (delay, error) = (Literal::int(micros(*delay)), Literal::optional_text(error.as_deref()));
-                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("delay", &delay), ("error", &error)];
-                fill(&sql.settle_retry, &values)
+                let values = [("attempts", &count(*attempts)), ("delay", &delay), ("error", &error)];
+                fill(&sql.settle_retry, &[&values[..], &both].concat())
             }
             Change::Hold { attempts, error } => {
-                let values = [("seq", &seq), ("attempts", &count(*attempts)), ("error", &Literal::text(error))];
-                fill(&sql.settle_hold, &values)
+                let values = [("attempts", &count(*attempts)), ("error", &Literal::text(error))];
+                fill(&sql.settle_hold, &[&values[..], &both].concat())
             }
             Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
                 let (status, error) = (Literal::int(verdict.change.status().code()), Literal::text(error));
-                let values = [("seq", &seq), ("status", &status), ("attempts", &count(*attempts)), ("error", &error)];
-                fill(&sql.settle_ended, &values)
+                let values = [("status", &status), ("attempts", &count(*attempts)), ("error", &error)];
+                fill(&sql.settle_ended, &[&values[..], &both].concat())
             }
         });
     }
@@ -266,6 +268,13 @@ fn changes(sql: &Sql, verdicts: &[&Verdict]) -> Vec<String> {
         }
     }
     changes
+}
+
+/// The failed attempts of a row after a change, with this one if it is one.
+fn failures(sql: &Sql, node: &NodeId, failure: Option<(u32, &str)>) -> Literal {
+    let Some((attempts, error)) = failure else { return Literal::clause("`failures`".to_owned()) };
+    let (node, error) = (Literal::text(node.as_str()), Literal::text(error));
+    Literal::clause(fill(&sql.failed, &[("attempts", &count(attempts)), ("failed_by", &node), ("error", &error)]))
 }
 
 fn count(attempts: u32) -> Literal {

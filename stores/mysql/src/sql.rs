@@ -13,6 +13,10 @@ macro_rules! statements {
             pub(crate) insert_one_returning: Arc<str>,
             /// The insert of a message, which adapters keep prepared.
             pub(crate) receive: Arc<str>,
+            pub(crate) find_unique: Arc<str>,
+            pub(crate) free_unique: Arc<str>,
+            pub(crate) insert_unique: Arc<str>,
+            pub(crate) inserted_unique: Arc<str>,
         }
 
         impl Sql {
@@ -28,6 +32,10 @@ macro_rules! statements {
                     insert_one_returning: format!("{insert_one}{RETURNING}").into(),
                     insert_one: insert_one.into(),
                     receive: verb(include_str!("../sql/receive.sql")).into(),
+                    find_unique: verb(include_str!("../sql/find_unique.sql")).into(),
+                    free_unique: verb(include_str!("../sql/free_unique.sql")).into(),
+                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
+                    inserted_unique: verb(include_str!("../sql/inserted_unique.sql")).into(),
                     $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                 }
             }
@@ -39,7 +47,7 @@ statements! {
     insert insert_values inserted
     ready due next_due wanted scope of_keys only without without_types heads unblocked free take release
     fence settle_lock held held_partition done_at_once removed_at_once
-    settle_done settle_retry settle_hold settle_ended begin_attempt
+    settle_done settle_retry settle_hold settle_ended begin_attempt failed
     of_events of_handlers
     assign_partitions promote_due identify highest now
     lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe

@@ -90,6 +90,14 @@ impl Store for MysqlStore {
         insert::statements(&self.inner.sql, self.inner.mariadb, rows)
     }
 
+    fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>> {
+        insert::unique(&self.inner.sql, row, ended)
+    }
+
+    fn find_unique<'a>(&self, row: &'a NewRow) -> Option<Statement<'a>> {
+        Some(insert::find_unique(&self.inner.sql, row))
+    }
+
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.completions.command(node, fence, verdict)
     }

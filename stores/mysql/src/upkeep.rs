@@ -6,7 +6,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Payload;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Backlog, Blocked, Counts, NodeStatus, PartitionBacklog, Record};
+use pillarbox_core::store::{Backlog, Blocked, Counts, FailedAttempt, NodeStatus, PartitionBacklog, Record};
 
 use tokio::time::Instant;
 
@@ -148,6 +148,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         aggregate_id: owned(row, 4)?,
         tenant_id: owned(row, 5)?,
         ordering_key: owned(row, 6)?,
+        unique_key: owned(row, 22)?,
         handler: owned(row, 19)?,
         payload,
         headers: owned(row, 10)?,
@@ -160,6 +161,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         done_at: time(row, 16)?,
         last_error: owned(row, 17)?,
         locked_by: owned(row, 18)?,
+        failures: FailedAttempt::all_of(text(row, 21)?),
     })
 }
 

@@ -6,7 +6,9 @@ WITH fence AS MATERIALIZED (
     FOR KEY SHARE
 )
 UPDATE {event}
-SET "locked_by" = $1::text || '!', "attempts" = $4::int, "last_error" = coalesce($5::text, "last_error")
+SET "locked_by" = $1::text || '!', "attempts" = $4::int, "last_error" = coalesce($5::text, "last_error"),
+    "failures" = CASE WHEN $5::text IS NULL THEN "failures" ELSE (
+        SELECT {failed} FROM (SELECT $4::int, $5::text) AS v ("attempts", "error")) END
 WHERE "seq" = $2::bigint AND "status" IN (0, 2) AND greatest("attempts", 0) = $3::int AND "replays" = $8::int
   AND {fingerprint} = (SELECT {fingerprint} FROM (VALUES ($6::text, $7::text)) AS v ("event_id", "handler"))
   AND EXISTS (SELECT FROM fence){and_is_its_own}

@@ -7,7 +7,8 @@ SELECT json_build_object(
     'occurred_at', (extract(epoch FROM "occurred_at") * 1000000)::bigint,
     'created_at', (extract(epoch FROM "created_at") * 1000000)::bigint,
     'done_at', (extract(epoch FROM "done_at") * 1000000)::bigint,
-    'last_error', "last_error", 'locked_by', "locked_by"
+    'last_error', "last_error", 'locked_by', "locked_by",
+    'failures', "failures"::text, 'unique_key', "unique_key"
 )::text
 FROM {event}
 WHERE "seq" = ANY ($1::bigint[])

@@ -19,6 +19,12 @@ pub(crate) fn statements<'a>(sql: &Sql, rows: &'a [NewRow]) -> Vec<Statement<'a>
     vec![statement]
 }
 
+/// One statement that inserts the row unless one with its unique key is pending.
+pub(crate) fn unique<'a>(sql: &Sql, row: &'a NewRow) -> Vec<Statement<'a>> {
+    let binds = Bind::of_unique(row, Timestamp::as_micros);
+    vec![Statement { sql: Arc::clone(&sql.insert_unique), binds, reusable: true }]
+}
+
 /// The values of [`Bind::of`] in the same order, those of each column as an array.
 fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
     let mut columns = Vec::new();

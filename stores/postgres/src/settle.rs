@@ -43,6 +43,7 @@ pub(crate) async fn settle(
         done.bind(&mut params);
         others.bind(&mut params);
         removed.bind(&mut params);
+        params.push((&others.failed, Type::BOOL_ARRAY));
         &store.sql.settle_mixed
     };
 
@@ -167,6 +168,8 @@ struct Columns<'a> {
     /// Of retries; one that has none is held.
     delays: Vec<Option<i64>>,
     errors: Vec<Option<Cow<'a, str>>>,
+    /// True of those whose rows keep the error as that of a failed attempt.
+    failed: Vec<bool>,
 }
 
 impl<'a> Columns<'a> {
@@ -184,6 +187,7 @@ impl<'a> Columns<'a> {
         self.attempts.push(count(attempts));
         self.delays.push(delay.map(micros));
         self.errors.push(error.map(storable));
+        self.failed.push(verdict.failure().is_some());
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {

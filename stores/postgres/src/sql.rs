@@ -87,6 +87,12 @@ const FINGERPRINT: &str =
 const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (width_bucket("seq", $3::bigint[]) - 1) * $5::int + 1, $5::int)
       AND "handler" IS NOT DISTINCT FROM $6::text"#;
 
+/// The failed attempts of a row with one more, the last ten: of the node `$1` with the attempts and the error of `v`. Should another
+/// program have written there what is no array, that is its first element.
+const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 to last]'), '[]') || jsonb_build_object(
+            'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+            'node', $1::text, 'error', left(v."error", 500))"#;
+
 /// The size of a payload.
 const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
 
@@ -98,6 +104,7 @@ macro_rules! statements {
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_many: Arc<str>,
             pub(crate) receive: Arc<str>,
+            pub(crate) insert_unique: Arc<str>,
             pub(crate) fetch: Fetches,
             $(pub(crate) $plain: String,)*
             $(pub(crate) $fenced: Fenced,)*
@@ -111,6 +118,7 @@ macro_rules! statements {
                 let verb = |text: &str| {
                     render(&without_comments(text), table)
                         .replace("{payload_size}", PAYLOAD_SIZE)
+                        .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)
                         .replace("{event_is_named}", EVENT_IS_NAMED)
                 };
@@ -133,6 +141,7 @@ macro_rules! statements {
                     insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
                     insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
                     receive: verb(include_str!("../sql/receive.sql")).into(),
+                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
                     $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
                     cancel: Intervention::new(include_str!("../sql/cancel.sql"), verb),
@@ -229,6 +238,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{dead_index}", &on_event("dead_idx"))
         .replace("{head_index}", &on_event("head_idx"))
         .replace("{aside_index}", &on_event("aside_idx"))
+        .replace("{unique_index}", &on_event("unique_idx"))
         .replace("{new_dead_index}", &on_event("new_dead_idx"))
         .replace("{new_head_index}", &on_event("new_head_idx"))
         .replace("{seq_key}", &on_event("seq_key"))

@@ -77,6 +77,11 @@ impl Store for PostgresStore {
         insert::statements(&self.inner.sql, rows)
     }
 
+    /// One that has ended gives up its key in the same statement.
+    fn insert_unique<'a>(&self, row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
+        insert::unique(&self.inner.sql, row)
+    }
+
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         complete::command(&self.inner.sql, node, fence, verdict)
     }

@@ -20,6 +20,8 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(8, 6, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 6, include_str!("../migrations/0009_replays.sql")),
     Migration::new(14, 6, include_str!("../migrations/0014_inbox.sql")),
+    Migration::new(16, 6, include_str!("../migrations/0016_failures.sql")),
+    Migration::new(17, 6, include_str!("../migrations/0017_unique_key.sql")),
 ]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");

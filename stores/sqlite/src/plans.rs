@@ -5,6 +5,7 @@ use pillarbox_core::store::{Store as _, TableName};
 use sqlx::{AssertSqlSafe, Row as _, query, raw_sql};
 
 use crate::SqliteStore;
+use crate::insert::Inserts;
 use crate::sql::{Reads, Scoped, Settle, Sql};
 
 const KEY: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid=?)";
@@ -34,6 +35,7 @@ const NEXT_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inb
 const OF_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=?)";
 const OLD: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=? AND received_at<?)";
 const NO_MESSAGE: &str = "SCAN outbox_inbox USING COVERING INDEX outbox_inbox_age";
+const UNIQUE: &str = "SEARCH outbox_event USING INDEX outbox_event_unique (unique_key=? AND <expr>=?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
@@ -91,6 +93,9 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             None if is_in(OF_OTHERS, name) => plans.push((statement.to_owned(), Vec::new())),
             None => assert!(is_in(WITHOUT_A_PLAN, name), "a new statement has to be listed: {name}"),
         }
+    }
+    for statement in Inserts::new(&TableName::default()).around_unique() {
+        plans.push((statement.to_owned(), vec![UNIQUE]));
     }
     let Scoped { times, reads } = sql.scoped;
     plans.push((times.as_str().to_owned(), vec![TIMED, TIMED]));

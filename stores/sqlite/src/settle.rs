@@ -73,7 +73,12 @@ pub(crate) async fn settle(
             }
         };
         let (event, handler) = (verdict.row.event_id.as_str(), verdict.row.handler.as_deref());
-        let update = update.bind(event).bind(handler).bind(verdict.expected.replays);
+        let update = update.bind(event).bind(handler).bind(verdict.expected.replays).bind(node.as_str());
+        // Only a retry may have an error that is no failed attempt.
+        let update = match &verdict.change {
+            Change::Retry { .. } => update.bind(verdict.failure().map(|(_, error)| error)),
+            _ => update,
+        };
         if update.execute(&mut *session.connection).await?.rows_affected() == 0 {
             refused.insert(verdict.row.seq);
         }

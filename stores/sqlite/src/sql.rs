@@ -5,7 +5,7 @@ use pillarbox_core::store::{CANCELLED, Heads, Scope, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
-pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "new"];
+pub(crate) const INDEXES: [&str; 7] = ["ready", "due", "dead", "heads", "once", "new", "unique"];
 
 /// The time by SQLite's clock, in microseconds; the same throughout one execution of a statement.
 pub(crate) const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
@@ -63,6 +63,14 @@ const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
                         AND (?6 IS NULL OR done_at >= ?6) \
                         AND (?7 IS NULL OR done_at < ?7) \
                         AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
+
+/// The failed attempts of a row with one more, the last ten; without what is no such list. The numbers of its values stand in the
+/// places of `attempts`, `node` and `error`.
+const FAILED: &str = "json_remove(json_insert(\
+                      CASE WHEN NOT coalesce(json_valid(failures), 0) THEN '[]' \
+                      WHEN json_type(failures) = 'array' THEN failures ELSE '[]' END, \
+                      '$[#]', json_object('attempts', {attempts}, 'at', {now}, 'node', {node}, \
+                      'error', substr({error}, 1, 500))), '$[#-11]')";
 
 /// The number of a pending row's state: new, delayed, retrying.
 const PENDING_STATE: &str =
@@ -144,14 +152,18 @@ pub(crate) struct Settle {
 impl Settle {
     fn new(table: &TableName, mine: &str) -> Self {
         let file = |text: &str| statement(table, &text.replace("{mine}", mine));
+        let failing = |text: &str, [attempts, node, error]: [&str; 3]| {
+            let failed = FAILED.replace("{attempts}", attempts).replace("{node}", node).replace("{error}", error);
+            file(&text.replace("{failed}", &failed))
+        };
         Self {
-            begin: file(include_str!("../sql/attempt_begin.sql")),
-            ended: file(include_str!("../sql/settle_ended.sql")),
+            begin: failing(include_str!("../sql/attempt_begin.sql"), ["?5", "?2", "?6"]),
+            ended: failing(include_str!("../sql/settle_ended.sql"), ["?4", "?10", "?5"]),
             done: file(include_str!("../sql/settle_done.sql")),
-            hold: file(include_str!("../sql/settle_hold.sql")),
+            hold: failing(include_str!("../sql/settle_hold.sql"), ["?4", "?9", "?5"]),
             refused: file(include_str!("../sql/settle_refused.sql")),
             remove: file(include_str!("../sql/settle_remove.sql")),
-            retry: file(include_str!("../sql/settle_retry.sql")),
+            retry: failing(include_str!("../sql/settle_retry.sql"), ["?4", "?10", "?11"]),
         }
     }
 }

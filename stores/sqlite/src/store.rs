@@ -205,6 +205,10 @@ impl Store for SqliteStore {
         self.inner.inserts.statements(rows)
     }
 
+    fn insert_unique<'a>(&self, row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
+        self.inner.inserts.unique(row)
+    }
+
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.inner.completions.command(node, fence, verdict)
     }

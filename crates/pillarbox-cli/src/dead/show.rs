@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, Record, Status};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;
@@ -62,6 +62,7 @@ struct Json<'a> {
     aggregate_id: Option<&'a str>,
     tenant_id: Option<&'a str>,
     key: Option<&'a str>,
+    unique_key: Option<&'a str>,
     handler: Option<&'a str>,
     #[serde(flatten)]
     payload: PayloadJson<'a>,
@@ -76,6 +77,22 @@ struct Json<'a> {
     done_at: Option<String>,
     last_error: Option<&'a str>,
     locked_by: Option<&'a str>,
+    failures: Vec<FailureJson<'a>>,
+}
+
+/// A failed attempt.
+#[derive(Debug, Serialize)]
+struct FailureJson<'a> {
+    attempts: u32,
+    at: String,
+    node: &'a str,
+    error: &'a str,
+}
+
+impl<'a> From<&'a FailedAttempt> for FailureJson<'a> {
+    fn from(failed: &'a FailedAttempt) -> Self {
+        Self { attempts: failed.attempts, at: failed.at.to_string(), node: &failed.node, error: &failed.error }
+    }
 }
 
 impl<'a> From<&'a Record> for Json<'a> {
@@ -88,6 +105,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             aggregate_id: record.aggregate_id.as_deref(),
             tenant_id: record.tenant_id.as_deref(),
             key: record.ordering_key.as_deref(),
+            unique_key: record.unique_key.as_deref(),
             handler: record.handler.as_deref(),
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
@@ -101,6 +119,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             done_at: record.done_at.map(|time| time.to_string()),
             last_error: record.last_error.as_deref(),
             locked_by: record.locked_by.as_deref(),
+            failures: record.failures.iter().map(FailureJson::from).collect(),
         }
     }
 }
@@ -119,6 +138,7 @@ fn text(record: &Record) -> String {
         ("aggregate id", or_dash(record.aggregate_id.as_deref())),
         ("tenant", or_dash(record.tenant_id.as_deref())),
         ("key", or_dash(record.ordering_key.as_deref())),
+        ("unique key", or_dash(record.unique_key.as_deref())),
         ("handler", or_dash(record.handler.as_deref())),
         ("status", status_name(record)),
         ("attempts", record.attempts.to_string()),
@@ -134,5 +154,12 @@ fn text(record: &Record) -> String {
         ("error", or_dash(record.last_error.as_deref())),
     ];
     // Not a table: payloads and errors are long, and are copied more easily without the spaces of a table.
-    lines.map(|(name, value)| format!("{name:<15} {value}")).join("\n")
+    let failure = |failed: &FailedAttempt| {
+        let FailedAttempt { attempts, at, node, error } = failed;
+        format!("attempt {attempts} at {at} on {}: {}", plain(node), plain(error))
+    };
+    let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
+    let lines: Vec<String> =
+        lines.into_iter().chain(failures).map(|(name, value)| format!("{name:<15} {value}")).collect();
+    lines.join("\n")
 }

@@ -138,6 +138,23 @@ async fn show_prints_everything_and_payloads_as_they_are() {
 }
 
 #[tokio::test]
+async fn show_lists_the_failed_attempts() {
+    let (_folder, store) = outbox().await;
+    let failed = r#"[{"attempts": 1, "at": 1000000, "node": "n-1", "error": "no answer"},
+                     {"attempts": 2, "at": 2000000, "node": "n-2", "error": "broker said\tno"}]"#;
+    execute(&store, &format!("UPDATE outbox_event SET failures = '{failed}' WHERE event_id = 'a'")).await;
+    let shown = dead(&store, &["show", "a", "--json"]).json();
+    let second = json!({"attempts": 2, "at": "1970-01-01T00:00:02Z", "node": "n-2", "error": "broker said\tno"});
+    assert_eq!((shown["failures"].as_array().map(Vec::len), &shown["failures"][1]), (Some(2), &second));
+    assert_eq!(dead(&store, &["show", "b", "--json"]).json()["failures"], json!([]));
+    let text = dead(&store, &["show", "a"]).stdout;
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("failure ")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0], "failure         attempt 1 at 1970-01-01T00:00:01Z on n-1: no answer");
+    assert!(!dead(&store, &["show", "b"]).stdout.contains("\nfailure "));
+}
+
+#[tokio::test]
 async fn replay_and_discard_take_dead_events_and_refuse_others() {
     let (_folder, store) = outbox().await;
     let ended = dead(&store, &["replay", "a", "done", "nobody", "--json"]);

@@ -89,6 +89,10 @@ async fn show_prints_the_payload_too() {
     let shown = pending(&store, &["show", "new", "--json"]).json();
     assert_eq!((&shown["payload"], &shown["status"]), (&"{\"n\":  1}".into(), &"NEW".into()));
     assert_eq!(pending(&store, &["show", "--seq", "3", "--json"]).json()["event_id"], "retrying");
+    assert_eq!(shown["unique_key"], Value::Null);
+    execute(&store, "UPDATE outbox_event SET unique_key = 'report-7' WHERE event_id = 'new'").await;
+    assert_eq!(pending(&store, &["show", "new", "--json"]).json()["unique_key"], "report-7");
+    assert!(pending(&store, &["show", "new"]).stdout.contains("unique key      report-7\n"));
     let missing = pending(&store, &["show", "nobody"]);
     assert!(missing.code == Some(1) && missing.stderr.contains("there is no event `nobody`"), "{missing:?}");
 }

@@ -18,6 +18,7 @@ pub struct EnvelopeBuilder {
     pub(super) aggregate_id: Option<String>,
     pub(super) tenant_id: Option<String>,
     pub(super) key: Option<String>,
+    unique_key: Option<String>,
     headers: Headers,
     payload: Option<Result<Payload, InvalidEvent>>,
     occurred_at: Option<Timestamp>,
@@ -34,6 +35,7 @@ impl EnvelopeBuilder {
             aggregate_id: None,
             tenant_id: None,
             key: None,
+            unique_key: None,
             headers: Headers::new(),
             payload: None,
             occurred_at: None,
@@ -74,6 +76,14 @@ impl EnvelopeBuilder {
     /// The ordering key, at most 255 characters. Default: the aggregate id.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
+        self
+    }
+
+    /// A key of your own, at most 255 characters: while an event with this key is pending for the same handler, this one is not written.
+    /// [`Written::skipped`](crate::write::Written::skipped) then says so. It compares byte by byte, whatever the event type; choose a
+    /// prefix. Default: none, so that the event is always written.
+    pub fn unique_key(mut self, key: impl Into<String>) -> Self {
+        self.unique_key = Some(key.into());
         self
     }
 
@@ -157,6 +167,7 @@ impl EnvelopeBuilder {
         let aggregate_id = checked("aggregate_id", self.aggregate_id, limits::AGGREGATE_ID)?;
         let tenant_id = checked("tenant_id", self.tenant_id, limits::TENANT_ID)?;
         let key = checked("key", self.key, limits::KEY)?;
+        let unique_key = checked("unique_key", self.unique_key, limits::UNIQUE_KEY)?;
         self.headers.check()?;
         let payload = self.payload.unwrap_or_else(|| {
             Err(InvalidEvent::new("payload", "is missing", "set it with payload, payload_json or payload_bytes"))
@@ -175,6 +186,7 @@ impl EnvelopeBuilder {
             aggregate_id,
             tenant_id,
             key,
+            unique_key,
             headers: self.headers,
             payload,
             occurred_at,

@@ -31,6 +31,7 @@ pub struct Envelope {
     pub(super) aggregate_id: Option<Box<str>>,
     pub(super) tenant_id: Option<Box<str>>,
     pub(super) key: Option<Box<str>>,
+    pub(super) unique_key: Option<Box<str>>,
     pub(super) headers: Headers,
     pub(super) payload: Payload,
     pub(super) occurred_at: Timestamp,
@@ -95,6 +96,12 @@ impl Envelope {
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref().or(self.aggregate_id.as_deref())
+    }
+
+    /// The key by which it is [written once](EnvelopeBuilder::unique_key) while it is pending.
+    #[must_use]
+    pub fn unique_key(&self) -> Option<&str> {
+        self.unique_key.as_deref()
     }
 
     /// The partition of its key; events without a key are spread by their id.

@@ -17,6 +17,8 @@ pub const AGGREGATE_ID: usize = 128;
 pub const TENANT_ID: usize = 64;
 /// Characters of an ordering key.
 pub const KEY: usize = 255;
+/// Characters of a unique key.
+pub const UNIQUE_KEY: usize = 255;
 /// Characters of a handler's name.
 pub const HANDLER_ID: usize = 128;
 /// Characters of a payload's content type.

@@ -16,9 +16,8 @@ use crate::error::BoxError;
 use crate::event::Decode;
 use crate::plants;
 use crate::write::{
-    Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, OpenTransactions, Receipts,
-    Statement, 
-    Transaction,
+    Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, OpenTransactions,
+    Receipts, Statement, Transaction,
 };
 
 /// Wraps a handler so that it gets a transaction of the outbox's database, in which its event becomes DONE. Its writes in that

@@ -99,6 +99,12 @@ impl NewRow {
         }
     }
 
+    /// Column `unique_key`.
+    #[must_use]
+    pub fn unique_key(&self) -> Option<&str> {
+        self.envelope.unique_key()
+    }
+
     /// Column `partition`.
     #[must_use]
     pub fn partition(&self) -> u8 {

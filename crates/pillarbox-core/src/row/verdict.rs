@@ -73,6 +73,23 @@ pub struct Verdict {
     pub change: Change,
 }
 
+impl Verdict {
+    /// The failure that the row keeps as a [`FailedAttempt`](crate::store::FailedAttempt), with the attempts up to it; `None` if there is
+    /// none, as with a deferral.
+    #[must_use]
+    pub fn failure(&self) -> Option<(u32, &str)> {
+        match &self.change {
+            Change::Done | Change::Remove | Change::Retry { error: None, .. } => None,
+            Change::Retry { attempts, error: Some(error), .. } => {
+                (*attempts > self.expected.attempts).then_some((*attempts, error))
+            }
+            Change::Rescued { attempts, error }
+            | Change::Hold { attempts, error }
+            | Change::Dead { attempts, error } => Some((*attempts, error)),
+        }
+    }
+}
+
 /// The change that a verdict makes to a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
@@ -126,7 +143,35 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::Status::{self, Dead, Done, New, Retry};
+    use super::{Change, Expected, RowId, Verdict};
+    use crate::event::EventId;
+
+    #[test]
+    fn a_failure_counts_or_gives_the_event_up() {
+        let retry = |attempts, error: Option<&str>| Change::Retry {
+            attempts,
+            delay: Duration::ZERO,
+            error: error.map(str::to_owned),
+        };
+        let error = "no".to_owned();
+        for (change, failure) in [
+            (Change::Done, None),
+            (Change::Remove, None),
+            (retry(2, None), None),
+            (retry(2, Some("no")), None),
+            (retry(3, Some("no")), Some((3, "no"))),
+            (Change::Hold { attempts: 3, error: error.clone() }, Some((3, "no"))),
+            (Change::Rescued { attempts: 2, error: error.clone() }, Some((2, "no"))),
+            (Change::Dead { attempts: 2, error }, Some((2, "no"))),
+        ] {
+            let row = RowId { seq: 1, event_id: EventId::from_stored("e"), handler: None };
+            let verdict = Verdict { row, expected: Expected { attempts: 2, replays: 0 }, change };
+            assert_eq!(verdict.failure(), failure, "{verdict:?}");
+        }
+    }
 
     #[test]
     fn only_the_documented_transitions_are_legal() {

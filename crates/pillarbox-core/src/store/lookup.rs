@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Record, Statement};
+use super::{FailedAttempt, Record, Statement};
 use crate::clock::Timestamp;
 use crate::event::{Decode, Event, Payload, decode};
 
@@ -49,6 +49,9 @@ struct Columns {
     done_at: Option<i64>,
     last_error: Option<String>,
     locked_by: Option<String>,
+    /// The column's own JSON, as text.
+    failures: Option<String>,
+    unique_key: Option<String>,
 }
 
 impl Record {
@@ -95,6 +98,8 @@ impl Record {
             done_at: micros(record.done_at),
             last_error: record.last_error,
             locked_by: record.locked_by,
+            failures: FailedAttempt::column(&record.failures),
+            unique_key: record.unique_key,
         };
         // Text and numbers can always be written.
         serde_json::to_string(&columns).unwrap_or_default()
@@ -135,6 +140,8 @@ impl Record {
             done_at: time(row.done_at),
             last_error: row.last_error,
             locked_by: row.locked_by,
+            failures: FailedAttempt::all_of(row.failures.as_deref()),
+            unique_key: row.unique_key,
         })
     }
 }
@@ -180,6 +187,13 @@ mod tests {
             done_at: Some(time(8)),
             last_error: some("\\ refused\n"),
             locked_by: some("node!"),
+            failures: vec![FailedAttempt {
+                attempts: 3,
+                at: time(9),
+                node: "node".to_owned(),
+                error: "\\ refused\n".to_owned(),
+            }],
+            unique_key: some("u \"1\""),
         }
     }
 

@@ -96,4 +96,12 @@ impl<'a> Bind<'a> {
             Bind::Text(row.handler()),
         ]
     }
+
+    /// The same, and behind them `unique_key`.
+    #[must_use]
+    pub fn of_unique(row: &'a NewRow, micros: impl Fn(Timestamp) -> i64) -> Vec<Self> {
+        let mut binds = Vec::from(Self::of(row, micros));
+        binds.push(Bind::Text(row.unique_key()));
+        binds
+    }
 }

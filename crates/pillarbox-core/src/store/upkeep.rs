@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, InboxConsumer, PendingEvent, PendingFilter};
+use super::{Counts, FailedAttempt, InboxConsumer, PendingEvent, PendingFilter};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::Payload;
@@ -123,11 +123,12 @@ pub trait Upkeep: Send + Sync {
     /// - `count_dead_counts_what_dead_lists`
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError>;
 
-    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Returns the `seq` of
+    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
     /// those that were DEAD, in no order; the others are left alone.
     ///
     /// # Behavior
     /// - `replay_makes_a_dead_event_new_and_due`
+    /// - `replay_keeps_the_failed_attempts`
     /// - `replay_leaves_other_states_alone`
     /// - `replay_goes_on_where_a_row_was_replayed_too_often_to_count`
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
@@ -254,6 +255,7 @@ pub struct Record {
     pub aggregate_id: Option<String>,
     pub tenant_id: Option<String>,
     pub ordering_key: Option<String>,
+    pub unique_key: Option<String>,
     pub handler: Option<String>,
     /// From `payload`, or `payload_bytes` and `content_type`; `None` when neither is set.
     pub payload: Option<Payload>,
@@ -269,6 +271,8 @@ pub struct Record {
     pub done_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+    /// The last failed attempts, oldest first: at most [`FailedAttempt::KEPT`].
+    pub failures: Vec<FailedAttempt>,
 }
 
 impl Record {

@@ -2,7 +2,7 @@ use std::error::Error;
 
 use super::Dialect;
 use crate::error::BoxError;
-use crate::event::InvalidEvent;
+use crate::event::{EventId, InvalidEvent};
 
 /// A write failed. No event of the call was written; `E` is the driver's own error.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,12 @@ pub enum WriteError<E: Error + 'static> {
     /// The connection has no open transaction, so the events could be committed without the business data.
     #[error("no transaction is open on this connection; begin one and write the event and the business rows in it")]
     NoTransaction,
+    /// An event with a unique key has the id of another one, on a database whose driver does not report it.
+    #[error("event `{id}` exists already; give every event an id of its own")]
+    Duplicate {
+        /// The id.
+        id: EventId,
+    },
     /// The driver reported an error; in most databases the transaction can only be rolled back now.
     #[error("the events could not be inserted: {0}")]
     Database(#[source] E),

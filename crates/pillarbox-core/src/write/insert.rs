@@ -1,10 +1,11 @@
+use super::unique::{Inserted, insert_some_unique};
 use super::{Connection, Insert, NewRow};
 use crate::event::Envelope;
 use crate::store::Store;
 use crate::write::WriteError;
 
 /// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only one row of each, for no handler
-/// in particular. Returns their `seq`.
+/// in particular. Returns the `seq` of those that were written: of all but those whose unique key a pending event has.
 ///
 /// It is what `Outbox::write_all` does at its heart; tests of stores and processes that
 /// only ever write use it directly.
@@ -17,18 +18,18 @@ pub async fn insert<M, C: Connection<M>>(
     events: Vec<Envelope>,
 ) -> Result<Vec<i64>, WriteError<C::Error>> {
     let rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
-    insert_rows(store, connection, &rows).await
+    Ok(insert_rows(store, connection, rows).await?.seqs)
 }
 
-/// Inserts rows in the caller's transaction. Returns their `seq`.
+/// Inserts rows in the caller's transaction.
 ///
 /// # Errors
 /// See [`WriteError`].
 pub async fn insert_rows<M, C: Connection<M>>(
     store: &dyn Store,
     connection: &mut C,
-    rows: &[NewRow],
-) -> Result<Vec<i64>, WriteError<C::Error>> {
+    rows: Vec<NewRow>,
+) -> Result<Inserted, WriteError<C::Error>> {
     let (outbox, connection_to) = (store.info().dialect, connection.dialect());
     if outbox != connection_to {
         return Err(WriteError::WrongDatabase { outbox, connection: connection_to });
@@ -37,10 +38,14 @@ pub async fn insert_rows<M, C: Connection<M>>(
         return Err(WriteError::NoTransaction);
     }
     if rows.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Inserted::default());
     }
-    let seqs =
-        connection.insert(&Insert { rows, statements: store.insert(rows) }).await.map_err(WriteError::Database)?;
+    if rows.iter().any(|row| row.unique_key().is_some()) {
+        return insert_some_unique(store, connection, rows).await;
+    }
+    let insert = Insert { rows: &rows, statements: store.insert(&rows) };
+    let seqs = connection.insert(&insert).await.map_err(WriteError::Database)?;
+    drop(insert);
     debug_assert_eq!(seqs.len(), rows.len(), "a store returns one seq per row");
-    Ok(seqs)
+    Ok(Inserted { rows, seqs, skipped: Vec::new() })
 }

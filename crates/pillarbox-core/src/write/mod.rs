@@ -10,6 +10,7 @@ mod probe;
 mod receipts;
 mod sink;
 mod transaction;
+mod unique;
 mod writer;
 mod written;
 
@@ -35,6 +36,9 @@ pub use probe::{Found, Presence};
 pub use receipts::Receipts;
 pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};
+#[doc(hidden)]
+pub use unique::Inserted;
+pub use unique::Skipped;
 pub use writer::Writer;
 #[doc(hidden)]
 pub use writer::{RowMaker, WriterParts};

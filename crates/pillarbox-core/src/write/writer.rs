@@ -62,7 +62,8 @@ impl Writer {
         pin!(self.write_all(connection, [event])).await
     }
 
-    /// Writes many events in the caller's transaction, with one statement, in the given order.
+    /// Writes many events in the caller's transaction, with one statement, in the given order. An event with a
+    /// [unique key](Envelope::unique_key) has a statement of its own.
     ///
     /// # Errors
     /// As [`write`](Self::write). Either all events are written or none.
@@ -87,14 +88,14 @@ impl Writer {
         // With the target of the engine's spans, so that one filter shows the whole way of an event.
         let span =
             tracing::debug_span!(target: "pillarbox_engine", "write", table = store.info().table, events = count);
-        let seqs = {
-            let insert = pin!(insert_rows(&**store, connection, &rows).instrument(span));
+        let inserted = {
+            let insert = pin!(insert_rows(&**store, connection, rows).instrument(span));
             let began = Instant::now();
             let inserted = insert.await;
-            maker.inserted(began.elapsed(), inserted.as_ref().ok().map(Vec::len));
+            maker.inserted(began.elapsed(), inserted.as_ref().ok().map(|inserted| inserted.seqs.len()));
             inserted?
         };
-        let written = Written::new(rows, seqs, store, Arc::clone(sink), hooks);
+        let written = Written::new(inserted, store, Arc::clone(sink), hooks);
         match receipts {
             Some(receipts) => receipts.add(&written),
             None => written.look_for(),

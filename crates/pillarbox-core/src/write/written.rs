@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::probe::{Found, Presence};
-use super::{CommitSink, NewRow, WriterHooks};
+use super::unique::Inserted;
+use super::{CommitSink, NewRow, Skipped, WriterHooks};
 use crate::event::{Envelope, EventId};
 use crate::plants;
 use crate::store::Store;
@@ -23,6 +24,7 @@ struct Inner {
     rows: Vec<NewRow>,
     /// Ascending.
     seqs: Vec<i64>,
+    skipped: Vec<Skipped>,
     store: Arc<dyn Store>,
     sink: Arc<dyn CommitSink>,
     hooks: WriterHooks,
@@ -31,26 +33,28 @@ struct Inner {
 }
 
 impl Written {
-    /// The receipt of rows that were inserted as `seqs`.
+    /// The receipt of a write.
     #[must_use]
     pub fn new(
-        rows: Vec<NewRow>,
-        seqs: Vec<i64>,
+        Inserted { rows, seqs, skipped }: Inserted,
         store: &Arc<dyn Store>,
         sink: Arc<dyn CommitSink>,
         hooks: &WriterHooks,
     ) -> Self {
         sink.announce(&rows, &seqs);
         let (store, hooks) = (Arc::clone(store), hooks.clone());
-        Self { inner: Arc::new(Inner { rows, seqs, store, sink, hooks, reported: AtomicBool::new(false) }) }
+        let reported = AtomicBool::new(false);
+        Self { inner: Arc::new(Inner { rows, seqs, skipped, store, sink, hooks, reported }) }
     }
 
-    /// The events' ids, in write order. Empty when a hook suppressed the write, or no handler accepts the event.
+    /// The ids of the events that were written, in write order. Empty when a hook suppressed the write, no handler accepts the event, or
+    /// one with its unique key is [pending](Self::skipped).
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &EventId> {
         self.events().into_iter().map(Envelope::id)
     }
 
-    /// The id of the first event, which for a write of one event is its id; `None` when a hook suppressed it, or no handler accepts it.
+    /// The id of the first event, which for a write of one event is its id; `None` if it was not written; see
+    /// [`ids`](Self::ids).
     #[must_use]
     pub fn id(&self) -> Option<&EventId> {
         self.inner.rows.first().map(|row| row.envelope().id())
@@ -62,10 +66,17 @@ impl Written {
         self.each().count()
     }
 
-    /// True if nothing was written: a hook suppressed it, or no handler accepts the event.
+    /// True if nothing was written; see [`ids`](Self::ids).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.rows.is_empty()
+    }
+
+    /// The rows that were not written, since one with their [unique key](Envelope::unique_key) is pending for the same handler. An event of
+    /// several named handlers may be written for some of them alone.
+    #[must_use]
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.inner.skipped
     }
 
     /// The events, each once.

@@ -247,6 +247,9 @@ impl Outbox {
     /// is too if you commit by [`commit`](Self::commit) with the receipt; otherwise it is delivered from the table within
     /// some tens of milliseconds.
     ///
+    /// An event with a [unique key](pillarbox_core::event::Envelope::unique_key) is not written while another one with this key is
+    /// pending; [`Written::skipped`] says so.
+    ///
     /// # Errors
     /// See [`WriteError`]. After [`Invalid`](WriteError::Invalid), [`Hook`](WriteError::Hook),
     /// [`WrongDatabase`](WriteError::WrongDatabase) and [`NoTransaction`](WriteError::NoTransaction) the transaction was
@@ -260,7 +263,8 @@ impl Outbox {
         pin!(self.shared.writer.write(connection, event)).await
     }
 
-    /// Writes many events in the caller's transaction, with one statement, in the given order.
+    /// Writes many events in the caller's transaction, with one statement, in the given order. An event with a unique key has a statement
+    /// of its own.
     ///
     /// # Errors
     /// As [`write`](Self::write). Either all events are written or none.

@@ -21,12 +21,13 @@ fn refused_field(builder: EnvelopeBuilder) -> &'static str {
 #[test]
 fn lengths_are_inclusive_and_counted_in_characters() {
     type Set = fn(String) -> EnvelopeBuilder;
-    let table: [(&str, usize, Set); 7] = [
+    let table: [(&str, usize, Set); 8] = [
         ("id", 36, |text| event().id(text)),
         ("event_type", 128, |text| Envelope::builder(text).payload_json("{}")),
         ("aggregate_type", 64, |text| event().aggregate_type(text)),
         ("aggregate_id", 128, |text| event().aggregate_id(text)),
         ("tenant_id", 64, |text| event().tenant_id(text)),
+        ("unique_key", 255, |text| event().unique_key(text)),
         ("key", 255, |text| event().key(text)),
         ("content_type", 128, |text| event().payload_bytes(text, vec![0])),
     ];

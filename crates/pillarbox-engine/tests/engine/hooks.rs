@@ -112,6 +112,25 @@ impl Setting {
     }
 }
 
+/// Hooks see what was written, and of an event whose unique key another one has only that it was to be written.
+#[tokio::test]
+async fn what_is_pending_already_is_not_told_as_written() {
+    let setting = Setting::plain().await;
+    let unique = || Envelope::builder("unique").unique_key("k").payload_json("{}").build().expect("valid");
+    let mut transaction = setting.outbox.begin(&setting.store).await.expect("begins");
+    let written = setting.outbox.write_all(&mut transaction, [unique(), event("plain"), unique()]).await;
+    let written = written.expect("is written");
+    assert_eq!((written.len(), written.skipped().len()), (2, 1));
+    assert_eq!(setting.called(), ["a before 3", "b before 3", "b written 2", "a written 2"]);
+    let written = setting.outbox.write(&mut transaction, unique()).await.expect("is no error");
+    assert!(written.is_empty() && written.id().is_none());
+    assert_eq!(setting.called(), ["a before 1", "b before 1"]);
+    transaction.commit().await.expect("commits");
+    assert_eq!(setting.called(), ["b committed 2", "a committed 2"]);
+    assert_eq!(setting.rows(), ["unique", "plain"]);
+    setting.outbox.shutdown().await;
+}
+
 fn event(event_type: &str) -> Envelope {
     Envelope::json(event_type, "{}").expect("valid")
 }

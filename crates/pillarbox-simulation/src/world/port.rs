@@ -41,6 +41,9 @@ impl Store for Link {
     fn insert<'a>(&self, _rows: &'a [NewRow]) -> Vec<Statement<'a>> {
         Vec::new()
     }
+    fn insert_unique<'a>(&self, _row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
+        Vec::new()
+    }
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
         self.database.store.complete(node, fence, verdict)
     }

@@ -99,7 +99,8 @@ impl Connection<Simulated> for SimulatedTransaction {
         let inserted = Connection::<Memory>::insert(&mut inner, insert).await;
         self.put(inner);
         let seqs = inserted.map_err(|error| DriverError::Refused(error.to_string()))?;
-        for (row, seq) in insert.rows.iter().zip(&seqs) {
+        // A number below zero is that of a row which is pending already.
+        for (row, seq) in insert.rows.iter().zip(&seqs).filter(|(_, seq)| **seq > 0) {
             self.first.get_or_insert(*seq);
             self.rows.push((*seq, event_number(row.event_id()), handler_number(row.handler())));
         }

@@ -9,7 +9,9 @@ use pillarbox_core::handle::Path;
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Row, Verdict};
 use pillarbox_core::store::{Dialect, FetchedRow, Record, RowId, Store, Upkeep};
-use pillarbox_core::write::{Action, Begin, Command, Connection, Finish, Question, Statement, Transaction, WriteError};
+use pillarbox_core::write::{
+    Action, Begin, Command, Connection, Finish, Question, Skipped, Statement, Transaction, WriteError,
+};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 
@@ -82,6 +84,7 @@ macro_rules! adapter_tests {
             message_ids_are_told_apart_and_bad_ones_refused_before_any_sql,
             read_sees_what_the_transaction_has_written,
             written_events_are_those_of_the_transaction,
+            a_unique_key_is_written_once_while_it_is_pending,
         );
     };
     ($driver:ty: $($test:ident),* $(,)?) => {
@@ -370,6 +373,50 @@ pub async fn written_events_are_those_of_the_transaction<D: Driver>(driver: &mut
     WrittenEvents::in_transaction(&outbox, &mut transaction).await?.assert_empty();
     transaction.rollback().await?;
     outbox.shutdown().await;
+    Ok(())
+}
+
+/// Written once, in one transaction and in two, and delivered once; again after it was rolled back, and once it was delivered. What is written
+/// beside it in one call is written.
+pub async fn a_unique_key_is_written_once_while_it_is_pending<D: Driver>(driver: &mut D) -> Outcome {
+    let unique = || Envelope::builder("order.placed").unique_key("o-1").payload_json("{}").build();
+    let writer = Outbox::writer_only(driver.store()).start().await?;
+    let mut transaction = begin(driver, &writer).await?;
+    assert_eq!(writer.write(&mut transaction, unique()?).await?.len(), 1);
+    D::execute(&mut transaction, "SAVEPOINT a").await?;
+    assert_eq!(writer.write(&mut transaction, unique()?).await?.skipped().len(), 1);
+    D::execute(&mut transaction, "ROLLBACK TO SAVEPOINT a").await?;
+    transaction.rollback().await?;
+
+    let mut transaction = begin(driver, &writer).await?;
+    let beside = [event()?, unique()?, unique()?, event()?];
+    let written = writer.write_all(&mut transaction, beside.clone()).await?;
+    let (ids, seqs) = ([0, 1, 3].map(|place: usize| beside[place].id()), written.rows().1.to_vec());
+    assert!(written.ids().eq(ids), "{written:?}");
+    let pending = Skipped { event_id: beside[2].id().clone(), handler: None, pending: Some(seqs[1]) };
+    assert_eq!(written.skipped(), std::slice::from_ref(&pending));
+    transaction.commit().await?;
+    let mut transaction = begin(driver, &writer).await?;
+    let written = writer.write(&mut transaction, beside[2].clone()).await?;
+    assert_eq!((written.id(), written.skipped()), (None, std::slice::from_ref(&pending)));
+    transaction.commit().await?;
+    writer.shutdown().await;
+
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+    recorder.wait_for_ends(3).await;
+    // Its verdict is recorded a moment after the call.
+    while new(driver).await? > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut transaction = begin(driver, &outbox).await?;
+    assert_eq!(outbox.write(&mut transaction, beside[2].clone()).await?.len(), 1, "it was delivered");
+    transaction.commit().await?;
+    recorder.wait_for_ends(4).await;
+    outbox.shutdown().await;
+    let mut calls: Vec<_> = recorder.calls().into_iter().map(|call| (call.seq, call.id)).collect();
+    calls.sort_unstable_by_key(|(seq, _)| *seq);
+    assert!(calls.iter().map(|(_, id)| id).eq([0, 1, 3, 2].map(|place: usize| beside[place].id())), "{calls:?}");
     Ok(())
 }
 

@@ -133,13 +133,14 @@ async fn what_psql_inserts_is_delivered() {
     let documented: Vec<_> = columns().into_iter().map(|[name, kind, _]| format!("{name} {kind}")).collect();
     assert_eq!(documented, declared.lines().collect::<Vec<_>>());
 
-    let seen = deliver(store, 4).await;
+    let seen = deliver(store, 5).await;
     psql(&server, &format!("drop schema {schema} cascade;"));
     let expected = [
         r#"invoice.due invoice customer-1 shop-7 {"invoice_id": "i-1"} source=psql"#,
         r#"invoice.due invoice customer-2 shop-7 {"invoice_id": "i-2"} "#,
         "label.printed __GLOBAL__ - - [1, 2] ",
         ORDER_1,
+        r#"report.wanted __GLOBAL__ - - {"customer": 7} "#,
     ];
     assert_eq!(seen, expected);
 }

@@ -40,7 +40,8 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let (removed, unfailed) = (vec![ENDED + 5003, ENDED + 5004], vec![0_i32; 2]);
     let durable = false;
     let (events, handlers) = (vec!["event"; 1000], vec![None::<&str>; 1000]);
-    let settle: [Param<'_>; 19] = [
+    let failed = vec![true, false];
+    let settle: [Param<'_>; 20] = [
         (&node, Type::TEXT),
         (&durable, Type::BOOL),
         (&done, Type::INT8_ARRAY),
@@ -60,6 +61,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&handlers, Type::TEXT_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
+        (&failed, Type::BOOL_ARRAY),
     ];
     let (ids, length, handler) = (b"event".repeat(done.len()), 5, None::<&str>);
     let at_once: [Param<'_>; 6] = [

@@ -94,6 +94,51 @@ async fn the_inbox_is_entered_by_index() {
     }
 }
 
+/// A write with a unique key looks for the row that has it, pending or ended, by the index of these keys.
+async fn check_unique(store: &PostgresStore, _: &NodeId) {
+    let sql = &store.inner().sql;
+    let (text, number, none, json, bytes) = ("k", 0_i64, None::<i64>, "{}", None::<&[u8]>);
+    let params = |id| -> [Param<'_>; 17] {
+        [
+            (id, Type::TEXT),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+            (&number, Type::INT8),
+            (&json, Type::TEXT),
+            (&bytes, Type::BYTEA),
+            (&text, Type::TEXT),
+            (&json, Type::TEXT),
+            (&none, Type::INT8),
+            (&none, Type::INT8),
+            (&number, Type::INT8),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+            (&text, Type::TEXT),
+        ]
+    };
+    Plan::of(store, "", &sql.insert_unique, &params(&"new")).await.enters_by(&["unique_idx"], 1);
+    let keys = format!("UPDATE {} SET unique_key = seq, handler = 'k' WHERE seq % 2 = 0", store.info().table);
+    execute(store, &keys).await;
+    for status in [0, 1] {
+        let taken = format!("UPDATE {} SET unique_key = 'k', status = {status} WHERE seq = 2", store.info().table);
+        execute(store, &taken).await;
+        Plan::of(store, "", &sql.insert_unique, &params(&"new")).await.enters_by(&["unique_idx"], 1);
+    }
+}
+
+#[tokio::test]
+async fn unique_writes_enter_by_index_without_statistics() {
+    with_rows(Setting::WithoutStatistics, check_unique).await;
+}
+
+#[tokio::test]
+async fn unique_writes_enter_by_index_with_statistics() {
+    with_rows(Setting::WithStatistics, check_unique).await;
+}
+
 #[tokio::test]
 async fn upkeep_enters_by_index_without_statistics() {
     with_rows(Setting::WithoutStatistics, check).await;

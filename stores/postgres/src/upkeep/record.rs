@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::Record;
+use pillarbox_core::store::{FailedAttempt, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -41,6 +41,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         aggregate_id: row.try_get(4)?,
         tenant_id: row.try_get(5)?,
         ordering_key: row.try_get(6)?,
+        unique_key: row.try_get(22)?,
         handler: row.try_get(19)?,
         payload: payload(row)?,
         headers: row.try_get(10)?,
@@ -53,6 +54,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         done_at: time(row, 16)?,
         last_error: row.try_get(17)?,
         locked_by: row.try_get(18)?,
+        failures: FailedAttempt::all_of(row.try_get(21)?),
     })
 }
 

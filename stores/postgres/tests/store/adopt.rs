@@ -89,8 +89,9 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     // Their primary key made room for ours: an event may have several handlers, and without one it is one row.
     let unique = |index: &String| index.starts_with("CREATE UNIQUE") && index.contains(" ON outbox_event ");
     let keys: Vec<String> = db.indexes(&db.schema).await.into_iter().filter(unique).collect();
-    let [event, seq] = &keys[..] else { panic!("{keys:?}") };
+    let [event, seq, key] = &keys[..] else { panic!("{keys:?}") };
     assert!(event.contains("(event_id, COALESCE(handler") && seq.contains("(seq)"), "{keys:?}");
+    assert!(key.contains("(unique_key, COALESCE(handler"), "{keys:?}");
 
     // Both programs write, and each row has a number of its own.
     execute(db, INSERT).await;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::Record;
+use pillarbox_core::store::{FailedAttempt, Record};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, query};
 
@@ -31,6 +31,7 @@ fn decode(row: &SqliteRow) -> sqlx::Result<Record> {
         aggregate_id: text(row, 4)?,
         tenant_id: text(row, 5)?,
         ordering_key: text(row, 6)?,
+        unique_key: text(row, 22)?,
         handler: text(row, 19)?,
         payload: payload(row)?,
         headers: text(row, 10)?,
@@ -43,6 +44,7 @@ fn decode(row: &SqliteRow) -> sqlx::Result<Record> {
         done_at: time(row, 16)?,
         last_error: text(row, 17)?,
         locked_by: text(row, 18)?,
+        failures: FailedAttempt::all_of(text(row, 21)?.as_deref()),
     })
 }
 

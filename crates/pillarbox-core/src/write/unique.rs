@@ -1,0 +1,86 @@
+use super::{Connection, Insert, NewRow, WriteError};
+use crate::event::EventId;
+use crate::store::Store;
+
+/// A row that was not written, since one with its unique key is pending already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The id of the event that was to be written.
+    pub event_id: EventId,
+    /// The handler that the row was for, if its event has several.
+    pub handler: Option<Box<str>>,
+    /// The `seq` of the row that is pending; `None` if the database cannot tell, which happens if it was committed while this write
+    /// waited for it.
+    pub pending: Option<i64>,
+}
+
+/// The rows of a write: those that were inserted, with their `seq`, and those that were not.
+#[derive(Debug, Default)]
+pub struct Inserted {
+    pub(super) rows: Vec<NewRow>,
+    /// Of `rows`, in their order; ascending.
+    pub(super) seqs: Vec<i64>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// What an insert makes of a row with a unique key.
+enum Answer {
+    Written(i64),
+    Pending(Option<i64>),
+}
+
+/// Inserts rows of which some have unique keys: each of these by itself, and those between them together, so that the numbers ascend
+/// in the order of the rows.
+pub(super) async fn insert_some_unique<M, C: Connection<M>>(
+    store: &dyn Store,
+    connection: &mut C,
+    rows: Vec<NewRow>,
+) -> Result<Inserted, WriteError<C::Error>> {
+    let mut inserted = Inserted { rows: Vec::with_capacity(rows.len()), ..Inserted::default() };
+    for rows in rows.chunk_by(|one, next| one.unique_key().is_none() && next.unique_key().is_none()) {
+        match rows {
+            [row] if row.unique_key().is_some() => match insert_unique(store, connection, row).await? {
+                Answer::Written(seq) => {
+                    inserted.rows.push(row.clone());
+                    inserted.seqs.push(seq);
+                }
+                Answer::Pending(pending) => {
+                    let event_id = row.envelope().id().clone();
+                    let handler = row.handler().map(Box::from);
+                    inserted.skipped.push(Skipped { event_id, handler, pending });
+                }
+            },
+            rows => {
+                let insert = Insert { rows, statements: store.insert(rows) };
+                inserted.seqs.extend(connection.insert(&insert).await.map_err(WriteError::Database)?);
+                inserted.rows.extend_from_slice(rows);
+            }
+        }
+    }
+    Ok(inserted)
+}
+
+/// Inserts one row that has a unique key, unless a row with the same key is pending. See [`Store::insert_unique`].
+async fn insert_unique<M, C: Connection<M>>(
+    store: &dyn Store,
+    connection: &mut C,
+    row: &NewRow,
+) -> Result<Answer, WriteError<C::Error>> {
+    let rows = std::slice::from_ref(row);
+    let mut ended = None;
+    if let Some(look) = store.find_unique(row) {
+        let insert = Insert { rows, statements: vec![look] };
+        match connection.insert(&insert).await.map_err(WriteError::Database)?.first() {
+            Some(seq @ ..0) => return Ok(Answer::Pending(Some(-seq))),
+            Some(seq @ 1..) => ended = Some(*seq),
+            Some(0) | None => {}
+        }
+    }
+    let insert = Insert { rows, statements: store.insert_unique(row, ended) };
+    match connection.insert(&insert).await.map_err(WriteError::Database)?.first() {
+        Some(seq @ 1..) => Ok(Answer::Written(*seq)),
+        Some(seq @ ..0) => Ok(Answer::Pending(Some(-seq))),
+        Some(0) => Err(WriteError::Duplicate { id: row.envelope().id().clone() }),
+        None => Ok(Answer::Pending(None)),
+    }
+}

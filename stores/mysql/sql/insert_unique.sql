@@ -1,0 +1,8 @@
+INSERT INTO {event} (
+    `event_id`, `event_type`, `aggregate_type`, `aggregate_id`, `tenant_id`, `ordering_key`, `partition`,
+    `payload`, `payload_bytes`, `content_type`, `headers`, `available_at`, `occurred_at`, `locked_by`, `handler`, `unique_key`)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    COALESCE(TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6))),
+    TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), ?, ?, CAST(CONVERT(? USING utf8mb4) AS BINARY))
+-- A row that has the key stays as it is; where it is, is what inserted_unique.sql asks for. Zero if what is taken is the event's id.
+ON DUPLICATE KEY UPDATE `seq` = `seq` + 0 * LAST_INSERT_ID(IF(`unique_key` <=> VALUES(`unique_key`), -`seq`, 0))

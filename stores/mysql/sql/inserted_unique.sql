@@ -1,0 +1,2 @@
+-- The number that the insert before gave to its row, or what it left instead.
+SELECT CAST(LAST_INSERT_ID() AS SIGNED)

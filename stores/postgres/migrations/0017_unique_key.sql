@@ -1,0 +1,3 @@
+-- A key of the writer's own: of pending events with the same key and handler there is one. One that has ended keeps it until the next
+-- writer takes it away, so that whoever ends an event need not know of it.
+ALTER TABLE {event} ADD COLUMN IF NOT EXISTS "unique_key" VARCHAR(255) COLLATE "C";
