@@ -90,8 +90,8 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
             on(&args, latency.pace.events()?, writers, async |lab, load| latency::run(lab, &load, latency).await).await
         }
         Bench::Mixed(args) => {
-            let (mode, writers) = (args.own.mode, args.own.writers.writers);
-            on(&args, args.own.events, writers, async |lab, load| flat_out::mixed(lab, &load, writers, mode).await)
+            let (settings, writers) = (args.own.looks.settings(args.own.mode), args.own.writers.writers);
+            on(&args, args.own.events, writers, async |lab, load| flat_out::mixed(lab, &load, writers, settings).await)
                 .await
         }
         Bench::Memory(args) => {

@@ -38,6 +38,14 @@ impl From<ModeArg> for NodeSettings {
     }
 }
 
+impl NodeSettings {
+    /// Lets a node look at the table every so many milliseconds, whether it finds something or not.
+    pub(crate) fn look_every(&mut self, milliseconds: u16) {
+        let every = Duration::from_millis(milliseconds.into());
+        (self.config.claim.min_interval, self.config.claim.max_interval) = (every, every);
+    }
+}
+
 impl Nodes {
     /// Connects nodes to the database, without starting any. The first belongs to the process that writes, unless all are
     /// `elsewhere`.

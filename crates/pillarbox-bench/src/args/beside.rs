@@ -4,6 +4,7 @@ use clap::Args;
 use pillarbox::error::ConfigError;
 
 use super::MOST_EVENTS;
+use crate::nodes::NodeSettings;
 use pillarbox_console::arguments::ModeArg;
 
 #[derive(Debug, Args)]
@@ -43,6 +44,10 @@ pub(crate) struct LatencyArgs {
     pub(crate) pace: Pace,
     #[command(flatten)]
     pub(crate) writers: WritersArg,
+    /// Milliseconds between the looks of the node that finds what was inserted by SQL alone.
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) look_every: u16,
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +61,28 @@ pub(crate) struct MixedArgs {
     /// The delivery mode.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]
     pub(crate) mode: ModeArg,
+    #[command(flatten)]
+    pub(crate) looks: LooksArg,
+}
+
+/// The times at which a node looks at the table.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct LooksArg {
+    /// Milliseconds between looks at the table, instead of 50 to 5,000: how soon a node finds what other programs insert.
+    #[arg(long, value_name = "MS")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) look_every: Option<u16>,
+}
+
+impl LooksArg {
+    /// The settings of a node in `mode`.
+    pub(crate) fn settings(self, mode: ModeArg) -> NodeSettings {
+        let mut settings = NodeSettings::from(mode);
+        if let Some(every) = self.look_every {
+            settings.look_every(every);
+        }
+        settings
+    }
 }
 
 #[derive(Debug, Clone, Copy, Args)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::beside::LooksArg;
 use super::{MOST_EVENTS, Shown};
 use crate::args::STORE_HELP;
 use pillarbox_console::arguments::ModeArg;
@@ -22,6 +23,8 @@ pub(crate) struct IdleArgs {
     /// The delivery mode; all modes in turn if it is left out.
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
+    #[command(flatten)]
+    pub(crate) looks: LooksArg,
     /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,

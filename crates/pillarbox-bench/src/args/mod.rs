@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use pillarbox_console::arguments::STORE_HELP;
 
 pub(crate) use all::AllArgs;
-pub(crate) use beside::{HotArgs, LatencyArgs, MixedArgs, SteadyArgs};
+pub(crate) use beside::{HotArgs, LatencyArgs, LooksArg, MixedArgs, SteadyArgs};
 pub(crate) use drain::DrainArgs;
 pub(crate) use engine::{IdleArgs, MemoryArgs, OverheadArgs};
 pub(crate) use relay::RelayBenchArgs;
@@ -54,7 +54,7 @@ pub(crate) enum Bench {
     /// Write one event per transaction at a steady rate while they are delivered. Exit code 1 if writing or delivery
     /// falls behind.
     Steady(Measure<SteadyArgs>),
-    /// Measure the time from commit to handler: in the same process, and on another node.
+    /// Measure the time from commit to handler: in the same process, on another node, and of rows that SQL alone inserts.
     Latency(Measure<LatencyArgs>),
     /// Write one event per transaction, flat out, while they are delivered from the table.
     Mixed(Measure<MixedArgs>),

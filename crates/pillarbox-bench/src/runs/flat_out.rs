@@ -5,12 +5,13 @@ use crate::failure::Failure;
 use crate::figures::{Figures, OwnFigures, share};
 use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
+use crate::nodes::NodeSettings;
 use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::report::{per_second, rounded};
 
 /// `hot`: writers flat out, each transaction one event, while the events are delivered from memory; and the same writers alone.
 pub(crate) async fn hot(lab: &Arc<dyn BenchDb>, load: &Load, writers: u16) -> Result<Figures, Failure> {
-    run("hot", lab, load, writers, ModeArg::SingleNode, Path::Memory).await
+    run("hot", lab, load, writers, ModeArg::SingleNode.into(), Path::Memory).await
 }
 
 /// `mixed`: the same, where one node delivers the events from the table.
@@ -18,9 +19,9 @@ pub(crate) async fn mixed(
     lab: &Arc<dyn BenchDb>,
     load: &Load,
     writers: u16,
-    mode: ModeArg,
+    settings: NodeSettings,
 ) -> Result<Figures, Failure> {
-    run("mixed", lab, load, writers, mode, Path::Table).await
+    run("mixed", lab, load, writers, settings, Path::Table).await
 }
 
 async fn run(
@@ -28,14 +29,15 @@ async fn run(
     lab: &Arc<dyn BenchDb>,
     load: &Load,
     writers: u16,
-    mode: ModeArg,
+    settings: NodeSettings,
     path: Path,
 ) -> Result<Figures, Failure> {
+    let mode = settings.mode;
     lab.clear().await?;
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     let mut alone = Alone::default();
     alone.write_half(lab, load, writers).await?;
-    let ran = Beside { lab, load, writers, rate: None, nodes: 1, settings: mode.into(), path }.run().await?;
+    let ran = Beside { lab, load, writers, rate: None, nodes: 1, settings, path }.run().await?;
     alone.write_half(lab, load, writers).await?;
     let yardstick = yardstick.after(&**lab).await?;
 

@@ -25,7 +25,7 @@ pub(crate) async fn run(lab: &dyn BenchDb, args: &IdleArgs) -> Result<Figures, F
         lab.clear().await?;
         lab.rest().await?;
         let mut nodes = Nodes::open(lab, 1, false).await?;
-        let started = nodes.start(&Calls::sum_only(), &(*mode).into()).await;
+        let started = nodes.start(&Calls::sum_only(), &args.looks.settings(*mode)).await;
         let counted = match started {
             Ok(()) => count(lab, *mode, after, time).await,
             Err(failure) => Err(failure),

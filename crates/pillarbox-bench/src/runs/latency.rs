@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::beside::{Beside, Path};
-use crate::args::LatencyArgs;
+use crate::args::{LatencyArgs, LooksArg};
 use crate::failure::Failure;
 use crate::figures::{Figures, OwnFigures};
 use crate::lab::BenchDb;
@@ -10,19 +10,20 @@ use crate::meter::Measured;
 use pillarbox_console::arguments::ModeArg;
 use pillarbox_console::report;
 
-/// The time from commit to handler at a steady rate: in the process of the writers, and on a node elsewhere, which is woken if
-/// the database can do that.
+/// The time from commit to handler at a steady rate: in the process of the writers; on a node elsewhere, which is woken if the database
+/// can do that; and on a node that nobody wakes, since the rows are inserted by SQL alone, and that looks often instead.
 pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &LatencyArgs) -> Result<Figures, Failure> {
     let (rate, writers) = (args.pace.rate, args.writers.writers);
     let woken = lab.store().wake_ups().is_some();
-    let measure = async |path| {
-        let settings = ModeArg::SingleNode.into();
+    let measure = async |path, every| {
+        let settings = LooksArg { look_every: every }.settings(ModeArg::SingleNode);
         Beside { lab, load, writers, rate: Some(rate), nodes: 1, settings, path }.run().await
     };
-    let hot = measure(Path::Memory).await?;
-    let other = measure(Path::Elsewhere { woken }).await?;
+    let hot = measure(Path::Memory, None).await?;
+    let other = measure(Path::Elsewhere { woken }, None).await?;
+    let foreign = measure(Path::Elsewhere { woken: false }, Some(args.look_every)).await?;
 
-    let mut own = OwnFigures::new("of both runs, from the first write to the last done_at");
+    let mut own = OwnFigures::new("of all three runs, from the first write to the last done_at");
     own.add("rate", &rate, [("rate", report::rate(rate.into()), "written by all writers")])?;
     own.writers(writers)?;
     own.latency("hot_us", hot.calls.stopwatch.latency(), "in the same process")?;
@@ -33,8 +34,16 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &LatencyArgs)
         ("no", "this database cannot wake the other node, which looks at the table by itself")
     };
     own.add("other_node_is_woken", &woken, [("woken", answer.to_owned(), meaning)])?;
-    // Two runs have no costs in common.
-    let (seconds, measured) = (hot.seconds + other.seconds, Measured::default());
+    own.latency(
+        "foreign_us",
+        foreign.calls.stopwatch.latency(),
+        "on another node, of rows that SQL alone has inserted",
+    )?;
+    let every = ("looks", format!("{} ms", args.look_every), "between the looks of that node");
+    own.add("foreign_look_every_ms", &args.look_every, [every])?;
+    // The runs have no costs in common.
+    let seconds = hot.seconds + other.seconds + foreign.seconds;
+    let measured = Measured::default();
     let figures = Figures::new("latency", &**lab, seconds, measured, own);
-    Ok(figures.with_events(&load.of_events(load.events * 2), hot.fate.and(other.fate)))
+    Ok(figures.with_events(&load.of_events(load.events * 3), hot.fate.and(other.fate).and(foreign.fate)))
 }
