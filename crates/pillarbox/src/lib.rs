@@ -178,9 +178,8 @@ pub mod event {
 /// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
 pub mod write {
     pub use pillarbox_core::write::{
-        BlockingTransaction, Connection, Skipped, Transaction, WriterHook, Written, insert,
+        BlockingTransaction, BlockingWriter, Connection, Skipped, Transaction, WriterHook, Written, insert,
     };
-    pub use pillarbox_engine::run::BlockingOutbox;
 }
 
 /// Your code for an event type: what it is given, what it answers, how it is registered.

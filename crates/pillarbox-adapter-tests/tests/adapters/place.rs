@@ -116,6 +116,13 @@ impl Sqlite {
         folder.path().join("events.db").display().to_string()
     }
 
+    /// As for the other places, whose tables have to be dropped. The folder goes with the last that holds it.
+    #[expect(clippy::unused_async, reason = "the same call for every place")]
+    pub(crate) async fn destroy(self) -> Result<(), BoxError> {
+        drop(self);
+        Ok(())
+    }
+
     /// The path of the file.
     pub(crate) fn path(&self) -> String {
         Self::file(&self.folder)

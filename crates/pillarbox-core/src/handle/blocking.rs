@@ -30,6 +30,13 @@ pub fn blocking<F>(handler: F) -> Blocking<F> {
 #[derive(Debug)]
 pub struct Blocking<F>(Arc<F>);
 
+impl<F> Blocking<F> {
+    /// The handler.
+    pub(super) fn function(&self) -> Arc<F> {
+        Arc::clone(&self.0)
+    }
+}
+
 /// A call on a blocking thread: told apart are one that is waited for, one that was given up, and one that has ended.
 #[derive(Debug)]
 struct Thread {
@@ -42,12 +49,12 @@ const GIVEN_UP: u8 = 1;
 const ENDED: u8 = 2;
 
 /// The worker's side. Dropped before the thread has ended, it gives the call up.
-struct Waiting {
+pub(super) struct AwaitedThread {
     thread: Arc<Thread>,
     task: AbortHandle,
 }
 
-impl Drop for Waiting {
+impl Drop for AwaitedThread {
     fn drop(&mut self) {
         if self.thread.state.compare_exchange(AWAITED, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.thread.abandoned.begin();
@@ -57,8 +64,16 @@ impl Drop for Waiting {
     }
 }
 
+impl AwaitedThread {
+    /// The two sides of a call: one for whoever waits for it, one for the thread.
+    pub(super) fn new(abandoned: AbandonedThreads, task: AbortHandle) -> (Self, InThread) {
+        let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), abandoned });
+        (Self { thread: Arc::clone(&thread), task }, InThread(thread))
+    }
+}
+
 /// The thread's side.
-struct InThread(Arc<Thread>);
+pub(super) struct InThread(Arc<Thread>);
 
 impl Drop for InThread {
     fn drop(&mut self) {
@@ -79,7 +94,7 @@ async fn off_thread<R: IntoOutcome + Send + 'static>(
         let _in_thread = in_thread;
         call()
     });
-    let _waiting = Waiting { thread, task: task.abort_handle() };
+    let _awaited = AwaitedThread { thread, task: task.abort_handle() };
     match task.await {
         Ok(returned) => returned.into_outcome(),
         Err(failed) => match failed.try_into_panic() {

@@ -25,6 +25,9 @@ pub mod shape {
     /// `in_transaction(…)` around one of the functions.
     #[derive(Debug)]
     pub struct InTransaction<S, T, M>(PhantomData<(S, T, M)>);
+    /// `in_transaction(…)` around a `blocking(…)` function.
+    #[derive(Debug)]
+    pub struct InBlockingTransaction<S, C, E, M>(PhantomData<(S, C, E, M)>);
 }
 
 /// A handler of events of any type: `async fn(Delivery)`, or an object that implements [`Handler`].

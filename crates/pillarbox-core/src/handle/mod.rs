@@ -2,6 +2,7 @@
 
 mod batch;
 mod blocking;
+mod blocking_transaction;
 mod delivery;
 mod error;
 mod fallback;
@@ -24,7 +25,7 @@ pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
 pub use route::Route;
 #[doc(hidden)]
-pub use transaction::{BegunTransaction, Handling, ReadyToCommit, TransactionalHandler};
+pub use transaction::{BegunTransaction, EventCompletion, Handling, ReadyToCommit, TransactionalHandler};
 pub use transaction::{Handled, HandlerTransaction, InTransaction, in_transaction};
 
 use std::future::Future;

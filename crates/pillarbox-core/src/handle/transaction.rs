@@ -14,7 +14,10 @@ use super::signature::{Answer, HandledEvent, PassedAs, Signature};
 use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
 use crate::error::BoxError;
 use crate::event::Decode;
+use crate::ownership::{Fence, NodeId};
 use crate::plants;
+use crate::row::Verdict;
+use crate::store::Store;
 use crate::write::{
     Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, OpenTransactions,
     Receipts, Statement, Transaction,
@@ -30,6 +33,10 @@ use crate::write::{
 ///
 /// A node that is not the event's owner any more cannot commit: its transaction is rolled back, and the new owner's counts. Events that
 /// the handler writes in the transaction commit with it, and take the hot path where the mode has one.
+///
+/// With a driver that blocks its thread, `source` is a function that gives a connection, such as `move || pool.get()`, and the handler is a
+/// [`blocking`](super::blocking) one, which borrows the transaction as its last argument: `&mut PgConnection` with diesel,
+/// `&mut rusqlite::Transaction<'_>` with rusqlite. It writes events by `delivery.outbox()?.blocking()`.
 ///
 /// Only effects in this transaction happen exactly once. A call to another system happens at least once, as in any handler.
 ///
@@ -50,8 +57,8 @@ pub fn in_transaction<S, F>(source: S, handler: F) -> InTransaction<S, F> {
 
 /// See [`in_transaction`].
 pub struct InTransaction<S, F> {
-    source: Arc<S>,
-    handler: Arc<F>,
+    pub(super) source: Arc<S>,
+    pub(super) handler: Arc<F>,
 }
 
 impl<S, F> fmt::Debug for InTransaction<S, F> {
@@ -167,9 +174,19 @@ pub trait ReadyToCommit: Send {
     /// # Errors
     /// The row is not as it was delivered or not the node's any more, or the driver's error; after that of the commit the outcome is
     /// unknown.
-    fn commit<'a>(self: Box<Self>, completion: &'a Command<'a>) -> BoxFuture<'a, Result<(), HandlerError>>
+    fn commit<'a>(self: Box<Self>, completion: EventCompletion) -> BoxFuture<'a, Result<(), HandlerError>>
     where
         Self: 'a;
+}
+
+/// The change that completes an event, for whichever thread makes it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct EventCompletion {
+    pub store: Arc<dyn Store>,
+    pub node: NodeId,
+    pub fence: Fence,
+    pub verdict: Verdict,
 }
 
 struct Ready<T, M>(Transaction<T, M>);
@@ -179,23 +196,46 @@ where
     T: Connection<M> + Finish<M, Error = E> + Send,
     E: Error + Send + Sync + 'static,
 {
-    fn commit<'a>(self: Box<Self>, completion: &'a Command<'a>) -> BoxFuture<'a, Result<(), HandlerError>>
+    fn commit<'a>(self: Box<Self>, completion: EventCompletion) -> BoxFuture<'a, Result<(), HandlerError>>
     where
         Self: 'a,
     {
-        Box::pin(async move {
-            let Self(mut transaction) = *self;
-            if !plants::is("transaction_commits_without_its_event") {
-                match Connection::<Guarded<M>>::run(&mut transaction, completion).await {
-                    Ok(1) => {}
-                    Ok(_) if plants::is("transaction_of_a_stale_owner_commits") => {}
-                    Ok(_) => return Err(HandlerError::interrupted(NOT_OURS)),
-                    Err(error) => return Err(failed(NOT_RECORDED, &error)),
-                }
-            }
-            transaction.commit().await.map_err(|error| failed(NOT_COMMITTED, &error))
-        })
+        Box::pin(async move { commit(self.0, &completion).await })
     }
+}
+
+/// Completes an event in the transaction in which it was handled, and commits.
+pub(super) async fn commit<T, M, E>(
+    mut transaction: Transaction<T, M>,
+    completion: &EventCompletion,
+) -> Result<(), HandlerError>
+where
+    T: Connection<M> + Finish<M, Error = E>,
+    E: Error + Send + Sync + 'static,
+{
+    if !plants::is("transaction_commits_without_its_event") {
+        let EventCompletion { store, node, fence, verdict } = completion;
+        let command = store.complete(node, *fence, verdict);
+        match Connection::<Guarded<M>>::run(&mut transaction, &command).await {
+            Ok(1) => {}
+            Ok(_) if plants::is("transaction_of_a_stale_owner_commits") => {}
+            Ok(_) => return Err(HandlerError::interrupted(NOT_OURS)),
+            Err(error) => return Err(failed(NOT_RECORDED, &error)),
+        }
+    }
+    transaction.commit().await.map_err(|error| failed(NOT_COMMITTED, &error))
+}
+
+/// A transaction with the [mark](Store::mark_transaction) of the store, if that has one.
+pub(super) async fn marked<T: Connection<M>, M>(
+    mut transaction: Transaction<T, M>,
+    mark: Option<Statement<'static>>,
+) -> Result<Transaction<T, M>, <T as Connection<M>>::Error> {
+    if let Some(statement) = mark {
+        let mark = Command { action: Action::Mark, statements: vec![statement] };
+        Connection::<Guarded<M>>::run(&mut transaction, &mark).await?;
+    }
+    Ok(transaction)
 }
 
 /// The problem of a completion that changes no row.
@@ -248,11 +288,7 @@ where
         mark: Option<Statement<'static>>,
     ) -> BoxFuture<'a, Result<Box<dyn BegunTransaction + 'a>, BoxError>> {
         Box::pin(async move {
-            let mut transaction = Transaction::new(Begin::begin(&*self.source).await?, open);
-            if let Some(statement) = mark {
-                let mark = Command { action: Action::Mark, statements: vec![statement] };
-                Connection::<Guarded<M>>::run(&mut transaction, &mark).await?;
-            }
+            let transaction = marked(Transaction::new(Begin::begin(&*self.source).await?, open), mark).await?;
             Ok(Box::new(Begun { transaction, call: &self.call }) as _)
         })
     }
@@ -294,14 +330,18 @@ where
     }
 }
 
-/// As any handler, it can be called without an engine: then it is refused, since nothing would record its event.
+/// The answer to a call without an engine: nothing would record the event.
+pub(super) fn refuse() -> BoxFuture<'static, Result<Outcome, HandlerError>> {
+    let problem = "a handler with a transaction is called by an outbox alone, which commits it";
+    Box::pin(std::future::ready(Err(HandlerError::unrecoverable(problem))))
+}
+
 impl<S, T, M, C> Handler for Called<S, T, M, C>
 where
     Self: TransactionalHandler + 'static,
 {
     fn handle(&self, _: Delivery) -> BoxFuture<'_, Result<Outcome, HandlerError>> {
-        let problem = "a handler with a transaction is called by an outbox alone, which commits it";
-        Box::pin(std::future::ready(Err(HandlerError::unrecoverable(problem))))
+        refuse()
     }
 
     fn transactional(&self) -> Option<&dyn TransactionalHandler> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{
     Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, Receipts, Transaction,
+    WriteError, Writer, Written,
 };
+use crate::event::IntoEnvelope;
 
 /// A connection, transaction or source of transactions of a driver that blocks its thread. Adapter crates implement it.
 ///
@@ -24,8 +26,73 @@ pub fn now<F: Future>(future: F) -> F::Output {
     pollster::block_on(future)
 }
 
+/// The writing half of an outbox, for drivers that block their thread: diesel's own connections, and rusqlite. Returned by
+/// `Outbox::blocking`, and by [`Writer::blocking`] in handlers.
+///
+/// Nothing here is awaited: no runtime is entered and none is needed, and no thread waits for anything but the driver.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockingWriter<'a>(&'a Writer);
+
+impl Writer {
+    /// The same for drivers that block their thread.
+    #[must_use]
+    pub fn blocking(&self) -> BlockingWriter<'_> {
+        BlockingWriter(self)
+    }
+}
+
+impl BlockingWriter<'_> {
+    /// Writes one event in the caller's transaction, as [`Writer::write`] does.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn write<M, C: Connection<M> + Synchronous<M>>(
+        &self,
+        connection: &mut C,
+        event: impl IntoEnvelope,
+    ) -> Result<Written, WriteError<C::Error>> {
+        self.write_all(connection, [event])
+    }
+
+    /// Writes many events in the caller's transaction, as [`Writer::write_all`] does.
+    ///
+    /// # Errors
+    /// See [`WriteError`]. Either all events are written or none.
+    pub fn write_all<M, C: Connection<M> + Synchronous<M>, E: IntoEnvelope>(
+        &self,
+        connection: &mut C,
+        events: impl IntoIterator<Item = E>,
+    ) -> Result<Written, WriteError<C::Error>> {
+        now(self.0.write_all(connection, events))
+    }
+
+    /// Begins a transaction that tells the outbox of its commit, as [`Writer::begin`] does.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn begin<M, B: Begin<M> + Synchronous<M>>(
+        &self,
+        source: B,
+    ) -> Result<BlockingTransaction<B::Transaction, M>, B::Error> {
+        now(self.0.begin(source)).map(BlockingTransaction)
+    }
+
+    /// Commits a transaction of the driver's own, in which `receipt` was written, as [`Writer::commit`] does.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn commit<M, T: Finish<M> + Synchronous<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
+        now(self.0.commit(transaction, receipt))
+    }
+
+    /// Tells the outbox that the transaction of a write has committed, as [`Writer::notify_committed`] does.
+    pub fn notify_committed(&self, receipt: Written) {
+        self.0.notify_committed(receipt);
+    }
+}
+
 /// A transaction of a driver that blocks its thread, which tells the outbox of its commit. Returned by
-/// `BlockingOutbox::begin`.
+/// [`BlockingWriter::begin`].
 ///
 /// As [`Transaction`], it dereferences to what the driver runs statements on. Dropped without [`commit`](Self::commit) it
 /// rolls back, and its events never existed.
@@ -33,17 +100,6 @@ pub fn now<F: Future>(future: F) -> F::Output {
 pub struct BlockingTransaction<T, M>(Transaction<T, M>);
 
 impl<T: Connection<M> + Finish<M>, M> BlockingTransaction<T, M> {
-    /// Guards a transaction that `begin` begins.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn begin<B>(source: B, guard: impl FnOnce(T) -> Transaction<T, M>) -> Result<Self, <B as Begin<M>>::Error>
-    where
-        B: Begin<M, Transaction = T> + Synchronous<M>,
-    {
-        now(source.begin()).map(|transaction| Self(guard(transaction)))
-    }
-
     /// Commits, then hands the events that were committed to the hot path.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub use crate::row::NewRow;
 pub use crate::store::{Action, Bind, Command, Dialect, Lookup, Question, Statement};
 #[doc(hidden)]
 pub use blocking::now;
-pub use blocking::{BlockingTransaction, Synchronous};
+pub use blocking::{BlockingTransaction, BlockingWriter, Synchronous};
 pub use connection::{Connection, Insert};
 pub use error::WriteError;
 pub use hook::WriterHook;

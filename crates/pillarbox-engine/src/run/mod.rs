@@ -19,7 +19,6 @@ pub use crate::config::{
 };
 pub use crate::observe::Role;
 pub use crate::type_pause::TypePause;
-pub use blocking::BlockingOutbox;
 pub use builder::OutboxBuilder;
 pub use drain::Drained;
 pub use error::StartError;

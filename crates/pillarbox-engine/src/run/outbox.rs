@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) stamp: Arc<Stamp>,
     /// The parts that are its own.
     pub(super) writing: Arc<WriterParts>,
-    writer: Writer,
+    pub(super) writer: Writer,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) limits: Arc<LimitedHandlers>,
     pub(crate) intake: Arc<Intake>,
@@ -285,10 +285,6 @@ impl Outbox {
     /// The driver's.
     pub async fn begin<M, B: Begin<M>>(&self, source: B) -> Result<Transaction<B::Transaction, M>, B::Error> {
         self.shared.writer.begin(source).await
-    }
-
-    pub(super) fn guard<M, T: Connection<M>>(&self, transaction: T) -> Transaction<T, M> {
-        Transaction::new(transaction, &self.shared.open)
     }
 
     /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::handle::{BegunTransaction, Delivery, Handling, TransactionalHandler};
+use pillarbox_core::handle::{BegunTransaction, Delivery, EventCompletion, Handling, TransactionalHandler};
 use pillarbox_core::hash::HashSet;
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
@@ -55,12 +55,16 @@ impl Worker {
             Ok(Err(error)) => return Attempt::Ended(Err(error)),
             Err(broken) => return broken.into(),
         };
-        let verdict = verdict_on(row, self.done());
-        let completion = self.completion.store.complete(&self.tenure.node, self.tenure.fence(), &verdict);
+        let completion = EventCompletion {
+            store: Arc::clone(&self.completion.store),
+            node: self.tenure.node.clone(),
+            fence: self.tenure.fence(),
+            verdict: verdict_on(row, self.done()),
+        };
         if !plants::is("transaction_frees_its_key_unannounced") {
             self.in_flight.completing(row.seq);
         }
-        let commit = guarded(|| ready.commit(&completion));
+        let commit = guarded(|| ready.commit(completion));
         match limited("the commit of the handler's transaction", items, limit, slot, commit).await {
             Ok(Ok(())) => Attempt::Recorded,
             Ok(Err(error)) => self.unrecorded(row, error.text()),
