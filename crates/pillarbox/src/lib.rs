@@ -225,7 +225,8 @@ pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
         Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
-        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState,
+        Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
 }
