@@ -57,9 +57,11 @@ pub enum Operation {
     Change,
     /// The question if operators have intervened.
     Watch,
+    /// The question how the events stand that somebody waits for.
+    Follow,
 }
 
-const OPERATIONS: usize = 9;
+const OPERATIONS: usize = 10;
 
 /// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -314,7 +316,7 @@ impl<S: Store> Upkeep for FaultyStore<S> {
         self.call(Operation::Inspect, operation::RECORDS, self.inner.record(seq)).await
     }
     async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
-        self.call(Operation::Inspect, operation::STATES, self.inner.states(event_ids)).await
+        self.call(Operation::Follow, operation::STATES, self.inner.states(event_ids)).await
     }
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.call(Operation::Inspect, operation::PENDING, self.inner.pending(filter, above, limit)).await

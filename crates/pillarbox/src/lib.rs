@@ -212,6 +212,7 @@ pub mod retry {
 /// An outbox that runs: its modes, its settings, and the builder of each mode.
 pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
+    pub use pillarbox_engine::follow::{EventEnd, Wait, WaitAll};
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
@@ -243,6 +244,7 @@ pub mod error {
     pub use pillarbox_core::event::InvalidEvent;
     pub use pillarbox_core::ownership::UnknownMode;
     pub use pillarbox_core::write::WriteError;
+    pub use pillarbox_engine::follow::WaitError;
     pub use pillarbox_engine::handlers::DuplicateHandler;
     pub use pillarbox_engine::run::StartError;
 }

@@ -1,3 +1,4 @@
+use super::CANCELLED;
 use crate::event::EventId;
 use crate::row::Status;
 
@@ -10,7 +11,7 @@ pub struct RowState {
     pub handler: Option<Box<str>>,
     /// Its state.
     pub status: Status,
-    /// Of a DEAD row the error for which it was given up, of a DONE one the error that a fallback has ended. `None` while the
+    /// Of a DEAD row the error for which it was given up, of a DONE one the error that a fallback has ended, or [`CANCELLED`]. `None` while the
     /// row is pending.
     pub error: Option<String>,
 }
@@ -22,6 +23,12 @@ impl RowState {
     pub fn new(event_id: EventId, handler: Option<Box<str>>, status: i64, error: Option<String>) -> Self {
         let status = Status::ALL.into_iter().find(|known| i64::from(known.code()) == status).unwrap_or(Status::New);
         Self { event_id, handler, status, error }
+    }
+
+    /// True if the row was [cancelled](super::Upkeep::cancel).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.status == Status::Done && self.error.as_deref() == Some(CANCELLED)
     }
 }
 
