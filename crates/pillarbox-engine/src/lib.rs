@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`run`] | settings, start, stop: the only place that starts tasks |
 //! | [`maintain`] | looking after the table: DEAD events, purging, gauges |
+//! | [`follow`] | waiting for the end of events, wherever they are delivered |
 //! | `ownership` | the lease of a node, and what becomes of the rows of dead ones |
 //! | `dispatch` | workers: from the queue to a handler, and its verdict onwards |
 //! | `settle` | recording verdicts in batches |
@@ -22,6 +23,7 @@ use pillarbox_core::plants;
 mod claim;
 mod config;
 mod dispatch;
+pub mod follow;
 pub mod handlers;
 pub mod maintain;
 pub mod observe;

@@ -53,7 +53,9 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, record, replay};
+use upkeep::{
+    backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, record, replay, states,
+};
 
 /// Runs the suite on a backend, as the `main` of a test target.
 #[must_use]
@@ -321,6 +323,11 @@ behaviors! {
         records_show_every_column_as_stored,
         records_come_one_for_each_handler,
         record_finds_a_row_by_its_seq,
+    }
+    states on migrated tables {
+        states_tell_how_each_row_of_an_event_stands,
+        states_take_no_event_for_another,
+        states_leave_out_what_is_not_committed,
     }
     pending on migrated tables {
         pending_lists_matching_events_page_by_page,

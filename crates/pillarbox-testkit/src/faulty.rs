@@ -5,12 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, InboxConsumer,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
-    WakeUps, Writers,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
+    StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -56,9 +57,11 @@ pub enum Operation {
     Change,
     /// The question if operators have intervened.
     Watch,
+    /// The question how the events stand that somebody waits for.
+    Follow,
 }
 
-const OPERATIONS: usize = 9;
+const OPERATIONS: usize = 10;
 
 /// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -311,6 +314,9 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     }
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.call(Operation::Inspect, operation::RECORDS, self.inner.record(seq)).await
+    }
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        self.call(Operation::Follow, operation::STATES, self.inner.states(event_ids)).await
     }
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.call(Operation::Inspect, operation::PENDING, self.inner.pending(filter, above, limit)).await

@@ -7,6 +7,7 @@ mod crash;
 mod delivery;
 mod drain;
 mod failure;
+mod follow;
 mod going_back;
 mod handlers;
 mod in_order;
@@ -169,6 +170,21 @@ scenarios! {
         a_delayed_event_is_delivered_now,
         a_cancelled_head_lets_its_key_go_on = a_cancelled_head_lets_the_others_go_on(Partitioned),
         a_cancelled_head_lets_the_others_go_on_in_order = a_cancelled_head_lets_the_others_go_on(Ordered),
+    }
+    follow {
+        an_event_of_another_node_is_waited_for = is_waited_for(SingleNode),
+        an_event_of_another_node_is_waited_for_on_many_nodes = is_waited_for(MultiNode),
+        an_event_of_another_node_is_waited_for_of_keys = is_waited_for(Partitioned),
+        an_event_of_another_node_is_waited_for_in_order = is_waited_for(Ordered),
+        an_event_ends_dead_with_its_error,
+        an_event_ends_cancelled,
+        an_event_of_several_handlers_ends_with_the_last,
+        waiting_survives_a_restart_of_the_deliverer,
+        waiting_asks_nothing_when_nobody_waits,
+        waiting_goes_on_when_the_database_is_back,
+        waiting_ends_with_its_time_and_says_if_the_event_was_seen,
+        a_row_that_is_deleted_while_it_is_waited_for_is_gone,
+        waiting_is_refused_where_delivered_rows_are_deleted,
     }
     going_back {
         rows_lost_and_numbered_again_are_delivered_on_a_single_node = going_back(SingleNode),

@@ -211,6 +211,7 @@ pub mod retry {
 /// An outbox that runs: its modes, its settings, and the builder of each mode.
 pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
+    pub use pillarbox_engine::follow::{EventEnd, Wait, WaitAll};
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
@@ -224,7 +225,8 @@ pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
         Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
-        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState,
+        Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
 }
@@ -241,6 +243,7 @@ pub mod error {
     pub use pillarbox_core::event::InvalidEvent;
     pub use pillarbox_core::ownership::UnknownMode;
     pub use pillarbox_core::write::WriteError;
+    pub use pillarbox_engine::follow::WaitError;
     pub use pillarbox_engine::handlers::DuplicateHandler;
     pub use pillarbox_engine::run::StartError;
 }

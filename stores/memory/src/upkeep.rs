@@ -7,7 +7,7 @@ use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog,
-    PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, Upkeep,
+    PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -82,6 +82,16 @@ impl Upkeep for MemoryStore {
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         let state = self.open(operation::RECORDS)?;
         Ok(state.rows().get(&seq).map(|row| record(seq, row)))
+    }
+
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        let state = self.open(operation::STATES)?;
+        let rows = event_ids.iter().flat_map(|id| state.rows_of(id).map(move |(_, row)| (id, row)));
+        let of = |(id, row): (&EventId, &Stored)| {
+            let error = row.last_error.clone().filter(|_| !row.status.is_pending());
+            RowState { event_id: id.clone(), handler: row.handler.clone(), status: row.status, error }
+        };
+        Ok(rows.map(of).collect())
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {

@@ -350,6 +350,9 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         check(session, &fill(&sql.purge_window, &window), "PRIMARY", 1001).await;
         // The row, and the look for another one of the same event.
         check(session, &fill(&sql.record, &[("event_id", &Literal::text("77"))]), "pillarbox_event_id", 2).await;
+        let ids: Vec<String> = (500..1500).map(|id| id.to_string()).collect();
+        let ids = Literal::texts(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        check(session, &fill(&sql.states, &[("event_ids", &ids)]), "pillarbox_event_id", 2002).await;
     })
     .await;
 }

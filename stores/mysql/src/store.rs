@@ -4,14 +4,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
+use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, LeaseClock,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo,
-    TableName, Upkeep, Writers,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
+    StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -240,6 +241,10 @@ impl Upkeep for MysqlStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.inner.sessions.call(operation::RECORDS, || upkeep::by_seq(&self.inner, seq)).await
+    }
+
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        self.inner.sessions.call(operation::STATES, || upkeep::states(&self.inner, event_ids)).await
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {

@@ -1,12 +1,13 @@
+use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use mysql_async::Row;
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::event::Payload;
+use pillarbox_core::event::{EventId, Payload};
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Backlog, Blocked, Counts, FailedAttempt, NodeStatus, PartitionBacklog, Record};
+use pillarbox_core::store::{Backlog, Blocked, Counts, FailedAttempt, NodeStatus, PartitionBacklog, Record, RowState};
 
 use tokio::time::Instant;
 
@@ -129,6 +130,20 @@ pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>
 pub(crate) async fn by_seq(store: &Inner, seq: i64) -> Result<Option<Record>, Failure> {
     let answers = store.sessions.run(fill(&store.sql.record_by_seq, &[("seq", &Literal::int(seq))])).await?;
     answers.first(0).map(read).transpose()
+}
+
+/// The states of all rows of these events.
+pub(crate) async fn states(store: &Inner, event_ids: &[EventId]) -> Result<Vec<RowState>, Failure> {
+    let ids: Vec<&str> = event_ids.iter().map(EventId::as_str).collect();
+    let answers = store.sessions.run(fill(&store.sql.states, &[("event_ids", &Literal::texts(&ids))])).await?;
+    let asked: HashSet<&str> = ids.into_iter().collect();
+    let state = |row: &Row| {
+        let (event_id, handler) = (text(row, 0)?.unwrap_or_default(), text(row, 1)?.map(Box::from));
+        Ok(RowState::new(EventId::from_stored(event_id), handler, int(row, 2)?, owned(row, 3)?))
+    };
+    let mut states = answers.rows(0).iter().map(state).collect::<Result<Vec<_>, Failure>>()?;
+    states.retain(|state| asked.contains(state.event_id.as_str()));
+    Ok(states)
 }
 
 fn read(row: &Row) -> Result<Record, Failure> {

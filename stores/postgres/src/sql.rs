@@ -160,7 +160,7 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
-        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring;
+        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring states;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:

@@ -1,5 +1,6 @@
 use std::fmt::{self, Write as _};
 
+use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::Epochs;
 use pillarbox_core::store::{OrderKey, RowId};
 
@@ -26,9 +27,14 @@ pub(crate) fn places<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
     })
 }
 
-/// A JSON array of event ids.
+/// A JSON array of the event ids of rows.
 pub(crate) fn events<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
-    list(rows, |text, row| quote(text, row.event_id.as_str()))
+    event_ids(rows.into_iter().map(|row| &row.event_id))
+}
+
+/// A JSON array of event ids.
+pub(crate) fn event_ids<'a>(ids: impl IntoIterator<Item = &'a EventId>) -> String {
+    list(ids, |text, id| quote(text, id.as_str()))
 }
 
 /// A JSON array of `[partition, epoch]`.

@@ -73,6 +73,7 @@ const OF_EVENTS: [(&str, &[&str]); 34] = [
     ("retry_now", &[KEY]),
     ("promote_due", &[KEY]),
     ("assign_partitions", &[KEY]),
+    ("states", &[ID]),
     ("written", &[LAST]),
 ];
 /// Statements on other tables, which hold a few rows.

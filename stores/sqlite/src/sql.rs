@@ -124,7 +124,7 @@ statements! {
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
     owner_take partitions pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq record_json
     inbox_consumers inbox_count inbox_purge release retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
-    statistics_there written
+    statistics_there written states
 }
 
 impl Sql {

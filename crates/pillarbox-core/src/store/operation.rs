@@ -61,6 +61,8 @@ pub const PARTITIONS: &str = "count the backlog of the partitions";
 pub const BLOCKED: &str = "list blocked keys";
 /// [`Upkeep::records`](super::Upkeep::records).
 pub const RECORDS: &str = "read an event";
+/// [`Upkeep::states`](super::Upkeep::states).
+pub const STATES: &str = "read the states of events";
 /// [`Upkeep::pending`](super::Upkeep::pending).
 pub const PENDING: &str = "list pending events";
 /// [`Upkeep::count_pending`](super::Upkeep::count_pending).

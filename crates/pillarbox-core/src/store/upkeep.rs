@@ -3,10 +3,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, FailedAttempt, InboxConsumer, PendingEvent, PendingFilter};
+use super::{Counts, FailedAttempt, InboxConsumer, PendingEvent, PendingFilter, RowState};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::event::Payload;
+use crate::event::{EventId, Payload};
 use crate::ownership::NodeId;
 use crate::row::Status;
 
@@ -69,6 +69,18 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `record_finds_a_row_by_its_seq`
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError>;
+
+    /// The states of all rows of these events, in no order; none for an event that is not there. At most 1,000 events, each named
+    /// once.
+    ///
+    /// Processes that wait for events ask it many times a second: it is one statement, which finds each event by the index of
+    /// event ids, and reads no payload.
+    ///
+    /// # Behavior
+    /// - `states_tell_how_each_row_of_an_event_stands`
+    /// - `states_take_no_event_for_another`
+    /// - `states_leave_out_what_is_not_committed`
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError>;
 
     /// Pending events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`. Their payloads are
     /// not read.

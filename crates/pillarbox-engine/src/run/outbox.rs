@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
-use pillarbox_core::event::{Envelope, IntoEnvelope, Stamp};
+use pillarbox_core::event::{Envelope, EventId, IntoEnvelope, Stamp};
 use pillarbox_core::ownership::Acquired;
 use pillarbox_core::store::Store;
 use pillarbox_core::write::{
@@ -20,6 +20,7 @@ use super::supervisor::{Membership, Supervisor};
 use super::tasks::TaskTracker;
 use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
+use crate::follow::{Followed, Follower, Wait, WaitAll};
 use crate::handlers::{Contexts, FanOut, HandlerLimit, LimitedHandlers, Router};
 use crate::maintain::{DeadEvents, GaugeReporter, PendingEvents, Purger};
 use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) limits: Arc<LimitedHandlers>,
     pub(crate) intake: Arc<Intake>,
+    followed: Arc<Followed>,
     pub(super) open: Arc<OpenTransactions>,
     lease: Duration,
     /// The span in which every task of it runs.
@@ -112,6 +114,7 @@ impl Shared {
             telemetry,
             limits,
             intake,
+            followed: Arc::new(Followed::new(config.settle.delete_done)),
             open,
             lease: config.ownership.lease,
             span,
@@ -193,6 +196,7 @@ impl Outbox {
         let mode = Mode::from(supervisor.mode);
         let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
+        follow(&shared, &supervisor.random, &tasks, &stop);
         // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
         if !supervisor.config.settle.delete_done {
             look_up_reported(&shared, &tasks, &stop);
@@ -224,6 +228,7 @@ impl Outbox {
         let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
         wake_each_other(&shared, random, &tasks, &stop, false);
+        follow(&shared, random, &tasks, &stop);
         if let Some(purger) = purger {
             tasks.spawn(Purger { stop: stop.clone(), ..purger }.run().instrument(shared.span.clone()));
         }
@@ -326,6 +331,51 @@ impl Outbox {
         PendingEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
+    /// Waits until an event has been delivered, by this process or any other, or has ended otherwise.
+    ///
+    /// Its transaction has to be committed before, or by another task. The answer comes some 10 ms after the end of an event that was not waited for long, and
+    /// [later](https://github.com/pillarbox/pillarbox/blob/main/docs/waiting.md) after seconds. The time is 30 s, or
+    /// that of [`within`](Wait::within). A future that is dropped leaves nothing behind, and the event is delivered all the same.
+    ///
+    /// ```
+    /// # use pillarbox_core::event::Envelope;
+    /// # use pillarbox_core::handle::Delivery;
+    /// # use pillarbox_engine::{follow::EventEnd, run::Outbox};
+    /// # use pillarbox_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn send_receipt(_: Delivery) {}
+    /// # let store = MemoryStore::new();
+    /// # let outbox = Outbox::single_node(store.clone()).handle_all(send_receipt).start().await?;
+    /// # let event = Envelope::builder("order.placed").payload_json("{}").build()?;
+    /// let id = event.id().clone();
+    /// let mut transaction = outbox.begin(&store).await?;
+    /// outbox.write(&mut transaction, event).await?;
+    /// transaction.commit().await?;
+    /// match outbox.delivered(id).within(std::time::Duration::from_secs(5)).await? {
+    ///     EventEnd::Delivered => println!("the receipt is sent"),
+    ///     other => println!("it is not: {other:?}"),
+    /// }
+    /// # outbox.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`WaitError`](crate::follow::WaitError). A database that fails is asked again until the time is over.
+    pub fn delivered(&self, id: EventId) -> Wait {
+        Wait::new(&self.shared.followed, id)
+    }
+
+    /// As [`delivered`](Self::delivered), for several events: their ends, in the order of `ids`. At most 100,000 events are waited
+    /// for at once in a process.
+    ///
+    /// # Errors
+    /// As [`delivered`](Self::delivered), as soon as one of them has none.
+    pub fn delivered_all(&self, ids: impl IntoIterator<Item = EventId>) -> WaitAll {
+        WaitAll::new(&self.shared.followed, ids.into_iter().collect())
+    }
+
     /// The mode in which this outbox runs: `writer_only` also where delivering is switched off.
     #[must_use]
     pub fn mode(&self) -> Mode {
@@ -416,6 +466,17 @@ impl Outbox {
         }
         self.running.tasks.wait().await;
     }
+}
+
+/// Starts what looks for the events that somebody waits for. While nobody does, it asks nothing.
+fn follow(shared: &Arc<Shared>, random: &Arc<dyn Random>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let follower = Follower {
+        store: Arc::clone(&shared.store),
+        followed: Arc::clone(&shared.followed),
+        random: Arc::clone(random),
+        stop: stop.clone(),
+    };
+    tasks.spawn(follower.run().instrument(shared.span.clone()));
 }
 
 /// Looks up what is reported as committed, for the log.

@@ -3,7 +3,7 @@ use std::fmt::Debug;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::{Acquired, Reclaimed, Renewal, Share};
 use pillarbox_core::store::{
-    Backlog, Fetched, FetchedRow, InboxConsumer, NodeStatus, PartitionBacklog, Purged, RowId, Writers,
+    Backlog, Fetched, FetchedRow, InboxConsumer, NodeStatus, PartitionBacklog, Purged, RowId, RowState, Writers,
 };
 
 /// An answer of the database, as the story tells it.
@@ -41,6 +41,12 @@ impl Brief for Fetched {
 impl Brief for Vec<RowId> {
     fn brief(&self) -> String {
         format!("{:?}", self.iter().map(|row| (row.seq, row.event_id.as_str())).collect::<Vec<_>>())
+    }
+}
+
+impl Brief for Vec<RowState> {
+    fn brief(&self) -> String {
+        format!("{:?}", self.iter().map(|row| (row.event_id.as_str(), row.status)).collect::<Vec<_>>())
     }
 }
 

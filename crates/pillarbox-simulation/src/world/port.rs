@@ -3,12 +3,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
+use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, NodeStatus,
-    OrderKey, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, Store, StoreInfo, Upkeep,
-    WakeUps, Writers, operation,
+    OrderKey, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo,
+    Upkeep, WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
@@ -202,6 +203,10 @@ impl Upkeep for Link {
     }
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.database.store.record(seq).await
+    }
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        let (store, ids) = (self.database.store.clone(), event_ids.to_vec());
+        self.call(operation::STATES, None, async move { store.states(&ids).await }).await
     }
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.database.store.pending(filter, above, limit).await

@@ -38,7 +38,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         lease: None,
         partitions: 0,
     };
-    let failed: [Failed; 39] = [
+    let failed: [Failed; 40] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -68,6 +68,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::BLOCKED, store.blocked(0, 1).await.err()),
         (operation::RECORDS, store.records(id.as_str()).await.err()),
         (operation::RECORDS, store.record(seq).await.err()),
+        (operation::STATES, store.states(std::slice::from_ref(&id)).await.err()),
         (operation::PENDING, store.pending(&pending, 0, 1).await.err()),
         (operation::COUNT_PENDING, store.count_pending(&pending).await.err()),
         (operation::DEAD, store.dead(&filter, 0, 1).await.err()),

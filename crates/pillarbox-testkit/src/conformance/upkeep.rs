@@ -12,3 +12,4 @@ pub(super) mod pending;
 pub(super) mod purge;
 pub(super) mod record;
 pub(super) mod replay;
+pub(super) mod states;

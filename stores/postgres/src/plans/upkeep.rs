@@ -63,6 +63,8 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     backlog.enters_by(&["pkey", "aside_idx", "due_idx", "dead_idx"], PENDING);
     let id = "77";
     Plan::of(store, "", &sql.record, &[(&id, Type::TEXT)]).await.enters_by(&["event_id_key"], 1);
+    let ids: Vec<String> = (500..1500).map(|id| id.to_string()).collect();
+    Plan::of(store, "", &sql.states, &[(&ids, Type::TEXT_ARRAY)]).await.enters_by(&["event_id_key"], 1000);
 }
 
 /// Messages of ten consumers.

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
+use pillarbox_core::event::EventId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, Upkeep,
+    PendingFilter, Purge, Purged, Record, RowState, Upkeep,
 };
 
 use crate::{PostgresStore, inbox};
@@ -47,6 +48,10 @@ impl Upkeep for PostgresStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.inner().sessions.call(operation::RECORDS, record::by_seq(self.inner(), seq)).await
+    }
+
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        self.inner().sessions.call(operation::STATES, record::states(self.inner(), event_ids)).await
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {

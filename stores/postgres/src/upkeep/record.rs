@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::event::Payload;
-use pillarbox_core::store::{FailedAttempt, Record};
+use pillarbox_core::event::{EventId, Payload};
+use pillarbox_core::store::{FailedAttempt, Record, RowState};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -30,6 +30,21 @@ pub(super) async fn by_seq(store: &Inner, seq: i64) -> Result<Option<Record>, Fa
     let rows = session.query(&store.sql.record_by_seq, &[(&seq, Type::INT8)]).await?;
     session.finish();
     rows.first().map(decode).transpose()
+}
+
+/// The states of all rows of these events.
+pub(super) async fn states(store: &Inner, event_ids: &[EventId]) -> Result<Vec<RowState>, Failure> {
+    // One with a NUL would be refused as text; no event has such an id.
+    let ids: Vec<&str> = event_ids.iter().map(EventId::as_str).filter(|id| !id.contains('\0')).collect();
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.states, &[(&ids, Type::TEXT_ARRAY)]).await?;
+    session.finish();
+    let state = |row: &Row| {
+        let handler: Option<&str> = row.try_get(1)?;
+        let (event_id, status): (&str, i16) = (row.try_get(0)?, row.try_get(2)?);
+        Ok(RowState::new(EventId::from_stored(event_id), handler.map(Box::from), status.into(), row.try_get(3)?))
+    };
+    rows.iter().map(state).collect()
 }
 
 fn decode(row: &Row) -> Result<Record, Failure> {

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
+use pillarbox_core::event::EventId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, Upkeep,
+    PendingFilter, Purge, Purged, Record, RowState, Upkeep,
 };
 
 use crate::store::Session;
@@ -48,6 +49,10 @@ impl Upkeep for SqliteStore {
 
     async fn record(&self, seq: i64) -> Result<Option<Record>, StoreError> {
         self.read(operation::RECORDS, async |session| record::by_seq(session, seq).await).await
+    }
+
+    async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
+        self.read(operation::STATES, async |session| record::states(session, event_ids).await).await
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {

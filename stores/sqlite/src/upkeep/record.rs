@@ -1,10 +1,11 @@
 use bytes::Bytes;
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::event::Payload;
-use pillarbox_core::store::{FailedAttempt, Record};
+use pillarbox_core::event::{EventId, Payload};
+use pillarbox_core::store::{FailedAttempt, Record, RowState};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, query};
 
+use crate::json;
 use crate::store::Session;
 
 /// Everything there is about one event, row by row.
@@ -20,6 +21,16 @@ pub(super) async fn records(session: &mut Session<'_>, event_id: &str) -> sqlx::
 pub(super) async fn by_seq(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<Record>> {
     let found = query(session.sql.record_by_seq.clone()).bind(seq).fetch_optional(&mut *session.connection).await?;
     found.as_ref().map(decode).transpose()
+}
+
+/// The states of all rows of these events.
+pub(super) async fn states(session: &mut Session<'_>, event_ids: &[EventId]) -> sqlx::Result<Vec<RowState>> {
+    let found = query(session.sql.states.clone()).bind(json::event_ids(event_ids)).fetch_all(&mut *session.connection);
+    let state = |row: &SqliteRow| {
+        let (event_id, handler) = (required(row, 0)?, text(row, 1)?.map(String::into_boxed_str));
+        Ok(RowState::new(EventId::from_stored(&event_id), handler, row.try_get(2)?, text(row, 3)?))
+    };
+    found.await?.iter().map(state).collect()
 }
 
 fn decode(row: &SqliteRow) -> sqlx::Result<Record> {

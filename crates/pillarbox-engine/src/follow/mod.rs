@@ -1,0 +1,29 @@
+//! Waiting for the end of events, wherever they are delivered: who waits, and the one task that asks the table for all of them.
+
+mod followed;
+mod follower;
+mod wait;
+
+pub(crate) use followed::Followed;
+pub(crate) use follower::Follower;
+pub use wait::{Wait, WaitAll, WaitError};
+
+/// How an event has ended. One with several handlers has ended when the last of its rows has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventEnd {
+    /// Every handler has taken it, or its fallback has.
+    Delivered,
+    /// It was given up, by one handler at least: the first of them by name.
+    Dead {
+        /// The name of the handler, if it has one.
+        handler: Option<Box<str>>,
+        /// The error of its last attempt.
+        error: String,
+    },
+    /// An operator has cancelled it, for one handler at least, and no handler has given it up.
+    Cancelled,
+    /// It was seen in the table, and is not there any more: a process that deletes what it has delivered has delivered it, or an operator
+    /// has discarded it. Which of the two, nothing tells.
+    Gone,
+}
