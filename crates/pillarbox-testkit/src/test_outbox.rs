@@ -188,14 +188,17 @@ impl<S: Store + Clone> TestOutbox<S, SystemClock> {
     /// # Errors
     /// The database's; or after ten seconds, with what is left.
     pub async fn deliver_all(&self) -> Result<(), BoxError> {
-        let (began, mut waiting) = (Instant::now(), Vec::new());
+        let (began, mut waiting) = (Instant::now(), None);
         loop {
             self.wait_until_idle().await?;
-            // One statement sees all of them. What is new now, and is so again after nothing was due, waits behind a DEAD event.
+            // One statement sees all of them. What is new while none is tried again, and is so once more after nothing was due, waits
+            // behind a DEAD event.
             let pending = self.outbox.store().pending(&PendingFilter::new(), 0, MOST_PENDING).await?;
             let of_state = |state| pending.iter().filter(move |event| event.state == state).map(|event| event.seq);
-            let before = std::mem::replace(&mut waiting, of_state(PendingState::New).collect());
-            if of_state(PendingState::Retrying).next().is_none() && waiting == before {
+            let is_retrying = of_state(PendingState::Retrying).next().is_some();
+            let new: Option<Vec<i64>> = (!is_retrying).then(|| of_state(PendingState::New).collect());
+            let before = std::mem::replace(&mut waiting, new);
+            if !is_retrying && waiting == before {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
