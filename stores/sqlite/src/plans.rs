@@ -39,7 +39,7 @@ const UNIQUE: &str = "SEARCH outbox_event USING INDEX outbox_event_unique (uniqu
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 34] = [
+const OF_EVENTS: [(&str, &[&str]); 35] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("cancel", &[KEY]),
