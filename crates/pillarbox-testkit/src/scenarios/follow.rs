@@ -82,10 +82,9 @@ pub(super) async fn an_event_ends_dead_with_its_error<H: Harness>(db: &Db<H>) ->
     let outbox = node(db, Mode::SingleNode).handle_all(broken).start().await?;
     let event = event()?;
     write(db, &web, std::slice::from_ref(&event)).await?;
-    match web.delivered(event.id().clone()).await? {
-        EventEnd::Dead { handler: None, error } => assert!(error.contains("no such account"), "{error}"),
-        other => panic!("{other:?}"),
-    }
+    let end = web.delivered(event.id().clone()).await?;
+    let is_so = matches!(&end, EventEnd::Dead { handler: None, error } if error.contains("no such account"));
+    assert!(is_so, "{end:?}");
     web.shutdown().await;
     outbox.shutdown().await;
     Ok(())
@@ -122,17 +121,14 @@ pub(super) async fn an_event_of_several_handlers_ends_with_the_last<H: Harness>(
     let id = written[0].id();
     until(async || Ok(db.store().counts().await?.dead == 1)).await?;
     slow.wait_for_calls(1).await;
-    match web.delivered(id.clone()).within(MOMENT).await {
-        Err(WaitError::Timeout { seen: true, left: 1, .. }) => {}
-        other => panic!("it has not ended for the other handler: {other:?}"),
-    }
+    let early = web.delivered(id.clone()).within(MOMENT).await;
+    let is_pending = matches!(early, Err(WaitError::Timeout { seen: true, left: 1, .. }));
+    assert!(is_pending, "it has not ended for the other handler: {early:?}");
     gate.add_permits(1);
-    match web.delivered(id.clone()).await? {
-        EventEnd::Dead { handler: Some(handler), error } => {
-            assert!(&*handler == "broken" && error.contains("no such account"), "{handler}: {error}");
-        }
-        other => panic!("{other:?}"),
-    }
+    let end = web.delivered(id.clone()).await?;
+    let is_so = matches!(&end, EventEnd::Dead { handler: Some(handler), error }
+        if &**handler == "broken" && error.contains("no such account"));
+    assert!(is_so, "{end:?}");
     web.shutdown().await;
     outbox.shutdown().await;
     Ok(())
@@ -210,10 +206,8 @@ pub(super) async fn waiting_ends_with_its_time_and_says_if_the_event_was_seen<H:
     let asked = store.calls(Operation::Follow);
     let pending = web.delivered_all([event.id().clone(), EventId::new("no such event")?]).within(MOMENT * 10).await;
     assert!(store.calls(Operation::Follow) > asked);
-    match pending {
-        Err(WaitError::Timeout { id, seen: true, left: 2, .. }) => assert_eq!(id, *event.id()),
-        other => panic!("{other:?}"),
-    }
+    let is_so = matches!(&pending, Err(WaitError::Timeout { id, seen: true, left: 2, .. }) if id == event.id());
+    assert!(is_so, "{pending:?}");
     web.shutdown().await;
     let stopped = web.delivered(event.id().clone()).await;
     assert!(matches!(stopped, Err(WaitError::Stopped)), "{stopped:?}");
