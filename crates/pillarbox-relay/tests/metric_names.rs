@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_engine::handlers::{Events, on_batch};
+use pillarbox_core::handle::Delivery;
+use pillarbox_engine::handlers::{Events, on_batch, on_type};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_relay::{Relay, RelayFile};
@@ -94,6 +95,7 @@ async fn every_name_in_documentation_alerts_and_dashboard_is_at_the_endpoint() {
         let forwarder = Routes::new().route(route).build().expect("valid");
         let outbox = Outbox::single_node(store.clone())
             .handler(on_batch(Events::Others, 10, forwarder).for_any_name())
+            .handler(on_type("order.limited", async |_: Delivery| {}).concurrency(4))
             .start()
             .await;
         let outbox = outbox.expect("starts");
