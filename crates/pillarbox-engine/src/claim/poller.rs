@@ -259,18 +259,19 @@ impl Poller {
     ) -> (bool, BTreeMap<Class, i64>) {
         let (events, broken) = self.cursor.sort_out(rows, admitted);
         let mut queued = !broken.is_empty();
-        for (_, verdict) in broken {
-            // The channel closes only when the term is over; the row then stays as it is.
-            drop(self.verdicts.send(verdict).await);
-        }
         let with_past = |row: Arc<Row>| {
             let past = self.past(&row);
             (row, past)
         };
         let good: Vec<_> = events.into_iter().map(with_past).collect();
         let read = good.len();
-        // A closed queue means that the term ends, which gives up everything that is held.
+        // Nothing is waited for before: memory may begin anew meanwhile, without what is not queued yet. A closed queue means that the
+        // term ends, which gives up everything that is held.
         let refused = self.queue.push_cold(good, reading).unwrap_or_default();
+        for (_, verdict) in broken {
+            // The channel closes only when the term is over; the row then stays as it is.
+            drop(self.verdicts.send(verdict).await);
+        }
         Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
         queued |= read > refused.len();
         let mut left: BTreeMap<Class, i64> = BTreeMap::new();

@@ -146,12 +146,13 @@ impl OrderedPoller {
         fetching: FetchGuard<'_>,
     ) -> bool {
         let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), Some(partition(row)))));
-        let is_worthless = fetching.is_called_off();
         let class = if let Job::Passed(_, wanted) = &job { Some(wanted.class) } else { None };
         let since = self.state.paused_since.unwrap_or(read.began);
         let source = Source { fetch, floor: read.above, refill: matches!(job, Job::Refill(..)), class, since };
         let brought: Vec<(i64, bool)> = rows.iter().map(|row| (row.seq(), row.is_timed())).collect();
         let left = self.queue(rows, &admitted, source).await;
+        // After the rows are queued: memory may have begun anew in between, which refuses them.
+        let is_worthless = fetching.is_called_off();
         drop(fetching);
         let is_all_left = left.values().map(Vec::len).sum::<usize>() == brought.len();
         let of = job.place();
