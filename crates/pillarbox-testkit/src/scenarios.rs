@@ -170,6 +170,8 @@ scenarios! {
         a_delayed_event_is_delivered_now,
         a_cancelled_head_lets_its_key_go_on = a_cancelled_head_lets_the_others_go_on(Partitioned),
         a_cancelled_head_lets_the_others_go_on_in_order = a_cancelled_head_lets_the_others_go_on(Ordered),
+        a_head_that_is_cancelled_during_its_call_is_not_tried_again,
+        an_event_that_waits_for_a_rate_in_order_can_be_cancelled,
     }
     follow {
         an_event_of_another_node_is_waited_for = is_waited_for(SingleNode),

@@ -59,10 +59,14 @@ pub(crate) struct Worker {
 impl Worker {
     /// Handles events until the queue is closed and empty.
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
-        while let Some(item) = self.in_flight.next().await {
+        let mut noticed = self.noticed.clone();
+        loop {
+            // What is noticed before an event is taken says nothing of it.
+            noticed.mark_unchanged();
+            let Some(item) = self.in_flight.next().await else { return };
             let mut delivering = pin!(async {
                 match self.tenure.mode {
-                    Mode::Ordered => self.deliver_in_place(item, &slot).await,
+                    Mode::Ordered => self.deliver_in_place(item, &slot, &mut noticed).await,
                     _ => Some(self.deliver(item, &slot).await),
                 }
             });

@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::store::{PendingFilter, PendingState};
+use pillarbox_engine::handlers::{Rate, on_type};
 use pillarbox_engine::run::{Config, Outbox};
 use tokio::sync::Semaphore;
 
 use super::setting::{drained, until};
-use crate::events::{HOUR, delayed, events, keyed_each};
+use crate::events::{HOUR, delayed, event, events, keyed_each};
 use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
@@ -143,6 +145,49 @@ pub(super) async fn a_cancelled_head_lets_the_others_go_on<H: Harness>(db: &Db<H
     drained(db, &outbox).await?;
     let called: Vec<i64> = recorder.calls().iter().map(|call| call.seq).collect();
     assert_eq!(called, seqs, "each once, in their order");
+    operator.close().await;
+    Ok(())
+}
+
+/// One that is cancelled while its call runs is over once that fails: it is not tried again, and those behind it go on.
+pub(super) async fn a_head_that_is_cancelled_during_its_call_is_not_tried_again<H: Harness>(db: &Db<H>) -> Outcome {
+    let gate = Arc::new(Semaphore::new(0));
+    let opens = Arc::clone(&gate);
+    let recorder = Recorder::around(move |delivery: Delivery| {
+        let opens = Arc::clone(&opens);
+        async move {
+            drop(opens.acquire().await);
+            if delivery.event_type() == "test.broken" { Err("broken") } else { Ok(()) }
+        }
+    });
+    let broken = Envelope::builder("test.broken").payload_json("{}").build()?;
+    let seqs = db.write([vec![broken], events(2)?].concat()).await?;
+    let (outbox, operator) = (outbox(db, Mode::Ordered, &recorder).await?, db.connect().await?);
+    recorder.wait_for_calls(1).await;
+    until(async || Ok(outbox.stats().held == 3)).await?;
+    assert_eq!(operator.cancel(&seqs[..2]).await?, seqs[..2]);
+    // The node has noticed: the second event is not in memory any more.
+    until(async || Ok(outbox.stats().held == 2)).await?;
+    gate.close();
+    drained(db, &outbox).await?;
+    let called: Vec<i64> = recorder.calls().iter().map(|call| call.seq).collect();
+    assert_eq!(called, [seqs[0], seqs[2]], "each once");
+    operator.close().await;
+    Ok(())
+}
+
+/// One that waits in its place until the rate of its handler allows it does not begin once it is cancelled.
+pub(super) async fn an_event_that_waits_for_a_rate_in_order_can_be_cancelled<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    let seqs = db.write(vec![event()?, event()?]).await?;
+    let handler = on_type("test.event", recorder.clone()).rate(Rate::new(1, HOUR));
+    let outbox = Outbox::builder(Mode::Ordered).store(db.store()).handler(handler).start().await?;
+    let operator = db.connect().await?;
+    until(async || Ok(outbox.limits().iter().all(|limit| limit.is_reached))).await?;
+    assert_eq!(operator.cancel(&seqs[1..]).await?, seqs[1..]);
+    until(async || Ok(outbox.stats().held == 0)).await?;
+    outbox.shutdown().await;
+    assert_eq!(recorder.calls().len(), 1);
     operator.close().await;
     Ok(())
 }

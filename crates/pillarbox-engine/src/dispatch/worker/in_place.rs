@@ -8,6 +8,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::Row;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Delivered, Worker};
@@ -21,11 +22,18 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 impl Worker {
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
     /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
-    pub(super) async fn deliver_in_place(&self, mut item: Item, slot: &Slot) -> Option<Delivered<'_>> {
+    ///
+    /// `noticed` tells of the interventions that were noticed since before the event was taken.
+    pub(super) async fn deliver_in_place(
+        &self,
+        mut item: Item,
+        slot: &Slot,
+        noticed: &mut watch::Receiver<u64>,
+    ) -> Option<Delivered<'_>> {
         let mut asked = None;
         loop {
-            if self.router.limited() > 0 {
-                Box::pin(self.paced(&item.row)).await?;
+            if self.router.limited() > 0 && !Box::pin(self.paced(&item.row, noticed)).await? {
+                return Some(self.over_in_place(&item.row));
             }
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
@@ -46,9 +54,10 @@ impl Worker {
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
             let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
-            if !self.ending.run_until_cancelled(self.wait_in_place(&row, delay, &mut asked)).await? {
-                self.in_flight.let_go(row.seq);
-                return Some(None.into());
+            let wanted = |due: Option<Timestamp>| due.is_some() && std::mem::replace(&mut asked, due) != due;
+            let waiting = self.wait_in_place(&row, noticed, tokio::time::sleep(delay), wanted);
+            if !self.ending.run_until_cancelled(waiting).await? {
+                return Some(self.over_in_place(&row));
             }
             if self.deliverer.lost.is_cancelled() {
                 return None;
@@ -58,12 +67,21 @@ impl Worker {
         }
     }
 
-    /// Waits in its place until the rate of its handler allows an event; `None` if the term ends first.
-    async fn paced(&self, row: &Row) -> Option<()> {
+    /// Waits in its place until the rate of its handler allows an event: true then, false if the row is over; `None` if the term ends first.
+    async fn paced(&self, row: &Row, noticed: &mut watch::Receiver<u64>) -> Option<bool> {
+        let mut is_pending = true;
         if let Ok(Registered { limiter: Some(limiter), .. }) = self.router.find(row) {
-            self.ending.run_until_cancelled(limiter.paced()).await?;
+            // Whoever wants the event tried now does not lift the limit.
+            let waiting = self.wait_in_place(row, noticed, limiter.paced(), |_| false);
+            is_pending = self.ending.run_until_cancelled(waiting).await?;
         }
-        (!self.deliverer.lost.is_cancelled()).then_some(())
+        (!self.deliverer.lost.is_cancelled()).then_some(is_pending)
+    }
+
+    /// A row is over, by an operator: the events behind it go on.
+    fn over_in_place(&self, row: &Row) -> Delivered<'_> {
+        self.in_flight.let_go(row.seq);
+        None.into()
     }
 
     /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it
@@ -76,22 +94,25 @@ impl Worker {
         PriorAttempt::Suspect
     }
 
-    /// Waits for the next attempt of an event that keeps its place: for as long as its last failure says, or until an operator wants it
-    /// tried now, who gives the row a due time. `asked` is the one that was heard of last. False if the row is over, or another event's.
-    async fn wait_in_place(&self, row: &Row, delay: Duration, asked: &mut Option<Timestamp>) -> bool {
-        let mut noticed = self.noticed.clone();
-        noticed.mark_unchanged();
-        let mut over = pin!(tokio::time::sleep(delay));
+    /// Waits in its place for `over`, or until an operator has given the row a due time that is `wanted`. False if the row is over, or
+    /// another event's. The table is asked when interventions are noticed.
+    async fn wait_in_place(
+        &self,
+        row: &Row,
+        noticed: &mut watch::Receiver<u64>,
+        over: impl Future<Output = ()>,
+        mut wanted: impl FnMut(Option<Timestamp>) -> bool,
+    ) -> bool {
+        let mut over = pin!(over);
         loop {
             tokio::select! {
+                biased;
                 () = &mut over => return true,
                 Ok(()) = noticed.changed() => {}
             }
             match self.completion.store.record(row.seq).await {
                 Ok(Some(record)) if record.event_id == row.event_id.as_str() && is_pending(record.status) => {
-                    let wanted = record.available_at.is_some() && record.available_at != *asked;
-                    if wanted {
-                        *asked = record.available_at;
+                    if wanted(record.available_at) {
                         return true;
                     }
                 }
