@@ -234,6 +234,7 @@ scenarios! {
         a_standby_goes_on_with_the_failing_head,
         a_batch_handler_is_called_for_one_event_at_a_time,
         a_due_retry_keeps_its_place_beyond_memory,
+        due_rows_beyond_a_fetch_are_not_overtaken,
     }
     crash {
         an_event_that_kills_its_process_goes_dead = poison_among_innocents(SingleNode),

@@ -14,7 +14,7 @@ use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
 use super::{PATIENCE, ReadCursor, SLOW, promote_due};
 use crate::observe::Counters;
-use crate::queue::{Class, FetchGuard, InFlight, Limits, ReadyQueue};
+use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
 
 /// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -152,8 +152,10 @@ impl Poller {
             return Ok(true);
         }
         let full = cut || rows.len() >= fetch.limit;
-        if self.is_in_order() {
-            self.arrange(&mut rows, full).await?;
+        if self.is_in_order() && !self.arrange(&mut rows, full).await? {
+            sweep.start_over(Instant::now());
+            self.passed.start_over();
+            return Ok(true);
         }
         self.cursor.answered(size, &rows, began);
         if let Some(delay) = next_due {
@@ -162,10 +164,9 @@ impl Poller {
         let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
         let (read, took) = (untimed().min().zip(untimed().max()), began.elapsed());
         let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), None)));
-        drop(fetching);
         let class = job.class();
         let before = self.position(sweep, class);
-        let (queued, left) = self.queue(rows, &admitted, class).await;
+        let (queued, left) = self.queue(rows, &admitted, class, fetching).await;
         match job {
             Job::Sweep(_) => {
                 let left = !left.is_empty();
@@ -210,15 +211,15 @@ impl Poller {
         Fetch { above, exclude, limit, max_bytes, scope: self.scope(), without_types }
     }
 
-    /// Puts the rows of a fetch into the order of the table, and due ones back into it that were read before rows below them.
-    async fn arrange(&self, rows: &mut Vec<FetchedRow>, full: bool) -> Result<(), StoreError> {
-        if full {
-            let seen = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
-            let ReadCursor { store, poll_schedule, .. } = &self.cursor;
-            promote_due(&**store, poll_schedule, rows, |row| seen.is_none_or(|seen| row.seq > seen)).await?;
+    /// Puts the rows of a fetch into the order of the table; false if they have to be read again. Rows whose time has come are read by that
+    /// time: where they are more than a fetch takes, those that it took get their place by `seq`, and what it left out may be below all of them.
+    async fn arrange(&self, rows: &mut Vec<FetchedRow>, full: bool) -> Result<bool, StoreError> {
+        let ReadCursor { store, poll_schedule, .. } = &self.cursor;
+        if full && promote_due(&**store, poll_schedule, rows, |_| true).await? {
+            return Ok(false);
         }
         rows.sort_unstable_by_key(FetchedRow::seq);
-        Ok(())
+        Ok(true)
     }
 
     /// A class that is passed over has been read up to `seen`; `left` is the lowest row that had no place.
@@ -256,6 +257,7 @@ impl Poller {
         rows: Vec<FetchedRow>,
         admitted: &[bool],
         reading: Option<Class>,
+        fetching: FetchGuard<'_>,
     ) -> (bool, BTreeMap<Class, i64>) {
         let (events, broken) = self.cursor.sort_out(rows, admitted);
         let mut queued = !broken.is_empty();
@@ -265,13 +267,20 @@ impl Poller {
         };
         let good: Vec<_> = events.into_iter().map(with_past).collect();
         let read = good.len();
-        // Nothing is waited for before: memory may begin anew meanwhile, without what is not queued yet. A closed queue means that the
-        // term ends, which gives up everything that is held.
-        let refused = self.queue.push_cold(good, reading).unwrap_or_default();
+        let pushed = self.queue.push_cold(good, reading, || fetching.is_called_off());
+        drop(fetching);
         for (_, verdict) in broken {
             // The channel closes only when the term is over; the row then stays as it is.
             drop(self.verdicts.send(verdict).await);
         }
+        let refused = match pushed {
+            Pushed::AllBut(refused) => refused,
+            Pushed::CalledOff(rows) => {
+                self.in_flight.refuse(rows.iter().map(|(row, _)| row.id()));
+                return (queued, BTreeMap::new());
+            }
+            Pushed::Closed => return (queued, BTreeMap::new()),
+        };
         Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
         queued |= read > refused.len();
         let mut left: BTreeMap<Class, i64> = BTreeMap::new();

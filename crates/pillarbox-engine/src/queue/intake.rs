@@ -138,6 +138,8 @@ impl Intake {
         let dropped = queue.drop_waiting(in_order);
         let lowest = dropped.iter().min().copied();
         self.registry.release(dropped);
+        // A fetch that has begun meanwhile has left out what was dropped.
+        self.registry.begin_anew();
         drop(term);
         if let Some(lowest) = lowest {
             self.poll_schedule.wake_for(lowest);

@@ -21,7 +21,7 @@ pub(crate) use in_flight::InFlight;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keyed_queue::{KeyedQueue, Refill, Source};
 pub(crate) use notifier::Notifier;
-pub(crate) use ready_queue::{Item, ReadyQueue};
+pub(crate) use ready_queue::{Item, Pushed, ReadyQueue};
 pub(crate) use registry::FetchGuard;
 use registry::{HotTake, Registry};
 use release_queue::ReleaseQueue;

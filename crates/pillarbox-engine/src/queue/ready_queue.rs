@@ -12,6 +12,17 @@ use super::{Charge, Class, Shares};
 /// The largest number of events for other places that a search for the events of a batch passes over.
 pub(super) const PASSED_OVER: usize = 1000;
 
+/// The answer to cold events that were to be queued.
+#[derive(Debug)]
+pub(crate) enum Pushed {
+    /// They are queued but for these, which are left to the table, with their class: it has its share of the memory, or is passed over.
+    AllBut(Vec<(Arc<Row>, Class)>),
+    /// None is: memory has begun anew since they were read.
+    CalledOff(Vec<(Arc<Row>, PriorAttempt)>),
+    /// None is: the term ends, which gives up everything that is held.
+    Closed,
+}
+
 /// An event waiting for a worker.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -110,19 +121,23 @@ impl ReadyQueue {
         true
     }
 
-    /// Queues cold events, no more than [there was room for](Shares::fetch_room). Returns those that are left to the table, with their
-    /// class, since that has its share of the memory or is passed over; `reading` is the class that is read by itself. `None` if the
-    /// queue is closed.
+    /// Queues cold events, no more than [there was room for](Shares::fetch_room), unless what was read `is_called_off`. `reading` is the
+    /// class that is read by itself.
     pub(crate) fn push_cold(
         &self,
-        rows: impl IntoIterator<Item = (Arc<Row>, PriorAttempt)>,
+        rows: Vec<(Arc<Row>, PriorAttempt)>,
         reading: Option<Class>,
-    ) -> Option<Vec<(Arc<Row>, Class)>> {
+        is_called_off: impl FnOnce() -> bool,
+    ) -> Pushed {
         let since = Instant::now();
         let mut refused = Vec::new();
         let mut state = self.state.lock();
         if state.closed {
-            return None;
+            return Pushed::Closed;
+        }
+        // Under the lock: whoever calls it off afterwards finds these events in the queue, and drops them.
+        if is_called_off() {
+            return Pushed::CalledOff(rows);
         }
         for (row, past) in rows {
             let class = self.shares.class(&row, Path::Cold);
@@ -137,7 +152,7 @@ impl ReadyQueue {
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
         self.shares.items.notify_one();
-        Some(refused)
+        Pushed::AllBut(refused)
     }
 
     /// The next event; `None` once the queue is closed and empty.
@@ -267,12 +282,16 @@ mod tests {
         Row::fresh(&NewRow::new(event), seq, Timestamp::from_micros(0))
     }
 
+    fn read(seqs: std::ops::Range<i64>) -> Vec<(Arc<Row>, PriorAttempt)> {
+        seqs.map(|seq| (Arc::new(row(seq)), PriorAttempt::Clean)).collect()
+    }
+
     fn push(queue: &ReadyQueue, path: Path, seqs: std::ops::Range<i64>) {
         match path {
             Path::Hot => assert!(seqs.map(row).all(|row| queue.push_hot(Arc::new(row), Instant::now()))),
             Path::Cold => {
-                let refused = queue.push_cold(seqs.map(|seq| (Arc::new(row(seq)), PriorAttempt::Clean)), None);
-                assert_eq!(refused.map(|rows| rows.len()), Some(0));
+                let pushed = queue.push_cold(read(seqs), None, || false);
+                assert!(matches!(&pushed, Pushed::AllBut(refused) if refused.is_empty()), "{pushed:?}");
             }
         }
     }
@@ -285,6 +304,15 @@ mod tests {
             paths.push(if item.path == Path::Hot { 'H' } else { 'C' });
         }
         paths
+    }
+
+    #[test]
+    fn what_was_read_before_memory_began_anew_is_not_queued() {
+        let queue = queue();
+        push(&queue, Path::Cold, 0..2);
+        let pushed = queue.push_cold(read(2..5), None, || true);
+        assert!(matches!(&pushed, Pushed::CalledOff(rows) if rows.len() == 3), "{pushed:?}");
+        assert_eq!(queue.drop_waiting(false), [0, 1]);
     }
 
     #[tokio::test(start_paused = true)]

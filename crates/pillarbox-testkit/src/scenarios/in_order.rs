@@ -169,3 +169,18 @@ pub(super) async fn a_due_retry_keeps_its_place_beyond_memory<H: Harness>(db: &D
     assert_eq!(order(&recorder), seqs);
     Ok(())
 }
+
+/// Rows whose time has come are read by that time: where they are more than a fetch takes, the first of the table may be left out of it.
+pub(super) async fn due_rows_beyond_a_fetch_are_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    let (store, seqs) = (db.store(), db.write(events(9)?).await?);
+    let node = owner(&*store).await?;
+    settle_all(&*store, &node, &seqs[1..5], &retry_in(Duration::ZERO)).await?;
+    settle_all(&*store, &node, &seqs[..1], &retry_in(HOUR)).await?;
+    assert_eq!(store.retry_now(&seqs[..1]).await?, seqs[..1], "its time comes last");
+    store.leave(&node).await?;
+    let outbox = ordered(db.store(), &recorder)?.claim_batch(3).start().await?;
+    drained(db, &outbox).await?;
+    assert_eq!(order(&recorder), seqs);
+    Ok(())
+}
