@@ -77,7 +77,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// The statements that insert a row with a [unique key](NewRow::unique_key), unless a row with this key is pending for the same handler.
     /// They return one number: the `seq` of the row if it was inserted; the `seq` of the row that is pending, negated; zero if the id of
-    /// the event is taken, where the database does not refuse it by itself. None if a row is pending that the database cannot name.
+    /// the event is taken, where the database does not refuse it by itself; the `seq` of a row that has ended and was in the way, less
+    /// [`ENDED`](crate::write::ENDED): then they are run once more, with it as `ended`. None if a row is pending that the database cannot name.
     ///
     /// A row that is DONE or DEAD gives up its key for the new one: these statements take it away. So whoever ends a row, be it another
     /// program, need not know of keys. `ended` is the `seq` of such a row, if [`find_unique`](Self::find_unique) found one.
@@ -91,6 +92,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `insert_unique_writes_after_a_rollback`
     /// - `insert_unique_waits_for_an_open_transaction`
     /// - `insert_unique_concurrently_writes_one`
+    /// - `insert_unique_writes_again_though_the_transaction_has_seen_less`
     /// - `insert_unique_keeps_nobody_from_settling_the_pending_row`
     /// - `insert_unique_refuses_an_id_that_is_taken`
     fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>>;

@@ -111,6 +111,7 @@ behaviors! {
         insert_unique_writes_after_a_rollback,
         insert_unique_waits_for_an_open_transaction needs row_locks,
         insert_unique_concurrently_writes_one,
+        insert_unique_writes_again_though_the_transaction_has_seen_less needs row_locks,
         insert_unique_keeps_nobody_from_settling_the_pending_row needs concurrent_writers,
         insert_unique_refuses_an_id_that_is_taken,
     }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::store::{CANCELLED, TableName};
+use pillarbox_core::write::ENDED;
 
 /// Every statement of the store, with the names of its tables filled in; names in braces that are left are values.
 macro_rules! statements {
@@ -34,7 +35,7 @@ macro_rules! statements {
                     receive: verb(include_str!("../sql/receive.sql")).into(),
                     find_unique: verb(include_str!("../sql/find_unique.sql")).into(),
                     free_unique: verb(include_str!("../sql/free_unique.sql")).into(),
-                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
+                    insert_unique: verb(include_str!("../sql/insert_unique.sql")).replace("{ended}", &ENDED.to_string()).into(),
                     inserted_unique: verb(include_str!("../sql/inserted_unique.sql")).into(),
                     $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                 }

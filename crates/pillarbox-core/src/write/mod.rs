@@ -38,7 +38,7 @@ pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};
 #[doc(hidden)]
 pub use unique::Inserted;
-pub use unique::Skipped;
+pub use unique::{ENDED, Skipped};
 pub use writer::Writer;
 #[doc(hidden)]
 pub use writer::{RowMaker, WriterParts};

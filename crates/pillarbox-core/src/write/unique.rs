@@ -60,6 +60,9 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
     Ok(inserted)
 }
 
+/// The number by which the `seq` of a row that has ended is less where [`Store::insert_unique`] answers with it: half of what there is.
+pub const ENDED: i64 = 1 << 62;
+
 /// Inserts one row that has a unique key, unless a row with the same key is pending. See [`Store::insert_unique`].
 async fn insert_unique<M, C: Connection<M>>(
     store: &dyn Store,
@@ -68,6 +71,7 @@ async fn insert_unique<M, C: Connection<M>>(
 ) -> Result<Answer, WriteError<C::Error>> {
     let rows = std::slice::from_ref(row);
     let mut ended = None;
+    let mut is_again = false;
     if let Some(look) = store.find_unique(row) {
         let insert = Insert { rows, statements: vec![look] };
         match connection.insert(&insert).await.map_err(WriteError::Database)?.first() {
@@ -76,11 +80,19 @@ async fn insert_unique<M, C: Connection<M>>(
             Some(0) | None => {}
         }
     }
-    let insert = Insert { rows, statements: store.insert_unique(row, ended) };
-    match connection.insert(&insert).await.map_err(WriteError::Database)?.first() {
-        Some(seq @ 1..) => Ok(Answer::Written(*seq)),
-        Some(seq @ ..0) => Ok(Answer::Pending(Some(-seq))),
-        Some(0) => Err(WriteError::Duplicate { id: row.envelope().id().clone() }),
-        None => Ok(Answer::Pending(None)),
+    loop {
+        let insert = Insert { rows, statements: store.insert_unique(row, ended) };
+        let answer = connection.insert(&insert).await.map_err(WriteError::Database)?.first().copied();
+        return match answer {
+            Some(seq @ 1..) => Ok(Answer::Written(seq)),
+            Some(0) => Err(WriteError::Duplicate { id: row.envelope().id().clone() }),
+            // It is locked by now, so that it gives up its key, and no other row can have got it.
+            Some(seq) if seq < -ENDED / 2 && !is_again => {
+                (ended, is_again) = (Some(seq + ENDED), true);
+                continue;
+            }
+            Some(seq) => Ok(Answer::Pending(Some(-seq))),
+            None => Ok(Answer::Pending(None)),
+        };
     }
 }

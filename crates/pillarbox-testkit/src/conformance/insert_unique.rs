@@ -220,6 +220,28 @@ pub(super) async fn insert_unique_concurrently_writes_one<H: Harness>(db: &Db<H>
     Ok(())
 }
 
+/// A transaction that has read before sees the table as it was then, where the isolation level is such; the row with the key has been written
+/// and has ended since.
+pub(super) async fn insert_unique_writes_again_though_the_transaction_has_seen_less<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    for (key, before) in [("new", false), ("taken over", true)] {
+        if before {
+            let seqs = db.write(vec![unique(key)?]).await?;
+            settle_all(&*store, &node, &seqs, &Change::Done).await?;
+        }
+        let mut transaction = db.begin().await?;
+        let look = format!("SELECT count(*) FROM {}", store.info().table);
+        H::execute_in(transaction.inner_mut(), &look).await?;
+        let seqs = db.write(vec![unique(key)?]).await?;
+        settle_all(&*store, &node, &seqs, &Change::Done).await?;
+        assert_eq!(insert(&*store, &mut transaction, vec![unique(key)?]).await?.len(), 1, "{key}");
+        transaction.commit().await?;
+        assert!(db.write(vec![unique(key)?]).await?.is_empty(), "{key}: it is pending");
+    }
+    Ok(())
+}
+
 /// The row that is pending is delivered and settled while a writer that found it is open, and that writer changes nothing of it.
 pub(super) async fn insert_unique_keeps_nobody_from_settling_the_pending_row<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
