@@ -120,7 +120,7 @@ fn registration(common: &Common, method: &mut ImplItemFn) -> Result<Option<Token
     Ok(Some(quote! { #(#configured)* { #unused #registered } }))
 }
 
-/// How a method takes the state of its type.
+/// The way in which a method takes the state of its type.
 enum State {
     /// `&self`
     Borrowed,

@@ -99,7 +99,7 @@ impl TestOutbox {
     /// ```
     ///
     /// # Errors
-    /// What `build` got wrong.
+    /// The mistake of `build`.
     pub async fn start_as<K: Deliverer>(
         build: impl FnOnce(MemoryStore) -> OutboxBuilder<K>,
     ) -> Result<Self, StartError> {
@@ -263,7 +263,7 @@ async fn still_retrying(outbox: &Outbox) -> Result<BoxError, StoreError> {
 
 /// Waits until no event is due in the table of `outbox` and none is in its memory, for tests on any store and in any mode.
 ///
-/// What is due, and what only waits behind another event, is as for [`Outbox::drain`]. Events of other nodes on the same table
+/// Events are due, or only wait behind another one, as for [`Outbox::drain`]. Events of other nodes on the same table
 /// count too while they are due. A transaction that is still open is not waited for.
 ///
 /// # Errors

@@ -49,7 +49,7 @@ const SHOWN: usize = 300;
 #[must_use = "nothing is asserted until events are taken"]
 pub struct WrittenEvents {
     events: Vec<WrittenEvent>,
-    /// What the events have in common, for messages.
+    /// The common trait of the events, for messages.
     origin: &'static str,
     /// True if there were more rows than those looked at.
     cut: bool,
@@ -240,7 +240,7 @@ fn check_number(rows: usize) -> Result<(), BoxError> {
     .into())
 }
 
-/// Those of the rows that are committed, ascending.
+/// The rows that are committed, ascending.
 async fn committed_among(store: &dyn Store, seqs: &[i64]) -> Result<Vec<i64>, BoxError> {
     let mut committed = Vec::new();
     for page in seqs.chunks(PAGE) {

@@ -22,7 +22,7 @@ use sqlx::PgPool;
 
 use crate::billing::Billing;
 
-/// How long a message is remembered: longer than the stream keeps it, so that it cannot come again after that.
+/// The time for which a message is remembered: longer than the stream keeps it, so that it cannot come again after that.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use crate::payments::Payments;
 
-/// How long a delivery is remembered: longer than the provider tries.
+/// The time for which a delivery is remembered: longer than the provider tries.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 const HOUR: Duration = Duration::from_secs(3600);
 

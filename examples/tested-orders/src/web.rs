@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use crate::{BoxError, NewOrder, place};
 
-/// What requests need.
+/// The state that requests share.
 #[derive(Debug, Clone)]
 pub struct Shop {
     /// The service's own connections.

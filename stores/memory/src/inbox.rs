@@ -16,7 +16,7 @@ pub(super) type Message = (Box<str>, Box<str>);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inbox {
     received: BTreeMap<Message, Timestamp>,
-    /// What open transactions have recorded, by the number of each.
+    /// The messages that open transactions have recorded, by the number of each.
     open: HashMap<Message, u64>,
     /// The transactions that wait, and the one that each waits for.
     waiting: HashMap<u64, u64>,

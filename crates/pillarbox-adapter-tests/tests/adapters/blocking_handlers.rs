@@ -11,7 +11,8 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError, Path, blocking, in_transaction};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::{Record, Store};
+use pillarbox_core::store::Record;
+use pillarbox_engine::follow::EventEnd;
 use pillarbox_engine::handlers::{Events, on_type};
 use pillarbox_engine::run::Outbox;
 use pillarbox_testkit::Recorder;
@@ -49,14 +50,10 @@ fn follow_up(of: &Delivery) -> Result<Envelope, BoxError> {
     Ok(Envelope::json("order.confirmed", format!(r#"{{"of": "{}"}}"#, of.id()))?)
 }
 
-async fn record_of(store: &impl Store, event: &Envelope, wanted: i16) -> Result<Record, BoxError> {
-    loop {
-        let record = store.records(event.id().as_str()).await?.pop().ok_or("no row")?;
-        if record.status == wanted {
-            return Ok(record);
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+/// The row of an event, once that is delivered.
+async fn delivered(outbox: &Outbox, event: &Envelope) -> Result<Record, BoxError> {
+    assert_eq!(outbox.delivered(event.id().clone()).await?, EventEnd::Delivered);
+    outbox.store().records(event.id().as_str()).await?.pop().ok_or_else(|| "no row".into())
 }
 
 /// Makes a test of a database and a driver: a store, a source of connections, and the type of the transactions.
@@ -97,7 +94,7 @@ macro_rules! handles_in_its_transaction {
             })
             .await??;
             recorder.wait_for_ends(1).await;
-            let row = record_of(&place.store, &event, 1).await?;
+            let row = delivered(&outbox, &event).await?;
             assert_eq!((row.attempts, turns.0.load(SeqCst)), (2, 3));
             outbox.shutdown().await;
             let calls = recorder.calls();
@@ -170,7 +167,7 @@ async fn a_handler_that_runs_out_of_time_does_not_commit() -> Outcome {
         Ok::<_, BoxError>(())
     })
     .await??;
-    let row = record_of(&place.store, &event, 1).await?;
+    let row = delivered(&outbox, &event).await?;
     assert_eq!((row.attempts, calls.load(SeqCst)), (1, 2));
     go.send(())?;
     tokio::task::spawn_blocking(move || has_ended.recv()).await??;

@@ -28,7 +28,7 @@ pub trait ReadPart<P> {
     /// Reads one.
     ///
     /// # Errors
-    /// Those of [`Delivery::decode`].
+    /// The errors of [`Delivery::decode`].
     fn read(&self, delivery: &Delivery) -> Result<P, HandlerError>;
 }
 
@@ -90,15 +90,15 @@ where
     deliveries.pass()
 }
 
-/// What a handler returns.
+/// The answer of a handler.
 ///
 /// # Errors
-/// Those of the handler.
+/// The errors of the handler.
 pub fn outcome<O: IntoOutcome>(answer: O) -> Answered {
     answer.into_outcome()
 }
 
-/// What a batch handler returns.
+/// The answers of a batch handler.
 pub fn outcomes<O: Answers>(answers: O) -> Vec<Answered> {
     answers.into_outcomes()
 }

@@ -70,7 +70,7 @@ pub trait HandledEvent: Sized {
     /// Reads it.
     ///
     /// # Errors
-    /// Those of [`Delivery::decode`].
+    /// The errors of [`Delivery::decode`].
     fn read(delivery: &Delivery) -> Result<Self, HandlerError>
     where
         Self::Codec: Decode<Self>;
@@ -92,7 +92,7 @@ impl<P: Event> HandledEvent for P {
     }
 }
 
-/// What a handler is given, as the argument `D` that takes it. It is implemented for the given, so that the type of an argument which is not
+/// The argument of a handler, as the argument `D` that takes it. It is implemented for the given, so that the type of an argument which is not
 /// written out is inferred.
 #[diagnostic::on_unimplemented(
     message = "a handler takes its `{Self}` here, not `{D}`",

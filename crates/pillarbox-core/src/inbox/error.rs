@@ -11,7 +11,7 @@ pub enum InboxError<E: Error + 'static> {
     InvalidId {
         /// The problem with it: "is empty".
         problem: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The connection is of another kind of database than the inbox. The transaction was not touched.

@@ -23,7 +23,7 @@ pub struct Inserted {
     pub(super) skipped: Vec<Skipped>,
 }
 
-/// What an insert makes of a row with a unique key.
+/// The outcome of the insert of a row with a unique key.
 enum Answer {
     Written(i64),
     Pending(Option<i64>),

@@ -61,8 +61,10 @@ impl Worker {
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
         let mut noticed = self.noticed.clone();
         loop {
-            // What is noticed before an event is taken says nothing of it.
-            noticed.mark_unchanged();
+            if self.tenure.mode == Mode::Ordered {
+                // What is noticed before an event is taken says nothing of it.
+                noticed.mark_unchanged();
+            }
             let Some(item) = self.in_flight.next().await else { return };
             let mut delivering = pin!(async {
                 match self.tenure.mode {

@@ -20,7 +20,7 @@ pub(super) const IN_ONE_STATEMENT: usize = 1000;
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// What is known of an event.
+/// The state of an event, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     Unseen,
@@ -34,7 +34,7 @@ pub(crate) struct Followed {
     state: Mutex<State>,
     /// Told when there is something to look for earlier than before.
     sooner: Notify,
-    /// Whether this process deletes the rows that it has delivered.
+    /// True if this process deletes the rows that it has delivered.
     pub(super) delete_done: bool,
 }
 
@@ -180,7 +180,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// What the rows of an event say of it, if so much was known before.
+/// The state of an event by its rows, if so much was known `before`.
 fn progress(mut rows: Vec<RowState>, before: &Progress) -> Progress {
     if rows.is_empty() {
         return match before {

@@ -8,7 +8,7 @@ pub(crate) use followed::Followed;
 pub(crate) use follower::Follower;
 pub use wait::{Wait, WaitAll, WaitError};
 
-/// How an event has ended. One with several handlers has ended when the last of its rows has.
+/// The end of an event. One with several handlers has ended when the last of its rows has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventEnd {

@@ -93,7 +93,7 @@ impl IntoFuture for WaitAll {
     }
 }
 
-/// What is known when the time is over: all ends, if the last of them has come at that moment.
+/// The answer when the time is over: all ends, if the last of them has come at that moment.
 fn told(waiters: &[Waiter<'_>], limit: Duration) -> Result<Vec<EventEnd>, WaitError> {
     let (mut ends, mut left) = (Vec::with_capacity(waiters.len()), Vec::new());
     for waiter in waiters {

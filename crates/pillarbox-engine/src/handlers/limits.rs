@@ -34,7 +34,7 @@ pub struct Rate {
 const MOST: u32 = 1_000_000;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// What a timer is late by. Without a burst of so much, a high rate would not be reached.
+/// The time by which a timer is late. Without a burst of so much, a high rate would not be reached.
 const GRAIN: Duration = Duration::from_millis(10);
 
 impl Rate {
@@ -271,7 +271,7 @@ impl LimitedHandlers {
     }
 }
 
-/// What is used of a rate: the time at which all events so far are paid for. It runs ahead of the clock by no more than the burst.
+/// The used part of a rate: the time at which all events so far are paid for. It runs ahead of the clock by no more than the burst.
 #[derive(Debug)]
 struct Bucket {
     interval: Duration,

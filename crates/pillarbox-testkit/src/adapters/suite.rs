@@ -353,7 +353,7 @@ pub async fn read_sees_what_the_transaction_has_written<D: Driver>(driver: &mut 
     Ok(())
 }
 
-/// Those that were inserted by SQL among them, and none that is committed.
+/// Rows that SQL has inserted are among them, and none that is committed.
 pub async fn written_events_are_those_of_the_transaction<D: Driver>(driver: &mut D) -> Outcome {
     let outbox = Outbox::writer_only(driver.store()).start().await?;
     write_one(driver, &outbox).await?;

@@ -24,7 +24,7 @@ fn dead() -> Change {
     Change::Dead { attempts: 1, error: "never".to_owned() }
 }
 
-/// What a write in a transaction of its own has written, and what it has not.
+/// The rows that a write in a transaction of its own has written, and those that it has skipped.
 async fn write<H: Harness>(
     db: &Db<H>,
     outbox: &Outbox,
@@ -160,7 +160,7 @@ pub(super) async fn insert_unique_writes_a_batch_in_order<H: Harness>(db: &Db<H>
     Ok(())
 }
 
-/// What was rolled back has no key.
+/// A row that was rolled back has no key.
 pub(super) async fn insert_unique_writes_after_a_rollback<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, outbox) = (db.store(), Outbox::writer_only(db.store()).start().await?);
     let node = owner(&*store).await?;

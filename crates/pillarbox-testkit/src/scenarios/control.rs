@@ -91,7 +91,7 @@ pub(super) async fn cancelled_events_leave_memory<H: Harness>(db: &Db<H>, mode: 
     Ok(())
 }
 
-/// What runs when it is cancelled runs on, and its verdict is refused: it stays cancelled.
+/// An event that is cancelled while its call runs is called to the end, and its verdict is refused: it stays cancelled.
 pub(super) async fn the_verdict_on_a_cancelled_event_is_refused<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = held_back();
     let seqs = db.write(events(1)?).await?;
@@ -135,7 +135,7 @@ pub(super) async fn a_delayed_event_is_delivered_now<H: Harness>(db: &Db<H>) -> 
     Ok(())
 }
 
-/// Those that wait behind a failing head go on once it is cancelled: it is over.
+/// Events behind a failing head go on once that is cancelled: it is over.
 pub(super) async fn a_cancelled_head_lets_the_others_go_on<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let recorder = failing_first();
     let seqs = db.write(keyed_each(&["k"; 4])?).await?;

@@ -16,7 +16,7 @@ use crate::nodes::{owner, peer};
 use crate::rows::rows_at;
 use crate::run::{Db, Outcome};
 
-/// What is delayed and what waits for another attempt is due, above any row that was read before, and as it was otherwise.
+/// A row that is delayed, or waits for another attempt, is due, above any row that was read before, and as it was otherwise.
 pub(in crate::conformance) async fn retry_now_makes_waiting_rows_due<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
@@ -115,7 +115,7 @@ pub(in crate::conformance) async fn cancel_leaves_other_states_alone<H: Harness>
     Ok(())
 }
 
-/// What waits behind a head that is cancelled waits no longer, and whoever reads is told to begin anew.
+/// Rows behind a head that is cancelled wait no longer, and whoever reads is told to begin anew.
 pub(in crate::conformance) async fn cancel_lets_later_events_of_its_key_go_on<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let node = owner(&*store).await?;
