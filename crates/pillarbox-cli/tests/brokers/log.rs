@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::nats;
-use crate::relay::{Shop, free_port, start_logging, start_with, stop, wait_for_page};
+use crate::relay::{Shop, free_port, logged, start_logging, stop, wait_for_page};
 
 /// Two databases, and one broker for both that nobody answers for.
 async fn two_sources() -> (Shop, Shop, std::path::PathBuf, u16) {
@@ -30,20 +30,20 @@ async fn each_line_of_a_source_says_which_and_each_of_a_route_too() {
     shop.insert("order", 1, 1).await;
     billing.insert("order", 1, 1).await;
     for format in ["text", "json"] {
-        let running = start_with(&file, &["--log", format]);
-        wait_for_page(port, "/status", |_, body| {
-            body.matches("\"problem\"").count() == 2 && body.matches("delivering as ").count() == 2
-        })
-        .await;
-        let ended = stop(running).await;
+        let log = shop.folder.path().join(format);
+        let running = start_logging(&file, "info", &log, &["--log", format]);
+        wait_for_page(port, "/status", |_, body| body.matches("\"problem\"").count() == 2).await;
+        logged(&log, "this node delivers", 2).await;
+        stop(running).await;
+        let log = std::fs::read_to_string(&log).unwrap();
         for source in ["shop", "billing"] {
             for what in ["delivers from a database", "this node delivers", "a route is paused"] {
                 let says = |line: &&str| match format {
                     "json" => serde_json::from_str::<Value>(line).is_ok_and(|line| line["span"]["source"] == source),
                     _ => line.contains(&format!("{{source=\"{source}\"}}: ")),
                 };
-                let found: Vec<&str> = ended.stderr.lines().filter(|line| line.contains(what)).filter(says).collect();
-                let [line] = found[..] else { panic!("{what:?} of {source}: {}", ended.stderr) };
+                let found: Vec<&str> = log.lines().filter(|line| line.contains(what)).filter(says).collect();
+                let [line] = found[..] else { panic!("{what:?} of {source}: {log}") };
                 assert!(!what.contains("route") || line.contains("all"), "{line}");
             }
         }
@@ -152,7 +152,7 @@ async fn no_level_shows_a_payload_or_a_password() {
     }
     let log = shop.folder.path().join("relay.log");
     let passed = async {
-        let running = start_logging(&file, "trace,lapin=trace,async_nats=trace", &log);
+        let running = start_logging(&file, "trace,lapin=trace,async_nats=trace", &log, &[]);
         shop.wait_until("status = 1", 4).await;
         wait_for_page(listen, "/status", |_, body| body.contains("amq.topic")).await;
         stop(running).await

@@ -106,9 +106,17 @@ pub(crate) fn start_with(file: &Path, args: &[&str]) -> Child {
 }
 
 /// Starts a relay that logs as much as `level` asks for, into a file: more than a pipe holds.
-pub(crate) fn start_logging(file: &Path, level: &str, log: &Path) -> Child {
+pub(crate) fn start_logging(file: &Path, level: &str, log: &Path, args: &[&str]) -> Child {
     let log = std::fs::File::create(log).unwrap();
-    pillarbox(&["relay", "--config", file.to_str().unwrap()]).env("RUST_LOG", level).stderr(log).spawn().unwrap()
+    let args = [&["relay", "--config", file.to_str().unwrap()], args].concat();
+    pillarbox(&args).env("RUST_LOG", level).stderr(log).spawn().unwrap()
+}
+
+/// Waits until a log has so many lines with a text.
+pub(crate) async fn logged(log: &Path, text: &str, lines: usize) {
+    while std::fs::read_to_string(log).unwrap().matches(text).count() < lines {
+        sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Runs a relay that ends by itself.
