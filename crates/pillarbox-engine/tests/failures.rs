@@ -56,7 +56,7 @@ fn insert(store: &MemoryStore, id: &str, event_type: &str) {
 fn keep(log: &Log) -> DefaultGuard {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || writer.clone());
-    tracing::subscriber::set_default(subscriber.finish())
+    log::install(subscriber.finish())
 }
 
 /// The lines that contain all of `parts`.

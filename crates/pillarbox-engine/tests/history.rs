@@ -25,7 +25,7 @@ async fn a_changed_history_is_logged_once_with_what_the_node_does() {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        let _logging = tracing::subscriber::set_default(subscriber.finish());
+        let _logging = log::install(subscriber.finish());
         let store = MemoryStore::new();
         let outbox =
             Outbox::single_node(store.clone()).handle_all(|_: Delivery| async {}).start().await.expect("starts");

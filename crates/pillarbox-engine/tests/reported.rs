@@ -49,7 +49,7 @@ async fn a_receipt_of_nothing_is_logged_with_what_it_was_for() {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        let _logging = tracing::subscriber::set_default(subscriber.finish());
+        let _logging = log::install(subscriber.finish());
         let store = MemoryStore::new();
         let owner = case.start(store.clone()).await;
         let standby = if case == Case::Standby { Some(case.start(store.reopen()).await) } else { None };

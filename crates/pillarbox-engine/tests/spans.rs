@@ -22,7 +22,7 @@ async fn deliver_one(log: &Log, level: &str) -> String {
         .with_span_events(FmtSpan::NEW)
         .with_ansi(false)
         .with_writer(move || writer.clone());
-    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    let _logging = log::install(subscriber.finish());
     let store = MemoryStore::new();
     let handler = |_: Delivery| async { tracing::info!("the handler's own line") };
     let outbox = Outbox::single_node(store.clone()).handle_all(handler).start().await.expect("starts");

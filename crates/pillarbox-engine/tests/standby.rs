@@ -32,7 +32,7 @@ async fn a_standby_says_once_whose_lease_it_waits_for_and_again_after_a_takeover
         .with_env_filter(EnvFilter::new("info"))
         .with_ansi(false)
         .with_writer(move || writer.clone());
-    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    let _logging = log::install(subscriber.finish());
     let store = MemoryStore::new();
     let first = start(&store, "first").await;
     let second = start(&store, "second").await;
