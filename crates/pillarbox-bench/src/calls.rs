@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::lab::{BYSTANDER, EVENT};
 use super::load::Load;
 use super::order::Order;
-use pillarbox_console::stopwatch::Stopwatch;
+use pillarbox_program::stopwatch::Stopwatch;
 
 /// The calls of the handler, which are the one thing that the database cannot count.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::error::BoxError;
-use pillarbox_console::failure::Failure as Common;
+use pillarbox_program::failure::Failure as Common;
 
 /// The error of a bench or of a report.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     Relay(#[from] pillarbox_relay::RelayError),
 }
 
-pillarbox_console::common_failures!(Failure);
+pillarbox_program::common_failures!(Failure);
 
 impl Failure {
     /// 2 for an error on the command line, 1 for all others.

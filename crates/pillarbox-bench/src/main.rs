@@ -27,10 +27,10 @@ use figures::Figures;
 use lab::BenchDb;
 use load::Load;
 use mimalloc::MiMalloc;
-use pillarbox_console::address::Address;
-use pillarbox_console::failure::sentence;
-use pillarbox_console::report::{note, print_either};
-use pillarbox_console::{arguments, log};
+use pillarbox_program::address::Address;
+use pillarbox_program::failure::sentence;
+use pillarbox_program::report::{note, print_either};
+use pillarbox_program::{arguments, log};
 use runs::{drain, flat_out, idle, latency, memory, overhead, relay, steady, write};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.

@@ -11,7 +11,7 @@ use super::figures::{Costs, Sample, each};
 use super::lab::{BenchDb, Gauge};
 use super::process;
 use crate::failure::Failure;
-use pillarbox_console::report::rounded;
+use pillarbox_program::report::rounded;
 
 /// The progress of a run, as its own tasks count it.
 #[derive(Debug, Clone, Copy, Default)]

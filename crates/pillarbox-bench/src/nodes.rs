@@ -11,8 +11,8 @@ use super::calls::Calls;
 use super::lab::BenchDb;
 use super::passing::BrokerTarget;
 use crate::failure::Failure;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::failure::Failure as Common;
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::failure::Failure as Common;
 
 /// The outboxes of a run, all in this process, each over connections of its own.
 #[derive(Debug)]

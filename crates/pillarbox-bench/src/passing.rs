@@ -56,7 +56,7 @@ impl BrokerTarget {
         while let Some(ended) = tasks.join_next().await {
             confirmed += ended??;
         }
-        Ok(pillarbox_console::report::per_second(confirmed, began.elapsed().as_secs_f64()))
+        Ok(pillarbox_program::report::per_second(confirmed, began.elapsed().as_secs_f64()))
     }
 
     pub(crate) fn refused(&self, error: &PublishError) -> Failure {

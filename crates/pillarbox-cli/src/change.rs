@@ -11,8 +11,8 @@ use crate::args::Target;
 use crate::dead::show::status_name;
 use crate::failure::{Failure, no_event, no_row};
 use crate::store;
-use pillarbox_console::progress;
-use pillarbox_console::report::{self, counted, plain};
+use pillarbox_program::progress;
+use pillarbox_program::report::{self, counted, plain};
 
 /// The change to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

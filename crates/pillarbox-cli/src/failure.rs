@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use pillarbox::error::{StoreError, StoreErrorKind};
-use pillarbox_console::failure::{Failure as Common, sentence};
-use pillarbox_console::report::plain;
+use pillarbox_program::failure::{Failure as Common, sentence};
+use pillarbox_program::report::plain;
 
 use crate::args::Target;
 
@@ -73,7 +73,7 @@ pub(crate) enum Failure {
     },
 }
 
-pillarbox_console::common_failures!(Failure);
+pillarbox_program::common_failures!(Failure);
 
 impl Failure {
     /// The error of a check of an outbox's tables. The stores name the command that repairs them; here it has its

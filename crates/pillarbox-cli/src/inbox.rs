@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::args::{Inbox, Target};
 use crate::failure::Failure;
 use crate::{duration, store};
-use pillarbox_console::progress;
-use pillarbox_console::report::{self, counted, grouped, plain, rounded};
+use pillarbox_program::progress;
+use pillarbox_program::report::{self, counted, grouped, plain, rounded};
 
 pub(crate) async fn run(inbox: Inbox) -> Result<ExitCode, Failure> {
     match inbox {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::{Keys, Target};
 use crate::failure::Failure;
 use crate::{duration, store};
-use pillarbox_console::report::{self, counted, grouped, or_dash, plain, rounded};
+use pillarbox_program::report::{self, counted, grouped, or_dash, plain, rounded};
 
 /// The highest count of events behind another: the stores count no further.
 const COUNTED_UP_TO: u64 = 1_000;

@@ -30,8 +30,8 @@ use std::process::ExitCode;
 use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
-use pillarbox_console::failure::sentence;
-use pillarbox_console::{arguments, log, report};
+use pillarbox_program::failure::sentence;
+use pillarbox_program::{arguments, log, report};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
 #[global_allocator]

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::args::MigrateArgs;
 use crate::failure::Failure;
 use crate::store;
-use pillarbox_console::address::Address;
-use pillarbox_console::report;
+use pillarbox_program::address::Address;
+use pillarbox_program::report;
 
 /// Creates or upgrades the tables, checks if that is due, or prints the SQL for it.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {

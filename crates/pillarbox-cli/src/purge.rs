@@ -9,8 +9,8 @@ use crate::args::PurgeArgs;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::{duration, store};
-use pillarbox_console::progress;
-use pillarbox_console::report::{self, counted};
+use pillarbox_program::progress;
+use pillarbox_program::report::{self, counted};
 
 /// Deletes rows that are old enough.
 pub(crate) async fn run(args: &PurgeArgs) -> Result<ExitCode, Failure> {

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::args::{StatusArgs, Target};
 use crate::failure::Failure;
 use crate::{duration, store};
-use pillarbox_console::report;
-use pillarbox_console::report::{grouped, plain, rounded};
+use pillarbox_program::report;
+use pillarbox_program::report::{grouped, plain, rounded};
 
 /// Shows the events that wait, those that were given up, and the nodes.
 pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {

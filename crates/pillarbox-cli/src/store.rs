@@ -4,9 +4,9 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use pillarbox::{MysqlOptions, PostgresOptions, SqliteOptions, Store, TableName};
-use pillarbox_console::address::Address;
-use pillarbox_console::failure::about_option;
-use pillarbox_console::store::{mysql, postgres, sqlite};
+use pillarbox_program::address::Address;
+use pillarbox_program::failure::about_option;
+use pillarbox_program::store::{mysql, postgres, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::args::Target;

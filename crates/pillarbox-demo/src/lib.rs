@@ -17,10 +17,10 @@ use pillarbox::TableName;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use pillarbox_console::address::Address;
-use pillarbox_console::failure::Failure;
-use pillarbox_console::report;
-use pillarbox_console::signals::INTERRUPTED;
+use pillarbox_program::address::Address;
+use pillarbox_program::failure::Failure;
+use pillarbox_program::report;
+use pillarbox_program::signals::INTERRUPTED;
 use run::Run;
 use shop::Shop;
 use summary::Summary;

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use pillarbox_console::failure::sentence;
-use pillarbox_console::{arguments, report};
 use pillarbox_demo::DemoArgs;
+use pillarbox_program::failure::sentence;
+use pillarbox_program::{arguments, report};
 
 /// Run a small order service, deliver its events and check the database afterwards.
 #[derive(Debug, Parser)]

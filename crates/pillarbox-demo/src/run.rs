@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::order::{Ending, OrderPlaced, number_in, order};
 use crate::shop::Shop;
 use crate::summary::Summary;
-use pillarbox_console::failure::Failure;
-use pillarbox_console::stopwatch::Stopwatch;
-use pillarbox_console::{progress, report};
+use pillarbox_program::failure::Failure;
+use pillarbox_program::stopwatch::Stopwatch;
+use pillarbox_program::{progress, report};
 
 /// Customers ordering at once: as many as the outbox handles at once, so that the demo shows latency and not a queue.
 const WRITERS: usize = 4;

@@ -7,7 +7,7 @@ use pillarbox::{Outbox, Store};
 use tokio::time::Instant;
 
 use crate::order::{Ending, OrderPlaced};
-use pillarbox_console::failure::Failure;
+use pillarbox_program::failure::Failure;
 
 /// The demo's outbox; its other tables are named alike.
 pub(crate) const TABLE: &str = "pillarbox_demo_event";

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::order::{Ending, OrderPlaced};
 use crate::shop::{Audit, Shop, path_name};
-use pillarbox_console::failure::Failure;
-use pillarbox_console::store;
+use pillarbox_program::failure::Failure;
+use pillarbox_program::store;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS demo_order (order_id TEXT PRIMARY KEY, run TEXT NOT NULL, total_cents INTEGER NOT NULL);

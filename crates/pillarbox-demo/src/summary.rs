@@ -1,7 +1,7 @@
 use serde::{Serialize, Serializer};
 
-use pillarbox_console::report::{grouped, micros, rate, rounded};
-use pillarbox_console::stopwatch::Latency;
+use pillarbox_program::report::{grouped, micros, rate, rounded};
+use pillarbox_program::stopwatch::Latency;
 
 /// The result of a run. As JSON its keys are a contract.
 #[derive(Debug, Clone, Serialize)]

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use pillarbox_console::arguments::STORE_HELP;
+use pillarbox_program::arguments::STORE_HELP;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -5,7 +5,7 @@ use pillarbox::error::ConfigError;
 
 use super::MOST_EVENTS;
 use crate::nodes::NodeSettings;
-use pillarbox_console::arguments::ModeArg;
+use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 pub(crate) struct HotArgs {

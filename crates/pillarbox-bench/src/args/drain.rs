@@ -2,8 +2,8 @@ use clap::{Args, ValueEnum};
 use pillarbox::error::ConfigError;
 
 use super::MOST_EVENTS;
-use pillarbox_console::address::Address;
-use pillarbox_console::arguments::ModeArg;
+use pillarbox_program::address::Address;
+use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

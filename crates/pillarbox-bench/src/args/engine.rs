@@ -5,7 +5,7 @@ use clap::Args;
 use super::beside::LooksArg;
 use super::{MOST_EVENTS, Shown};
 use crate::args::STORE_HELP;
-use pillarbox_console::arguments::ModeArg;
+use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 pub(crate) struct IdleArgs {

@@ -6,7 +6,7 @@ mod relay;
 
 use clap::{Args, Parser, Subcommand};
 
-use pillarbox_console::arguments::STORE_HELP;
+use pillarbox_program::arguments::STORE_HELP;
 
 pub(crate) use all::AllArgs;
 pub(crate) use beside::{HotArgs, LatencyArgs, LooksArg, MixedArgs, SteadyArgs};

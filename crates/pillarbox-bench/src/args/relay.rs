@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 
 use super::MOST_EVENTS;
 use super::beside::{Pace, WritersArg};
-use pillarbox_console::arguments::ModeArg;
+use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 pub(crate) struct RelayBenchArgs {

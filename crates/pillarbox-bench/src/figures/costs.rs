@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Line;
 use crate::lab::About;
-use pillarbox_console::report::{grouped, rounded};
+use pillarbox_program::report::{grouped, rounded};
 
 /// The costs of a run per event; `None` where there is no counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]

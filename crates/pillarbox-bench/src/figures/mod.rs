@@ -11,7 +11,7 @@ use super::calls::Calls;
 use super::lab::{About, BenchDb, Rows};
 use super::load::Load;
 use super::meter::Measured;
-use pillarbox_console::report::{grouped, per_second, rate, rounded, table};
+use pillarbox_program::report::{grouped, per_second, rate, rounded, table};
 
 pub(crate) use costs::{Costs, each};
 pub(crate) use own::OwnFigures;

@@ -3,9 +3,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Line;
 use crate::failure::Failure;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::report::{grouped, micros, rate, rounded};
-use pillarbox_console::stopwatch::Latency;
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::report::{grouped, micros, rate, rounded};
+use pillarbox_program::stopwatch::Latency;
 
 /// The figures that only one of the benches measures, in the order in which they are shown. Each has a key in JSON, which is
 /// a contract, and lines for people.

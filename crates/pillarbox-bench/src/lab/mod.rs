@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-use pillarbox_console::address::Address;
+use pillarbox_program::address::Address;
 pub(crate) use yardstick::Yardstick;
 
 /// The bench's outbox; all its tables begin alike.

@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep};
 use super::yardstick::{ROWS, ids};
 use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
 use crate::failure::Failure;
-use pillarbox_console::report::per_second;
-use pillarbox_console::service::mysql_options;
-use pillarbox_console::store;
+use pillarbox_program::report::per_second;
+use pillarbox_program::service::mysql_options;
+use pillarbox_program::store;
 
 const YARDSTICK: &str = "
     DROP TABLE IF EXISTS pillarbox_bench_yardstick;

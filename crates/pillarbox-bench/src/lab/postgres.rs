@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep};
 use super::yardstick::{ROWS, ids};
 use super::{About, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot, count};
 use crate::failure::Failure;
-use pillarbox_console::report::per_second;
-use pillarbox_console::service::postgres_pool;
-use pillarbox_console::store;
+use pillarbox_program::report::per_second;
+use pillarbox_program::service::postgres_pool;
+use pillarbox_program::store;
 
 const YARDSTICK: &str = "
     DROP TABLE IF EXISTS pillarbox_bench_yardstick;

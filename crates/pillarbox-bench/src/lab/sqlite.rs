@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::yardstick::{ROWS, ids};
 use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
 use crate::failure::Failure;
-use pillarbox_console::failure::Failure as Common;
-use pillarbox_console::report::per_second;
-use pillarbox_console::store;
+use pillarbox_program::failure::Failure as Common;
+use pillarbox_program::report::per_second;
+use pillarbox_program::store;
 
 /// SQLite writes pages, so its yardstick has rows of about the size of an event and writes as many pages. See
 /// `docs/decisions/0020-the-yardstick-of-sqlite-writes-as-much.md`.

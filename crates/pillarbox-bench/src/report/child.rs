@@ -3,7 +3,7 @@
 
 use std::process::{Output, Stdio};
 
-use pillarbox_console::failure::sentence;
+use pillarbox_program::failure::sentence;
 use serde_json::Value;
 use tokio::process::Command;
 

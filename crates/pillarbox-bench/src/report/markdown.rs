@@ -9,7 +9,7 @@ use super::targets::TARGETS;
 use super::{Report, plots};
 use crate::figures::Bound;
 use crate::lab::Counted;
-use pillarbox_console::report::{self, grouped, rate};
+use pillarbox_program::report::{self, grouped, rate};
 
 /// The lowest ratio to the plain drain that is not marked as a cliff.
 const CLIFF: f64 = 0.5;

@@ -20,9 +20,9 @@ use super::lab::{self, Counted};
 use crate::args::AllArgs;
 use crate::failure::Failure;
 use machine::Machine;
-use pillarbox_console::address::Address;
-use pillarbox_console::report::{note, print_either};
-use pillarbox_console::signals::Signals;
+use pillarbox_program::address::Address;
+use pillarbox_program::report::{note, print_either};
+use pillarbox_program::signals::Signals;
 use plan::{Entry, Size};
 use run::Run;
 

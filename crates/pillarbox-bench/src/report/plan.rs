@@ -1,6 +1,6 @@
 //! The benches of a report, in their order, each with its command line.
 
-use pillarbox_console::address::Address;
+use pillarbox_program::address::Address;
 
 /// The size of the benches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

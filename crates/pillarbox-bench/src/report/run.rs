@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::figures::Sample;
-use pillarbox_console::report::{counted, per_second};
+use pillarbox_program::report::{counted, per_second};
 
 /// A bench that was run, and its end.
 #[derive(Debug, Clone, Serialize)]

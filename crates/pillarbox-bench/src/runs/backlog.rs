@@ -6,7 +6,7 @@ use crate::lab::{BenchDb, Rows, seconds_between};
 use crate::load::Load;
 use crate::meter::{Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
-use pillarbox_console::progress::bar;
+use pillarbox_program::progress::bar;
 
 /// A backlog in the table, and the nodes that deliver it.
 pub(super) struct Backlog<'a> {

@@ -11,7 +11,7 @@ use crate::load::Load;
 use crate::meter::{Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
 use crate::writers::Writers;
-use pillarbox_console::progress::bar;
+use pillarbox_program::progress::bar;
 
 /// The time that the seconds of a run measure.
 pub(super) const SECONDS: &str = "from the first write to the last done_at, by the database's clock";
@@ -138,6 +138,6 @@ impl Alone {
     }
 
     pub(super) fn per_s(&self) -> f64 {
-        pillarbox_console::report::per_second(self.events, self.time.as_secs_f64())
+        pillarbox_program::report::per_second(self.events, self.time.as_secs_f64())
     }
 }

@@ -12,9 +12,9 @@ use crate::lab::{BenchDb, Kind, Yardstick};
 use crate::load::Load;
 use crate::nodes::{NodeSettings, Nodes};
 use crate::writers::Writers;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::progress::bar;
-use pillarbox_console::report::{per_second, rounded};
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::progress::bar;
+use pillarbox_program::report::{per_second, rounded};
 
 /// A backlog that was written while no outbox ran, delivered by handlers that do nothing.
 pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &DrainArgs) -> Result<Figures, Failure> {

@@ -6,8 +6,8 @@ use crate::figures::{Figures, OwnFigures, share};
 use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
 use crate::nodes::NodeSettings;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::report::{per_second, rounded};
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::report::{per_second, rounded};
 
 /// `hot`: writers flat out, each transaction one event, while the events are delivered from memory; and the same writers alone.
 pub(crate) async fn hot(lab: &Arc<dyn BenchDb>, load: &Load, writers: u16) -> Result<Figures, Failure> {

@@ -12,9 +12,9 @@ use crate::lab::BenchDb;
 use crate::meter::Measured;
 use crate::nodes::Nodes;
 use crate::process;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::progress::bar;
-use pillarbox_console::report::{per_second, rounded};
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::progress::bar;
+use pillarbox_program::report::{per_second, rounded};
 
 /// An idle outbox: its statements and its CPU time, mode by mode.
 pub(crate) async fn run(lab: &dyn BenchDb, args: &IdleArgs) -> Result<Figures, Failure> {

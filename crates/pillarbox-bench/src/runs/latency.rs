@@ -7,8 +7,8 @@ use crate::figures::{Figures, OwnFigures};
 use crate::lab::BenchDb;
 use crate::load::Load;
 use crate::meter::Measured;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::report;
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::report;
 
 /// The time from commit to handler at a steady rate: in the process of the writers; on a node elsewhere, which is woken if the database
 /// can do that; and on a node that nobody wakes, since the rows are inserted by SQL alone, and that looks often instead.

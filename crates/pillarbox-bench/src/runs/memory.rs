@@ -12,7 +12,7 @@ use crate::load::Load;
 use crate::meter::Measured;
 use crate::nodes::{NodeSettings, Nodes};
 use crate::process;
-use pillarbox_console::report::{counted, grouped};
+use pillarbox_program::report::{counted, grouped};
 
 /// The memory that one backlog took.
 #[derive(Debug, Serialize)]

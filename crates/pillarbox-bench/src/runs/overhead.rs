@@ -15,8 +15,8 @@ use crate::load::Load;
 use crate::meter::Measured;
 use crate::nodes::{NodeSettings, Nodes};
 use crate::process;
-use pillarbox_console::arguments::ModeArg;
-use pillarbox_console::report::per_second;
+use pillarbox_program::arguments::ModeArg;
+use pillarbox_program::report::per_second;
 
 /// The engine alone: claiming from a store in memory, dispatching, settling. Its yardstick is a channel of tokio that carries
 /// as many messages to as many tasks.

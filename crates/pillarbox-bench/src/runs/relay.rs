@@ -13,8 +13,8 @@ use crate::lab::BenchDb;
 use crate::load::Load;
 use crate::nodes::{NodeSettings, Nodes};
 use crate::passing::BrokerTarget;
-use pillarbox_console::progress::bar;
-use pillarbox_console::report;
+use pillarbox_program::progress::bar;
+use pillarbox_program::report;
 
 /// The time for which messages are published alone, before the backlog and after it.
 const ALONE: Duration = Duration::from_secs(2);

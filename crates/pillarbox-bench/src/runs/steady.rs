@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::figures::{Bound, Figures, OwnFigures, Sample, Verdict, share};
 use crate::lab::BenchDb;
 use crate::load::Load;
-use pillarbox_console::report::{self, per_second, rounded};
+use pillarbox_program::report::{self, per_second, rounded};
 
 /// Writers at a steady rate, each transaction one event, while the events are delivered: does the outbox keep up with them?
 pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &SteadyArgs) -> Result<Figures, Failure> {

@@ -8,8 +8,8 @@ use crate::figures::{Figures, LossCount, OwnFigures};
 use crate::lab::{BenchDb, Yardstick};
 use crate::load::Load;
 use crate::meter::{Meter, Progress};
-use pillarbox_console::progress::bar;
-use pillarbox_console::report::per_second;
+use pillarbox_program::progress::bar;
+use pillarbox_program::report::per_second;
 
 /// The most transactions of each kind, and the number of turns in which they are measured.
 const TRANSACTIONS: u32 = 5_000;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{FailingKeyArg, Target};
 use crate::{duration, exporter};
-use pillarbox_console::arguments::ModeArg;
+use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("store", |store| {

@@ -1,6 +1,6 @@
 use clap::Args;
 
-use pillarbox_console::arguments::STORE_HELP;
+use pillarbox_program::arguments::STORE_HELP;
 
 /// The variable that `--store` may come from.
 const STORE_VARIABLE: &str = "PILLARBOX_STORE";

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use pillarbox::Store;
 use pillarbox::maintain::DeadEvents;
-use pillarbox_console::report::counted;
+use pillarbox_program::report::counted;
 
 use crate::args::{Chosen, Dead};
 use crate::change::{self, Action, Changed, Named};

@@ -8,7 +8,7 @@ use crate::args::Target;
 use crate::failure::Failure;
 use crate::payload::{PayloadJson, base64, content_type};
 use crate::store;
-use pillarbox_console::report::{self, or_dash, plain};
+use pillarbox_program::report::{self, or_dash, plain};
 
 /// Shows all that the table holds about one event, or about it and one handler, whatever its state.
 pub(crate) async fn run(

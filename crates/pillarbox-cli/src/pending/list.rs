@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::args::{PendingMatching, Target};
 use crate::failure::Failure;
 use crate::store;
-use pillarbox_console::report::{self, grouped, or_dash, plain};
+use pillarbox_program::report::{self, grouped, or_dash, plain};
 
 /// Lists a page of the events that still have to be delivered.
 pub(crate) async fn run(

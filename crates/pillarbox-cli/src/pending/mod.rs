@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use pillarbox::Store;
 use pillarbox::maintain::{PendingEvents, PendingFilter};
-use pillarbox_console::report::counted;
+use pillarbox_program::report::counted;
 
 use crate::args::{ChosenPending, Pending};
 use crate::change::{self, Action, Changed, Named};

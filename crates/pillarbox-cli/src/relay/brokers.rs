@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::left::{Left, exit_code};
 use crate::args::RelayArgs;
 use crate::failure::Failure;
-use pillarbox_console::report;
-use pillarbox_console::signals::{INTERRUPTED, Reloads, Signals};
+use pillarbox_program::report;
+use pillarbox_program::signals::{INTERRUPTED, Reloads, Signals};
 
 /// Pending events that a dry run looks at in each database.
 const PREVIEWED: usize = 1_000_000;

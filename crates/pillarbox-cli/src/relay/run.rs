@@ -21,9 +21,9 @@ use super::sink::{End, Sink};
 use crate::args::{Destination, RelayArgs};
 use crate::failure::Failure;
 use crate::store;
-use pillarbox_console::failure::about_option;
-use pillarbox_console::report::{self, counted};
-use pillarbox_console::signals::{INTERRUPTED, Signals};
+use pillarbox_program::failure::about_option;
+use pillarbox_program::report::{self, counted};
+use pillarbox_program::signals::{INTERRUPTED, Signals};
 
 /// The default number of events under way at once: enough to make a flush worthwhile.
 const WORKERS: usize = 32;
