@@ -31,6 +31,7 @@ use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
 use pillarbox_program::failure::sentence;
+use pillarbox_program::traces::{Traces, TracesError};
 use pillarbox_program::{arguments, log, report};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
@@ -48,9 +49,16 @@ async fn main() -> ExitCode {
         Command::Relay(args) => (if args.config.is_some() { "info" } else { "warn" }, args.log == LogFormat::Json),
         _ => ("warn", false),
     };
-    log::start(level, json);
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let traces = match traces_of(&cli.command) {
+        Ok(traces) => traces,
+        Err(error) => {
+            report::note(&format!("error: {}", sentence(&error)));
+            return ExitCode::from(2);
+        }
+    };
+    log::start_with(level, json, traces.as_ref());
     let outcome = match cli.command {
         Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
         Command::Bench { arguments } => bench::run(&arguments),
@@ -63,8 +71,19 @@ async fn main() -> ExitCode {
         Command::Purge(args) => purge::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };
+    if let Some(traces) = traces {
+        traces.shut_down().await;
+    }
     outcome.unwrap_or_else(|failure| {
         report::note(&format!("error: {}", sentence(&failure)));
         failure.exit_code()
     })
+}
+
+/// The relay's traces. No other command sends messages.
+fn traces_of(command: &Command) -> Result<Option<Traces>, TracesError> {
+    match command {
+        Command::Relay(_) => Traces::from_environment("pillarbox-relay"),
+        _ => Ok(None),
+    }
 }

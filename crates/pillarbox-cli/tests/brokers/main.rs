@@ -13,6 +13,7 @@ mod reload;
 mod restart;
 mod silent;
 mod start;
+mod traces;
 mod trouble;
 mod unavailable;
 mod webhooks;
