@@ -19,6 +19,7 @@
 
 mod heads;
 mod inbox;
+mod pauses;
 mod inspect;
 mod nodes;
 mod owners;

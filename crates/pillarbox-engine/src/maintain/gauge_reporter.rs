@@ -94,6 +94,12 @@ impl GaugeReporter {
         if self.mode == Mode::Partitioned {
             meters.partitions(&self.store.partitions().await?);
         }
+        let pauses = self.store.pauses().await?;
+        meters.paused.report(&pauses);
+        if pauses != self.intake.pauses.list() {
+            // A node that has nothing to do has not asked.
+            self.intake.intervened.notify_one();
+        }
         Ok(())
     }
 }
