@@ -61,9 +61,8 @@ pub(crate) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
 
 /// Lists what is paused.
 pub(crate) async fn list(args: PausesArgs) -> Result<ExitCode, Failure> {
-    let read = store::on(&args.target, async |store| {
-        Ok((Pauses::of(store).list().await?, store.count_paused().await?))
-    });
+    let read =
+        store::on(&args.target, async |store| Ok((Pauses::of(store).list().await?, store.count_paused().await?)));
     let (pauses, due) = read.await?;
     let json = Listed { pauses: pauses.iter().map(PauseJson::from).collect(), due };
     report::print_either(args.target.json, &json, || text(&pauses, due))?;

@@ -166,8 +166,7 @@ impl Status {
                 ("CANCELLED", grouped(counts.cancelled), "rows cancelled by an operator, kept as DONE ones are"),
             ]);
         }
-        let paused =
-            if self.pauses.is_empty() { String::new() } else { format!("\n\n{}", pause::table(&self.pauses)) };
+        let paused = if self.pauses.is_empty() { String::new() } else { format!("\n\n{}", pause::table(&self.pauses)) };
         let lines = report::table(&lines).trim_fmt();
         format!("{} in {}\n\n{lines}\n\n{}{paused}", self.table, self.store, self.node_list())
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use pillarbox_core::store::StoreInfo;
+use pillarbox_core::store::{Pause, StoreInfo};
 use pillarbox_engine::observe::Health;
 use pillarbox_routes::RouteStatus;
 

@@ -10,8 +10,8 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, InboxConsumer,
-    Interventions, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, Upkeep, WakeUps, Writers,
+    Interventions, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
+    Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;

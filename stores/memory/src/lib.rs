@@ -19,10 +19,10 @@
 
 mod heads;
 mod inbox;
-mod pauses;
 mod inspect;
 mod nodes;
 mod owners;
+mod pauses;
 mod pending;
 mod port;
 mod row;

@@ -9,7 +9,8 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, Interventions, Listener, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, Interventions, Listener, NodeStatus, RowId, Store, StoreInfo, WakeUps,
+    Writers,
 };
 use pillarbox_core::write::{Action, Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;

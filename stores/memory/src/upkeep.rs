@@ -7,7 +7,8 @@ use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NewPause, NodeStatus, PartitionBacklog,
-    Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+    Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
+    RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;

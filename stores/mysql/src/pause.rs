@@ -32,8 +32,7 @@ pub(crate) async fn pause(store: &Inner, pause: &NewPause) -> Result<PauseChange
         session.finish();
         return Ok(PauseChange::TooMany);
     }
-    let values =
-        [("kind", &kind), ("name", &name), ("length", &length), ("by", &by), ("reason", &reason)];
+    let values = [("kind", &kind), ("name", &name), ("length", &length), ("by", &by), ("reason", &reason)];
     session.run(script([&*fill(&store.sql.pause, &values), "COMMIT"])).await?;
     session.finish();
     Ok(if is_paused { PauseChange::Updated } else { PauseChange::Paused })

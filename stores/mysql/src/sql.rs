@@ -114,7 +114,9 @@ mod tests {
     fn no_table_is_left_unnamed_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{pause}", "{columns}", "{key}"] {
+        for placeholder in
+            ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{pause}", "{columns}", "{key}"]
+        {
             assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
         }
         assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");

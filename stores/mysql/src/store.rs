@@ -10,9 +10,9 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, Interventions,
-    LeaseClock, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, TableName, Upkeep, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer,
+    Interventions, LeaseClock, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -20,8 +20,8 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pause, pending, purge, reclaim, schema, settle, share,
-    upkeep,
+    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pause, pending, purge, reclaim, schema, settle,
+    share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.

@@ -412,8 +412,9 @@ mod tests {
     fn a_transaction_of_a_migration_locks_one_table() {
         for Migration { version, sql: Steps { indexes, sql }, .. } in MIGRATIONS.after(1) {
             let sql = without_comments(sql);
-            let tables =
-                ["{event}", "{node}", "{partition}", "{inbox}", "{pause}"].into_iter().filter(|table| sql.contains(table));
+            let tables = ["{event}", "{node}", "{partition}", "{inbox}", "{pause}"]
+                .into_iter()
+                .filter(|table| sql.contains(table));
             assert!(tables.count() <= 1, "version {version}: {sql}");
             // An index of a new table is in nobody's way.
             assert!(sql.contains("CREATE TABLE") || !sql.contains("CREATE INDEX"), "version {version}: {sql}");

@@ -259,7 +259,9 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"] {
+        for placeholder in
+            ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"]
+        {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

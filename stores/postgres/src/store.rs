@@ -9,7 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName,
+    WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 

@@ -34,9 +34,8 @@ impl<'a> LeftOut<'a> {
         if !self.handlers.is_empty() {
             params.push((&self.handlers, Type::TEXT_ARRAY));
             let list = params.len();
-            conditions.push_str(&format!(
-                r#" AND ("handler" IS NULL OR "handler" NOT IN (SELECT unnest(${list}::text[])))"#
-            ));
+            conditions
+                .push_str(&format!(r#" AND ("handler" IS NULL OR "handler" NOT IN (SELECT unnest(${list}::text[])))"#));
         }
         if conditions.is_empty() { Cow::Borrowed(sql) } else { Cow::Owned(sql.replace(PLACE, &conditions)) }
     }

@@ -10,7 +10,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
+    BegunAttempt, Fetch, Fetched, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
+    operation,
 };
 use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;

@@ -40,11 +40,8 @@ pub(crate) async fn run(
     for (index, record) in records.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
         let is_pending = [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status);
-        let paused = if is_pending {
-            pause::holding(&pauses, &record.event_type, record.handler.as_deref())
-        } else {
-            None
-        };
+        let paused =
+            if is_pending { pause::holding(&pauses, &record.event_type, record.handler.as_deref()) } else { None };
         let json = Json { paused: paused.as_deref(), ..Json::from(record) };
         report::print_either(target.json, &json, || format!("{gap}{}", text(record, paused.as_deref())))?;
     }

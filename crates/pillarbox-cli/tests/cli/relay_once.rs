@@ -23,7 +23,10 @@ async fn it_ends_with_0_when_nothing_due_is_left() {
         execute(&store, ROWS).await;
         let ended = run(&["relay", "--store", &store, "--mode", mode, "--once", "--deadline", "60s"]);
         assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 3), "{mode}: {ended:?}");
-        assert!(ended.stderr.contains("left: nothing due; 0 blocked behind a failing or paused event, 1 delayed"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("left: nothing due; 0 blocked behind a failing or paused event, 1 delayed"),
+            "{ended:?}"
+        );
         assert_eq!(column(&store, DONE).await, ["a", "b", "c"], "{mode}");
         assert_eq!(column(&store, NODES).await, ["0"], "{mode}: it has left");
     }

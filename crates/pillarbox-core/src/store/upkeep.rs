@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use auto_impl::auto_impl;
 
 use super::{
-    Counts, FailedAttempt, InboxConsumer, NewPause, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, RowState,
+    Counts, FailedAttempt, InboxConsumer, NewPause, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
+    RowState,
 };
 use crate::clock::Timestamp;
 use crate::error::StoreError;

@@ -208,14 +208,7 @@ impl Poller {
     }
 
     /// The fetch to make for a job.
-    fn aim(
-        &self,
-        sweep: &Sweep,
-        job: Job,
-        fetching: &FetchGuard<'_>,
-        size: Limits,
-        left_out: LeftOut,
-    ) -> Fetch {
+    fn aim(&self, sweep: &Sweep, job: Job, fetching: &FetchGuard<'_>, size: Limits, left_out: LeftOut) -> Fetch {
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
         let fence = self.cursor.tenure.fence();

@@ -84,6 +84,7 @@ impl GaugeReporter {
         let Telemetry { meters, calls, .. } = &*self.telemetry;
         meters.memory(self.intake.depths(), self.intake.in_memory());
         meters.calls(calls.busy(Instant::now()));
+        meters.paused.report(&self.intake.pauses.list());
         self.limits.report();
     }
 

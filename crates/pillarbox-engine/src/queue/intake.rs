@@ -10,7 +10,9 @@ use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Dropped, HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
+use super::{
+    Dropped, HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue,
+};
 use crate::observe::{Counters, Telemetry};
 use crate::operator_pauses::OperatorPauses;
 use crate::poll_schedule::PollSchedule;

@@ -57,7 +57,10 @@ impl Drained {
 impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { due, blocked, delayed, dead, paused, other_nodes } = self;
-        write!(f, "{due} due, {blocked} blocked, {delayed} delayed, {dead} dead, {paused} paused, {other_nodes} other nodes")
+        write!(
+            f,
+            "{due} due, {blocked} blocked, {delayed} delayed, {dead} dead, {paused} paused, {other_nodes} other nodes"
+        )
     }
 }
 

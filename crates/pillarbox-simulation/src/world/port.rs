@@ -7,9 +7,9 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, Interventions,
-    NewPause, NodeStatus, OrderKey, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo,
-    Upkeep, WakeUps, Writers, operation,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer,
+    Interventions, NewPause, NodeStatus, OrderKey, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
