@@ -1,6 +1,7 @@
 mod dead;
 mod inbox;
 mod keys;
+mod pause;
 mod pending;
 mod purge;
 mod relay;
@@ -15,6 +16,7 @@ use pillarbox_demo::DemoArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
+pub(crate) use pause::{PauseArgs, PausesArgs, ResumeArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
@@ -55,6 +57,16 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
+    /// Pause an event type or a handler: no call of it begins on any node until it is resumed.
+    ///
+    /// Its events stay in the table, and no attempt is counted. Calls that run go on. Nodes notice within two seconds, as
+    /// long as they reach the database. In mode `partitioned` later events of a key wait behind one whose type is paused;
+    /// in mode `ordered` all later events wait behind what is paused. What is paused already gets the new reason and end.
+    Pause(PauseArgs),
+    /// Resume an event type or a handler that is paused.
+    Resume(ResumeArgs),
+    /// List the event types and handlers that are paused, and count the rows that they hold.
+    Pauses(PausesArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),
     /// List keys that are blocked by a failing event.

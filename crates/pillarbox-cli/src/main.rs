@@ -12,6 +12,7 @@ mod dead;
 mod inbox;
 mod keys;
 mod migrate;
+mod pause;
 mod pending;
 mod purge;
 mod relay;
@@ -65,6 +66,9 @@ async fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Pending(args) => pending::run(args.pending).await,
+        Command::Pause(args) => pause::pause(args).await,
+        Command::Resume(args) => pause::resume(args).await,
+        Command::Pauses(args) => pause::list(args).await,
         Command::Dead(args) => dead::run(args.dead).await,
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Inbox(args) => inbox::run(args.inbox).await,

@@ -10,6 +10,7 @@ mod inbox;
 mod lease_clock;
 mod lookup;
 pub mod operation;
+mod pause;
 mod pending;
 mod proof;
 pub mod refusal;
@@ -27,6 +28,7 @@ pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use lookup::{Lookup, Question};
+pub use pause::{Interventions, NewPause, Pause, PauseChange, PauseKind};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
 pub use row_state::RowState;
@@ -226,6 +228,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
     /// - `fetch_takes_no_event_from_a_row_without_one_payload`
     /// - `fetch_leaves_out_event_types`
+    /// - `fetch_leaves_out_handlers`
     /// - `fetch_stops_at_the_limit_of_bytes`
     /// - `fetch_leaves_no_gap_at_the_limit_of_bytes`
     ///
@@ -258,6 +261,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `claim_by_an_unregistered_node_takes_nothing`
     /// - `claim_hands_over_an_undecodable_row_beside_the_others`
     /// - `claim_leaves_out_event_types`
+    /// - `claim_leaves_out_handlers`
     /// - `claim_stops_at_the_limit_of_bytes`
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
@@ -351,12 +355,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `now_is_the_clock_of_created_at`
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// The number of times that operators have intervened, as [`Fetched::interventions`] counts them: a small read, by which a node
-    /// notices that it has to look at the table anew.
+    /// The number of times that operators have intervened, as [`Fetched::interventions`] counts them, and what they have paused: a small
+    /// read of one statement, by which a node notices that it has to look at the table anew.
     ///
     /// # Behavior
     /// - `interventions_are_those_that_a_fetch_counts`
-    async fn interventions(&self) -> Result<i64, StoreError>;
+    /// - `interventions_tell_what_is_paused`
+    async fn interventions(&self) -> Result<Interventions, StoreError>;
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
@@ -515,13 +520,23 @@ pub struct Fetch {
     pub scope: Option<Scope>,
     /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
     pub without_types: Vec<Box<str>>,
+    /// Handlers whose rows are left out likewise. Few. Rows for no handler in particular are not.
+    pub without_handlers: Vec<Box<str>>,
 }
 
 impl Fetch {
     /// Reads up to `limit` rows of any kind, from the lowest pending one, whatever their size.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { above: 0, exclude: Vec::new(), limit, max_bytes: usize::MAX, scope: None, without_types: Vec::new() }
+        Self {
+            above: 0,
+            exclude: Vec::new(),
+            limit,
+            max_bytes: usize::MAX,
+            scope: None,
+            without_types: Vec::new(),
+            without_handlers: Vec::new(),
+        }
     }
 }
 

@@ -54,7 +54,7 @@ use crate::run::{Case, arguments};
 use crate::scenarios;
 
 use upkeep::{
-    backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, record, replay, states,
+    backlog, blocked, control, counts, dead, inbox, nodes, partitions, pauses, pending, purge, record, replay, states,
 };
 
 /// Runs the suite on a backend, as the `main` of a test target.
@@ -169,6 +169,7 @@ behaviors! {
         fetch_starts_above_the_given_seq,
         fetch_leaves_out_excluded_rows,
         fetch_leaves_out_event_types,
+        fetch_leaves_out_handlers,
         fetch_stops_at_the_limit_of_bytes,
         fetch_leaves_no_gap_at_the_limit_of_bytes,
         fetch_never_exceeds_the_limit,
@@ -199,6 +200,7 @@ behaviors! {
         claim_waits_for_the_due_time_and_reports_the_next,
         claim_serves_both_kinds_under_load,
         claim_leaves_out_event_types,
+        claim_leaves_out_handlers,
         claim_stops_at_the_limit_of_bytes,
         claim_takes_back_what_the_node_forgot,
         claim_tells_of_a_holder_that_died,
@@ -343,6 +345,14 @@ behaviors! {
         cancel_lets_later_events_of_its_key_go_on,
         cancel_and_settle_at_once_end_a_row_once,
         interventions_are_those_that_a_fetch_counts,
+    }
+    pauses on migrated tables {
+        interventions_tell_what_is_paused,
+        pause_twice_updates_the_reason,
+        pause_ends_by_the_databases_clock,
+        pause_is_refused_beyond_a_thousand,
+        resume_says_if_it_was_paused,
+        count_paused_counts_the_due_rows_that_pauses_hold,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,

@@ -16,6 +16,7 @@ mod limits;
 mod many_nodes;
 mod outage;
 mod ownership;
+mod pauses;
 mod queueing;
 mod savepoints;
 mod setting;
@@ -172,6 +173,37 @@ scenarios! {
         a_cancelled_head_lets_the_others_go_on_in_order = a_cancelled_head_lets_the_others_go_on(Ordered),
         a_head_that_is_cancelled_during_its_call_is_not_tried_again,
         an_event_that_waits_for_a_rate_in_order_can_be_cancelled,
+    }
+    pauses {
+        a_paused_type_stays_until_it_is_resumed = a_paused_type_is_left_in_the_table(SingleNode),
+        a_paused_type_stays_until_it_is_resumed_on_many_nodes = a_paused_type_is_left_in_the_table(MultiNode),
+        a_paused_type_stays_until_it_is_resumed_of_keys = a_paused_type_is_left_in_the_table(Partitioned),
+        a_pause_is_noticed_in_memory = a_pause_reaches_what_waits_in_memory(SingleNode),
+        a_pause_is_noticed_in_memory_on_many_nodes = a_pause_reaches_what_waits_in_memory(MultiNode),
+        a_pause_is_noticed_in_memory_of_keys = a_pause_reaches_what_waits_in_memory(Partitioned),
+        a_pause_is_noticed_in_memory_in_order = a_pause_reaches_what_waits_in_memory(Ordered),
+        a_paused_type_takes_no_hot_path = a_paused_type_is_not_delivered_hot(SingleNode),
+        a_paused_type_takes_no_hot_path_on_many_nodes = a_paused_type_is_not_delivered_hot(MultiNode),
+        a_pause_is_noticed_after_idleness = an_idle_node_notices_before_its_next_call(SingleNode),
+        a_pause_is_noticed_after_idleness_on_many_nodes = an_idle_node_notices_before_its_next_call(MultiNode),
+        a_pause_is_noticed_after_idleness_of_keys = an_idle_node_notices_before_its_next_call(Partitioned),
+        a_pause_is_noticed_after_idleness_in_order = an_idle_node_notices_before_its_next_call(Ordered),
+        a_paused_type_holds_its_keys_back,
+        a_paused_type_holds_a_long_key_back,
+        all_wait_behind_a_paused_event_in_order,
+        a_pause_holds_on_two_nodes_on_many_nodes = a_pause_holds_on_every_node(MultiNode),
+        a_pause_holds_on_two_nodes_of_keys = a_pause_holds_on_every_node(Partitioned),
+        a_paused_handler_holds_its_rows = a_paused_handler_holds_its_rows_alone(SingleNode),
+        a_paused_handler_holds_its_rows_on_many_nodes = a_paused_handler_holds_its_rows_alone(MultiNode),
+        a_paused_handler_holds_its_rows_of_keys = a_paused_handler_holds_its_rows_alone(Partitioned),
+        a_pause_has_an_end = a_pause_ends_by_itself(SingleNode),
+        a_pause_has_an_end_on_many_nodes = a_pause_ends_by_itself(MultiNode),
+        a_pause_has_an_end_of_keys = a_pause_ends_by_itself(Partitioned),
+        a_pause_has_an_end_in_order = a_pause_ends_by_itself(Ordered),
+        drain_names_what_is_paused = a_drain_names_what_is_paused(SingleNode),
+        drain_names_what_is_paused_on_many_nodes = a_drain_names_what_is_paused(MultiNode),
+        drain_names_what_is_paused_of_keys = a_drain_names_what_is_paused(Partitioned),
+        drain_names_what_is_paused_in_order = a_drain_names_what_is_paused(Ordered),
     }
     follow {
         an_event_of_another_node_is_waited_for = is_waited_for(SingleNode),

@@ -224,11 +224,11 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
-        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState,
-        Upkeep,
+        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NewPause, NodeStatus,
+        PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable,
+        Purged, Record, RowState, Upkeep,
     };
-    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
+    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PauseNote, Pauses, PendingChange, PendingEvents, purge};
 }
 
 /// The counters, the health and the metrics of an outbox.
@@ -280,8 +280,9 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
-            BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Judged, LeaseClock, Listener,
-            Proof, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
+            BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
+            LeaseClock, Listener, Proof, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation,
+            refusal, schema,
         };
     }
 

@@ -22,6 +22,7 @@ mod inbox;
 mod inspect;
 mod nodes;
 mod owners;
+mod pauses;
 mod pending;
 mod port;
 mod row;

@@ -19,6 +19,7 @@ use super::MemoryError;
 use super::heads::HeadIndex;
 use super::inbox::Inbox;
 use super::nodes::{Member, Nodes};
+use super::pauses::Pauses;
 use super::pending::{Found, Pending};
 use super::row::Stored;
 use super::unique::UniqueKey;
@@ -68,8 +69,8 @@ impl Tables {
     /// Loses all rows, and the connections with them. The nodes stay as they are.
     pub(super) fn crash(&self) {
         let mut now = self.lock();
-        let (nodes, interventions) = (now.nodes.clone(), now.interventions);
-        *now = State { nodes, interventions, ..State::default() };
+        let (nodes, interventions, pauses) = (now.nodes.clone(), now.interventions, now.pauses.clone());
+        *now = State { nodes, interventions, pauses, ..State::default() };
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.losses.fetch_add(1, Ordering::AcqRel);
         drop(now);
@@ -123,6 +124,7 @@ pub(super) struct State {
     pub(super) unique: HashMap<UniqueKey, i64>,
     counts: Counts,
     pub(super) inbox: Inbox,
+    pub(super) pauses: Pauses,
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
     interventions: i64,
@@ -225,14 +227,17 @@ impl State {
         self.read_point = first.map_or(complete, |seq| seq - 1).max(self.read_point);
     }
 
-    /// True if the row is not below the read point, and its type is not to be left out.
+    /// True if the row is not below the read point, and neither its type nor its handler is to be left out.
     fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
         if seq <= self.read_point && self.rows.get(&seq).is_some_and(Stored::is_plain) {
             return false;
         }
-        let held = &fetch.without_types;
-        let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
-        held.is_empty() || !self.rows.get(&seq).is_some_and(is_held)
+        let Fetch { without_types, without_handlers, .. } = fetch;
+        let is_held = |row: &Stored| {
+            without_types.iter().any(|held| **held == *row.event.envelope().event_type())
+                || row.handler.as_ref().is_some_and(|handler| without_handlers.contains(handler))
+        };
+        (without_types.is_empty() && without_handlers.is_empty()) || !self.rows.get(&seq).is_some_and(is_held)
     }
 
     fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
@@ -561,7 +566,8 @@ impl State {
     pub(super) fn lose_rows(&mut self, leases_end: Timestamp) {
         let mut nodes = std::mem::take(&mut self.nodes);
         nodes.members.values_mut().for_each(|member| member.expires_at = leases_end);
-        *self = Self { nodes, interventions: self.interventions, ..Self::default() };
+        let pauses = std::mem::take(&mut self.pauses);
+        *self = Self { nodes, interventions: self.interventions, pauses, ..Self::default() };
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -6,8 +6,9 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog,
-    PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NewPause, NodeStatus, PartitionBacklog,
+    Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
+    RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -119,6 +120,30 @@ impl Upkeep for MemoryStore {
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let (mut state, now) = (self.open(operation::CANCEL)?, self.tables.now());
         Ok(state.intervene(seqs, |row| row.status.is_pending(), |state, seq| state.cancel(seq, now)))
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        Ok(self.open(operation::PAUSE)?.pauses.pause(pause, self.tables.now()))
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        Ok(self.open(operation::RESUME)?.pauses.resume(kind, name, self.tables.now()))
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        Ok(self.open(operation::PAUSES)?.pauses.list(self.tables.now()))
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        let (state, now) = (self.open(operation::COUNT_PAUSED)?, self.tables.now());
+        let pauses = state.pauses.list(now);
+        let is_held = |row: &&Stored| {
+            let event_type = row.event.envelope().event_type();
+            row.status.is_pending()
+                && row.due_at().is_none_or(|at| at <= now)
+                && pauses.iter().any(|pause| pause.holds(event_type, row.handler.as_deref()))
+        };
+        Ok(state.rows().values().filter(is_held).count() as u64)
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -32,6 +32,7 @@ mod literal;
 mod options;
 mod order;
 mod ownership;
+mod pause;
 mod pending;
 #[cfg(test)]
 mod plans;

@@ -28,6 +28,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
     Migration::new(14, 4, include_str!("../migrations/0014_inbox.sql")),
+    Migration::new(15, 4, include_str!("../migrations/0015_pause.sql")),
     Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
     Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
 ]);
@@ -49,12 +50,13 @@ const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
-const OURS: [&[&str]; 5] = [
+const OURS: [&[&str]; 6] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
     &["node_id", "mode", "started_at", "expires_at"],
     &["partition", "node_id", "epoch"],
     &["version", "applied_at"],
     &["consumer", "message_id", "received_at", "repeated"],
+    &["kind", "name", "paused_at", "paused_until"],
 ];
 /// By which columns an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [

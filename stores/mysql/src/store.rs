@@ -10,9 +10,9 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, LeaseClock,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, TableName, Upkeep, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer,
+    Interventions, LeaseClock, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -20,8 +20,8 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pending, purge, reclaim, schema, settle, share,
-    upkeep,
+    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pause, pending, purge, reclaim, schema, settle,
+    share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -187,8 +187,8 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::WRITERS, || order::writers(&self.inner)).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, || order::interventions(&self.inner)).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, || pause::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -261,6 +261,22 @@ impl Upkeep for MysqlStore {
 
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         self.inner.sessions.call(operation::CANCEL, || pending::cancel(&self.inner, seqs)).await
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.inner.sessions.call(operation::PAUSE, || pause::pause(&self.inner, pause)).await
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.inner.sessions.call(operation::RESUME, || pause::resume(&self.inner, kind, name)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.inner.sessions.call(operation::PAUSES, || pause::list(&self.inner)).await
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.inner.sessions.call(operation::COUNT_PAUSED, || pause::count(&self.inner)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

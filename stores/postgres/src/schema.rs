@@ -44,6 +44,7 @@ const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
     Migration::new(11, 6, Steps::sql(include_str!("../migrations/0011_aside.sql"))),
     Migration::new(12, 6, Steps { indexes: include_str!("../migrations/0012_aside_indexes.sql"), ..Steps::sql("") }),
     Migration::new(14, 6, Steps::sql(include_str!("../migrations/0014_inbox.sql"))),
+    Migration::new(15, 6, Steps::sql(include_str!("../migrations/0015_pause.sql"))),
     Migration::new(16, 6, Steps::sql(include_str!("../migrations/0016_failures.sql"))),
     Migration::new(17, 6, Steps::sql(include_str!("../migrations/0017_unique_key.sql"))),
     Migration::new(18, 6, Steps { indexes: include_str!("../migrations/0018_unique_key_index.sql"), ..Steps::sql("") }),
@@ -411,8 +412,9 @@ mod tests {
     fn a_transaction_of_a_migration_locks_one_table() {
         for Migration { version, sql: Steps { indexes, sql }, .. } in MIGRATIONS.after(1) {
             let sql = without_comments(sql);
-            let tables =
-                ["{event}", "{node}", "{partition}", "{inbox}"].into_iter().filter(|table| sql.contains(table));
+            let tables = ["{event}", "{node}", "{partition}", "{inbox}", "{pause}"]
+                .into_iter()
+                .filter(|table| sql.contains(table));
             assert!(tables.count() <= 1, "version {version}: {sql}");
             // An index of a new table is in nobody's way.
             assert!(sql.contains("CREATE TABLE") || !sql.contains("CREATE INDEX"), "version {version}: {sql}");

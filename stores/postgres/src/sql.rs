@@ -160,7 +160,7 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
-        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring states;
+        dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel ring states;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
@@ -227,6 +227,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
         .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{pause}", &qualified(table, &table.beside("pause")))
         .replace("{inbox_age_index}", &format!("\"{}\"", table.beside("inbox_age_idx")))
         .replace("{event_pk}", &on_event("pkey"))
         .replace("{event_id_key}", &on_event("event_id_key"))
@@ -258,7 +259,9 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{inbox", "{and_", "{fingerprint", "{event_is", "{is_"] {
+        for placeholder in
+            ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"]
+        {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

@@ -9,7 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName,
+    WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -17,7 +18,7 @@ use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
     PostgresOptions, claim, complete, fetch, inbox, insert, order, ownership, read_point, reclaim, rows, schema,
-    settle, share,
+    settle, share, upkeep,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -174,8 +175,8 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::RAISE_READ_POINT, read_point::raise(&self.inner)).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, order::interventions(&self.inner)).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, upkeep::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

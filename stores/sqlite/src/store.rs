@@ -10,7 +10,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
+    BegunAttempt, Fetch, Fetched, Interventions, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
+    operation,
 };
 use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;
@@ -21,7 +22,7 @@ use crate::complete::{self, Completions};
 use crate::error::Failure;
 use crate::insert::Inserts;
 use crate::sql::Sql;
-use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share};
+use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share, upkeep};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -313,8 +314,8 @@ impl Store for SqliteStore {
         self.read(operation::WRITERS, order::writers).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.read(operation::INTERVENTIONS, order::interventions).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.read(operation::INTERVENTIONS, upkeep::interventions).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

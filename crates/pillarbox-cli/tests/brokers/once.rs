@@ -22,7 +22,7 @@ async fn it_ends_with_0_when_the_broker_has_everything() {
         let file = shop.configure(mode, &to(well.port));
         let ended = relay(&file, &["--once", "--deadline", "60s", "--json"]).await;
         assert_eq!(ended.code, Some(0), "{mode}: {ended:?}");
-        let left = json!({"due": 0, "blocked": 0, "delayed": 0, "dead": 0, "other_nodes": 0});
+        let left = json!({"due": 0, "blocked": 0, "delayed": 0, "dead": 0, "paused": 0, "other_nodes": 0});
         let said: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(said, json!({"sources": [{"source": "shop", "left": left}]}));
         assert_eq!(shop.count("status = 1").await, 20, "{mode}");

@@ -11,6 +11,7 @@ mod dead;
 mod inbox;
 mod keys;
 mod migrate;
+mod pause;
 mod pending;
 mod purge;
 mod relay;

@@ -71,6 +71,14 @@ pub const COUNT_PENDING: &str = "count pending events";
 pub const RETRY_NOW: &str = "retry pending events now";
 /// [`Upkeep::cancel`](super::Upkeep::cancel).
 pub const CANCEL: &str = "cancel pending events";
+/// [`Upkeep::pause`](super::Upkeep::pause).
+pub const PAUSE: &str = "pause an event type or a handler";
+/// [`Upkeep::resume`](super::Upkeep::resume).
+pub const RESUME: &str = "resume an event type or a handler";
+/// [`Upkeep::pauses`](super::Upkeep::pauses).
+pub const PAUSES: &str = "list what is paused";
+/// [`Upkeep::count_paused`](super::Upkeep::count_paused).
+pub const COUNT_PAUSED: &str = "count paused events";
 /// [`Upkeep::dead`](super::Upkeep::dead).
 pub const DEAD: &str = "list DEAD events";
 /// [`Upkeep::count_dead`](super::Upkeep::count_dead).

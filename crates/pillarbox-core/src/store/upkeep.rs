@@ -3,7 +3,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, FailedAttempt, InboxConsumer, PendingEvent, PendingFilter, RowState};
+use super::{
+    Counts, FailedAttempt, InboxConsumer, NewPause, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
+    RowState,
+};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{EventId, Payload};
@@ -121,6 +124,30 @@ pub trait Upkeep: Send + Sync {
     /// - `cancel_lets_later_events_of_its_key_go_on`
     /// - `cancel_and_settle_at_once_end_a_row_once`
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
+
+    /// Pauses an event type or a handler, unless [as many as there can be](Pause::MOST) are. What is paused already keeps the time since
+    /// which it is. The pauses that have ended are deleted. Nodes notice by the [interventions](super::Store::interventions).
+    ///
+    /// # Behavior
+    /// - `pause_twice_updates_the_reason`
+    /// - `pause_ends_by_the_databases_clock`
+    /// - `pause_is_refused_beyond_a_thousand`
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError>;
+
+    /// Ends a pause; false if there is none.
+    ///
+    /// # Behavior
+    /// - `resume_says_if_it_was_paused`
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError>;
+
+    /// The pauses that have not ended, ascending by kind and name.
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError>;
+
+    /// The number of pending rows that are due and held by a pause. It reads all of those that are due.
+    ///
+    /// # Behavior
+    /// - `count_paused_counts_the_due_rows_that_pauses_hold`
+    async fn count_paused(&self) -> Result<u64, StoreError>;
 
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///

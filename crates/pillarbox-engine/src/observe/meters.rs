@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::MetricsFactory;
 use super::calls::Busy;
+use super::paused::PausedGauges;
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
 const QUICK: Duration = Duration::from_micros(50);
@@ -29,6 +30,7 @@ pub(crate) struct Meters {
     pub(crate) settle: Exchange,
     pub(crate) renewals_failed: Counter,
     pub(crate) backlog_failed: Counter,
+    pub(crate) paused: PausedGauges,
     hot_latency: Histogram,
     cold_latency: Histogram,
     /// By event type and the handler's name; those of handlers that are registered for one.
@@ -100,6 +102,7 @@ impl Meters {
             ),
             renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
             backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            paused: PausedGauges::new(metrics_factory),
             hot_latency: latency("hot"),
             cold_latency: latency("cold"),
             handlers,
@@ -170,6 +173,7 @@ impl Meters {
         self.active.set(0);
         self.memory((0, 0), 0);
         self.calls(Busy::default());
+        self.paused.inactive();
         let rows = [&self.due, &self.delayed, &self.dead, &self.oldest];
         let partitions = [&self.unowned_partitions, &self.partitions_pending, &self.partitions_most_pending];
         for unknown in rows.into_iter().chain(partitions).chain([&self.live_nodes, &self.owned_partitions]) {

@@ -13,6 +13,7 @@ mod health;
 mod loops;
 mod meters;
 mod metrics_factory;
+mod paused;
 mod role;
 mod telemetry;
 

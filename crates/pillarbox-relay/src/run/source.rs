@@ -197,9 +197,10 @@ impl Deliverer {
             State::Starting => SourceHealth::Starting,
             State::Waiting { problem } => SourceHealth::Waiting { problem: problem.clone() },
             State::Started { store, outbox } => {
-                return SourceReport::started(name, store.info(), outbox.health(), routes);
+                let report = SourceReport::started(name, store.info(), outbox.health(), routes);
+                return SourceReport { paused: outbox.paused(), ..report };
             }
         };
-        SourceReport { name, address: String::new(), table: String::new(), health, routes }
+        SourceReport { name, address: String::new(), table: String::new(), health, routes, paused: Vec::new() }
     }
 }

@@ -3,6 +3,7 @@
 mod dead;
 pub(crate) mod overview;
 mod partitions;
+mod pause;
 mod pending;
 mod purge;
 mod record;
@@ -14,11 +15,13 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowState, Upkeep,
+    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NewPause, NodeStatus, PartitionBacklog, Pause,
+    PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowState, Upkeep,
 };
 
 use crate::{PostgresStore, inbox};
+
+pub(crate) use pause::interventions;
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -70,6 +73,22 @@ impl Upkeep for PostgresStore {
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let cancel = pending::change(self.inner(), &self.inner().sql.cancel, seqs);
         self.inner().sessions.call(operation::CANCEL, cancel).await
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.inner().sessions.call(operation::PAUSE, pause::pause(self.inner(), pause)).await
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.inner().sessions.call(operation::RESUME, pause::resume(self.inner(), kind, name)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.inner().sessions.call(operation::PAUSES, pause::list(self.inner())).await
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.inner().sessions.call(operation::COUNT_PAUSED, pause::count(self.inner())).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
