@@ -22,6 +22,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(14, 6, include_str!("../migrations/0014_inbox.sql")),
     Migration::new(16, 6, include_str!("../migrations/0016_failures.sql")),
     Migration::new(17, 6, include_str!("../migrations/0017_unique_key.sql")),
+    Migration::new(19, 6, include_str!("../migrations/0019_delivered_as.sql")),
 ]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");

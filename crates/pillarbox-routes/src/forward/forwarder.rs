@@ -518,7 +518,7 @@ async fn send(runtime: &RouteRuntime, sink: &Sink, messages: Vec<Message>) -> Ve
     runtime.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
     for receipt in &receipts {
         match receipt {
-            Ok(()) => runtime.meters.confirmed.increment(1),
+            Ok(_) => runtime.meters.confirmed.increment(1),
             Err(error) if error.blames_the_destination() => runtime.meters.deferred.increment(1),
             Err(_) => runtime.meters.failed.increment(1),
         }
