@@ -5,7 +5,6 @@ mod batch_handlers;
 mod contexts;
 mod event_limits;
 mod fairness;
-mod following;
 mod handler_limits;
 mod hooks;
 mod lost_connections;

@@ -6,9 +6,10 @@ use pillarbox_core::store::RowId;
 
 use crate::Harness;
 use crate::events::{
-    HOUR, Owned, columns, entitled, event, events, owned, record, row_at, rows_at, settle, settle_all, verdict,
+    HOUR, Owned, columns, entitled, event, events, owned, record, row_at, settle, settle_all, verdict,
 };
 use crate::nodes::{owner, stranger};
+use crate::rows::rows_at;
 use crate::run::{Db, Outcome};
 
 /// Texts of which none may be taken for another, or for a part of a statement.
