@@ -23,8 +23,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-/// The result for one message: confirmed by the broker, or the reason why not.
-pub type Receipt = Result<(), PublishError>;
+/// The result for one message: confirmed by the broker, with the position at which it keeps the message if it has told one, or the reason
+/// why not. The position names the place and the number there, such as `STREAM/SEQUENCE`; it is a [`Position`](crate::row::Position), or else is
+/// not kept.
+pub type Receipt = Result<Option<String>, PublishError>;
 
 /// A broker that messages are sent to.
 ///
@@ -62,6 +64,7 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Behavior
     /// - `publish_confirms_each_message`
+    /// - `publish_tells_each_message_its_position`
     /// - `publish_keeps_bytes_headers_and_key`
     /// - `publish_lets_no_header_of_an_event_pass_for_a_reserved_one`
     /// - `publish_keeps_the_order_within_a_key`

@@ -408,10 +408,14 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_keeps_each_failed_attempt`
     /// - `settle_keeps_no_more_failed_attempts_than_ten`
     /// - `settle_goes_on_where_another_program_wrote_the_failures`
+    /// - `settle_keeps_the_position_of_a_delivered_row`
+    /// - `settle_keeps_positions_beside_other_verdicts`
+    /// - `settle_keeps_no_position_of_a_refused_verdict`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// The change that makes a row DONE, or removes it, as [`settle`](Self::settle) does, for an adapter to make in the transaction in which
-    /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
+    /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done), [`Change::DeliveredAs`](crate::row::Change::DeliveredAs) or
+    /// [`Change::Remove`](crate::row::Change::Remove).
     ///
     /// It changes one row, or none for the reasons for which a settle is refused. Until the transaction ends, whoever else settles the
     /// row waits for it, as does whoever clears the node away.
@@ -420,6 +424,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `complete_commits_with_the_transaction`
     /// - `complete_clears_the_error_of_earlier_attempts`
     /// - `complete_removes_the_row_if_asked`
+    /// - `complete_keeps_the_position`
     /// - `complete_rolled_back_leaves_the_row_pending`
     /// - `complete_is_refused_as_a_settle_is`
     /// - `complete_is_refused_for_rows_of_others`

@@ -33,6 +33,7 @@ mod leave;
 mod lookup;
 mod migrate;
 mod order;
+mod positions;
 mod read_point;
 mod receive;
 mod reclaim;
@@ -272,6 +273,12 @@ behaviors! {
         begin_attempt_adds_the_crashed_one_to_the_failures,
         replay_keeps_the_failed_attempts,
     }
+    positions on migrated tables {
+        settle_keeps_the_position_of_a_delivered_row,
+        settle_keeps_positions_beside_other_verdicts,
+        settle_keeps_no_position_of_a_refused_verdict,
+        replay_clears_the_position needs sql,
+    }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,
         settle_refuses_a_row_that_another_node_holds,
@@ -294,6 +301,7 @@ behaviors! {
         complete_commits_with_the_transaction,
         complete_clears_the_error_of_earlier_attempts,
         complete_removes_the_row_if_asked,
+        complete_keeps_the_position,
         complete_rolled_back_leaves_the_row_pending,
         complete_is_refused_as_a_settle_is,
         complete_is_refused_for_rows_of_others,

@@ -211,7 +211,7 @@ pub mod retry {
 /// An outbox that runs: its modes, its settings, and the builder of each mode.
 pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
-    pub use pillarbox_engine::follow::{EventEnd, Wait, WaitAll};
+    pub use pillarbox_engine::follow::{DeliveredAs, EventEnd, Wait, WaitAll};
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
@@ -291,7 +291,8 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::maintain::Status;
         pub use pillarbox_core::row::{
-            BrokenRow, Change, Column, Expected, FetchedRow, NewRow, OrderKey, RawRow, Row, RowId, Verdict,
+            BrokenRow, Change, Column, Expected, FetchedRow, InvalidPosition, NewRow, OrderKey, Position, RawRow, Row,
+            RowId, Verdict,
         };
     }
 

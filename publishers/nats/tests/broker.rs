@@ -63,6 +63,24 @@ async fn ten_thousand_events_survive_a_server_that_is_killed() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_message_is_where_its_receipt_says_and_a_duplicate_where_the_first_is() -> Outcome {
+    let server = start().await?;
+    let client = client(&server).await?;
+    stream(&client, "ORDERS", &["orders"]).await?;
+    let publisher = publisher(options(&server))?;
+    let messages = messages("orders", 20);
+    let receipts = publisher.publish(messages.clone()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let orders = client.get_stream("ORDERS").await?;
+    for (message, position) in messages.iter().zip(&receipts) {
+        let position = position.as_deref().and_then(|position| position.strip_prefix("ORDERS/"));
+        let stored = orders.get_raw_message(position.ok_or("no place in the stream")?.parse()?).await?;
+        assert_eq!(stored.payload, message.body);
+    }
+    assert_eq!(publish_one(&publisher, messages[6].clone()).await?, receipts[6]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_duplicate_within_the_window_is_dropped_and_after_it_is_not() -> Outcome {
     let server = start().await?;
     let client = client(&server).await?;

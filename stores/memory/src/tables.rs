@@ -403,6 +403,11 @@ impl State {
                     row.last_error = None;
                     row.done_at = Some(now);
                 }
+                Change::DeliveredAs(position) => {
+                    row.last_error = None;
+                    row.done_at = Some(now);
+                    row.delivered_as = Some(position.to_string());
+                }
                 Change::Retry { attempts, delay, error } => {
                     row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
                     row.available_at = Some(now.plus(*delay));
@@ -516,6 +521,7 @@ impl State {
         self.change(seq, |row| {
             (row.status, row.attempts, row.replays) = (Status::New, 0, row.replays.saturating_add(1));
             (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
+            row.delivered_as = None;
         });
     }
 

@@ -90,7 +90,8 @@ impl Upkeep for MemoryStore {
         let rows = event_ids.iter().flat_map(|id| state.rows_of(id).map(move |(_, row)| (id, row)));
         let of = |(id, row): (&EventId, &Stored)| {
             let error = row.last_error.clone().filter(|_| !row.status.is_pending());
-            RowState { event_id: id.clone(), handler: row.handler.clone(), status: row.status, error }
+            let (handler, delivered_as) = (row.handler.clone(), row.delivered_as.clone());
+            RowState { event_id: id.clone(), handler, status: row.status, error, delivered_as }
         };
         Ok(rows.map(of).collect())
     }
@@ -330,6 +331,7 @@ pub(super) fn record(seq: i64, row: &Stored) -> Record {
         done_at: row.done_at,
         last_error: row.last_error.clone(),
         locked_by: row.locked_by.as_deref().map(str::to_owned),
+        delivered_as: row.delivered_as.clone(),
         failures: row.failures.clone(),
     }
 }

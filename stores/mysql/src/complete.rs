@@ -29,6 +29,7 @@ pub(crate) struct Completions {
 #[derive(Debug)]
 struct Texts {
     done: Arc<str>,
+    done_as: Arc<str>,
     removed: Arc<str>,
 }
 
@@ -36,8 +37,10 @@ impl Completions {
     pub(crate) fn new(sql: &Sql, table: &TableName) -> Self {
         let texts = |mine: &str| {
             let file = |text: &str| render(&without_comments(text).replace("{and_is_its_own}", mine), table).into();
+            let done = |position| file(&include_str!("../sql/complete.sql").replace("{and_position}", position));
             Texts {
-                done: file(include_str!("../sql/complete.sql")),
+                done: done(""),
+                done_as: done(", e.`delivered_as` = ?"),
                 removed: file(include_str!("../sql/complete_removed.sql")),
             }
         };
@@ -57,18 +60,23 @@ impl Completions {
             Fence::Row => (&self.row, 3),
         };
         let named = || Bind::Text(Some(node.as_str()));
-        let mut binds = vec![
+        let (change, position) = match change {
+            Change::DeliveredAs(position) => (&texts.done_as, Some(Bind::Text(Some(position.as_str())))),
+            Change::Remove => (&texts.removed, None),
+            _ => (&texts.done, None),
+        };
+        let mut binds: Vec<Bind<'_>> = position.into_iter().collect();
+        binds.extend([
             Bind::Int(Some(row.seq)),
             Bind::Text(Some(row.event_id.as_str())),
             Bind::Text(row.handler.as_deref()),
             Bind::Int(Some(expected.attempts.into())),
             Bind::Int(Some(expected.replays.cast_signed().into())),
-        ];
+        ]);
         binds.extend((0..times).map(|_| named()));
-        let change = Arc::clone(if *change == Change::Remove { &texts.removed } else { &texts.done });
         let statements = vec![
             Statement { sql: Arc::clone(&self.fence), binds: vec![named(), named()], reusable: true },
-            Statement { sql: change, binds, reusable: true },
+            Statement { sql: Arc::clone(change), binds, reusable: true },
         ];
         Command { action: Action::Complete { node, fence, verdict }, statements }
     }

@@ -31,6 +31,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(15, 4, include_str!("../migrations/0015_pause.sql")),
     Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
     Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
+    Migration::new(19, 4, include_str!("../migrations/0019_delivered_as.sql")),
 ]);
 
 /// The SQL that records a migration.

@@ -48,7 +48,7 @@ statements! {
     insert insert_values inserted
     ready due next_due wanted scope of_keys only without without_types without_handlers heads unblocked free take release
     fence settle_lock held held_partition done_at_once removed_at_once
-    settle_done settle_retry settle_hold settle_ended begin_attempt failed
+    settle_done position settle_retry settle_hold settle_ended begin_attempt failed
     of_events of_handlers
     assign_partitions promote_due identify highest now
     lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe

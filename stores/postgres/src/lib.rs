@@ -49,6 +49,7 @@ mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod positions;
 mod read_point;
 mod reclaim;
 mod row;

@@ -48,6 +48,7 @@ const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
     Migration::new(16, 6, Steps::sql(include_str!("../migrations/0016_failures.sql"))),
     Migration::new(17, 6, Steps::sql(include_str!("../migrations/0017_unique_key.sql"))),
     Migration::new(18, 6, Steps { indexes: include_str!("../migrations/0018_unique_key_index.sql"), ..Steps::sql("") }),
+    Migration::new(19, 6, Steps::sql(include_str!("../migrations/0019_delivered_as.sql"))),
     // The numbers before it are for what is added until the release.
     Migration::contraction(20, 12, Steps::sql(include_str!("../migrations/0020_aside.sql"))),
 ]);

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::{CANCELLED, TableName};
 
+use crate::positions;
 use crate::rows::Alike;
 use crate::scope::Fetches;
 
@@ -111,6 +112,10 @@ macro_rules! statements {
             pub(crate) cancel: Intervention,
             pub(crate) retry_now: Intervention,
             $(pub(crate) $alike: ByDensity,)*
+            /// The statements of the same names without `as`, for rows that keep positions.
+            pub(crate) settle_done_as: ByDensity,
+            pub(crate) settle_mixed_as: Fenced,
+            pub(crate) complete_as: Fenced,
         }
 
         impl Sql {
@@ -121,6 +126,7 @@ macro_rules! statements {
                         .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)
                         .replace("{event_is_named}", EVENT_IS_NAMED)
+                        .replace("{and_position}", "")
                 };
                 let fenced = |text: &str| {
                     let under = |of_the_node, of_the_row| {
@@ -148,6 +154,9 @@ macro_rules! statements {
                     retry_now: Intervention::new(include_str!("../sql/retry_now.sql"), verb),
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
                     $($alike: by_density(include_str!(concat!("../sql/", stringify!($alike), ".sql"))),)*
+                    settle_done_as: by_density(&with_position(include_str!("../sql/settle_done.sql"), &positions::assignment(7))),
+                    settle_mixed_as: fenced(&with_position(include_str!("../sql/settle_mixed.sql"), &positions::assignment(21))),
+                    complete_as: fenced(&with_position(include_str!("../sql/complete.sql"), r#", "delivered_as" = $7::text"#)),
                 }
             }
         }
@@ -165,6 +174,11 @@ statements! {
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
         settle_done settle_removed
+}
+
+/// The form of a statement for rows that keep positions.
+fn with_position(text: &str, assignment: &str) -> String {
+    text.replace("{and_position}", assignment)
 }
 
 /// A table's name for SQL: quoted, and with its schema if one was configured.

@@ -23,6 +23,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(15, 6, include_str!("../migrations/0015_pause.sql")),
     Migration::new(16, 6, include_str!("../migrations/0016_failures.sql")),
     Migration::new(17, 6, include_str!("../migrations/0017_unique_key.sql")),
+    Migration::new(19, 6, include_str!("../migrations/0019_delivered_as.sql")),
 ]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");

@@ -107,9 +107,9 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, done, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
-        plans
-            .extend([begin, ended, done, hold, refused, remove, retry].map(|sql| (sql.as_str().to_owned(), vec![KEY])));
+    for Settle { begin, done, done_as, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
+        let all = [begin, ended, done, done_as, hold, refused, remove, retry];
+        plans.extend(all.map(|sql| (sql.as_str().to_owned(), vec![KEY])));
     }
     plans
 }

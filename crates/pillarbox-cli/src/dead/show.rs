@@ -83,6 +83,7 @@ struct Json<'a> {
     done_at: Option<String>,
     last_error: Option<&'a str>,
     locked_by: Option<&'a str>,
+    delivered_as: Option<&'a str>,
     failures: Vec<FailureJson<'a>>,
     /// The pause that a pending event waits for, in words.
     paused: Option<&'a str>,
@@ -127,6 +128,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             done_at: record.done_at.map(|time| time.to_string()),
             last_error: record.last_error.as_deref(),
             locked_by: record.locked_by.as_deref(),
+            delivered_as: record.delivered_as.as_deref(),
             failures: record.failures.iter().map(FailureJson::from).collect(),
             paused: None,
         }
@@ -156,6 +158,7 @@ fn text(record: &Record, paused: Option<&str>) -> String {
         ("occurred", time(record.occurred_at)),
         ("due", time(record.available_at)),
         ("ended", time(record.done_at)),
+        ("delivered as", or_dash(record.delivered_as.as_deref())),
         ("held by", or_dash(record.locked_by.as_deref())),
         ("headers", or_dash(record.headers.as_deref())),
         ("content type", or_dash(kind)),

@@ -162,12 +162,13 @@ pub trait Upkeep: Send + Sync {
     /// - `count_dead_counts_what_dead_lists`
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError>;
 
-    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
+    /// Makes DEAD rows NEW again: no attempts, no error, no position, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
     /// those that were DEAD, in no order; the others are left alone.
     ///
     /// # Behavior
     /// - `replay_makes_a_dead_event_new_and_due`
     /// - `replay_keeps_the_failed_attempts`
+    /// - `replay_clears_the_position`
     /// - `replay_leaves_other_states_alone`
     /// - `replay_goes_on_where_a_row_was_replayed_too_often_to_count`
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
@@ -310,6 +311,8 @@ pub struct Record {
     pub done_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+    /// The position at which the receiver has the event, if its handler has reported one.
+    pub delivered_as: Option<String>,
     /// The last failed attempts, oldest first: at most [`FailedAttempt::KEPT`].
     pub failures: Vec<FailedAttempt>,
 }

@@ -189,11 +189,12 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 9] = [
+        let of_nodes: [(&str, Change); 10] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),
             ("settle.delete_done", |c| c.settle.delete_done = true),
+            ("settle.keep_positions", |c| c.settle.keep_positions = false),
             ("ownership.lease", |c| c.ownership.lease = HOUR),
             ("purge.done_after", |c| c.purge.done_after = None),
             ("purge.inbox_after", |c| c.purge.inbox_after = None),

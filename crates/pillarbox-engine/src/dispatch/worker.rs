@@ -1,5 +1,6 @@
 mod attempt;
 mod in_place;
+mod positions;
 mod transaction;
 mod verdict;
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::poll;
 use pillarbox_core::clock::Random;
-use pillarbox_core::handle::{BatchHandler, DeliveringNode, Outcome};
+use pillarbox_core::handle::{BatchHandler, DeliveringNode};
 use pillarbox_core::ownership::{Mode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::retry::RetryPolicy;
@@ -19,6 +20,7 @@ use pillarbox_core::store::{BegunAttempt, Row};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::positions::Positions;
 pub(crate) use self::transaction::Completion;
 use super::{CrashTracker, Unknown};
 use crate::claim::Operators;
@@ -55,6 +57,7 @@ pub(crate) struct Worker {
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
     pub(crate) completion: Completion,
+    pub(crate) positions: Positions,
 }
 
 impl Worker {
@@ -184,10 +187,9 @@ impl Worker {
         let call = items.first_mut().and_then(|item| item.charge.take());
         let (mut done, mut undecided) = (Vec::with_capacity(items.len()), Vec::new());
         for (item, attempt) in items.into_iter().zip(attempts) {
-            if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-                done.push(verdict_on(&item.row, Change::Done));
-            } else {
-                undecided.push(Undecided { item, registered, attempt });
+            match self.positions.delivered(&item.row, attempt) {
+                Ok(change) => done.push(verdict_on(&item.row, change)),
+                Err(attempt) => undecided.push(Undecided { item, registered, attempt }),
             }
         }
         let call = call.filter(|_| !undecided.is_empty());

@@ -21,7 +21,7 @@ use crate::operator_pauses::OperatorPauses;
 use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;
-use pillarbox_core::row::Change;
+use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
 
 /// The bounded queue between the table and the workers where the events of a key are delivered in their order.
@@ -392,8 +392,7 @@ impl KeyedQueue {
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
         let mut state = self.state.lock();
-        let fails =
-            change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
+        let fails = change.is_some_and(|change| change.status() != Status::Done);
         if fails && state.running.get(&seq).is_some_and(|running| running.told) {
             drop(state);
             return self.left(seq);

@@ -366,7 +366,7 @@ impl Outbox {
     /// outbox.write(&mut transaction, event).await?;
     /// transaction.commit().await?;
     /// match outbox.delivered(id).within(std::time::Duration::from_secs(5)).await? {
-    ///     EventEnd::Delivered => println!("the receipt is sent"),
+    ///     EventEnd::Delivered { .. } => println!("the receipt is sent"),
     ///     other => println!("it is not: {other:?}"),
     /// }
     /// # outbox.shutdown().await;

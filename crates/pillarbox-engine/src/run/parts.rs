@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
 use crate::claim::{InterventionWatch, Operators, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
-use crate::dispatch::{Completion, CrashTracker, Unknown, Worker};
+use crate::dispatch::{Completion, CrashTracker, Positions, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
@@ -121,6 +121,7 @@ impl<'a> Parts<'a> {
                 turn: shared.store.has_one_writer().then(|| Semaphore::new(1)),
                 complaints: Throttle::default(),
             },
+            positions: Positions::new(config.settle.keep_positions),
         }
     }
 

@@ -529,7 +529,7 @@ async fn send(runtime: &RouteRuntime, sink: &Sink, events: &[&Delivery], message
     spans.into_iter().zip(&receipts).for_each(|(span, receipt)| span.end(receipt));
     for receipt in &receipts {
         match receipt {
-            Ok(()) => runtime.meters.confirmed.increment(1),
+            Ok(_) => runtime.meters.confirmed.increment(1),
             Err(error) if error.blames_the_destination() => runtime.meters.deferred.increment(1),
             Err(_) => runtime.meters.failed.increment(1),
         }
