@@ -6,9 +6,11 @@
 
 mod args;
 
+mod audit;
 mod bench;
 mod change;
 mod dead;
+mod events;
 mod inbox;
 mod keys;
 mod migrate;
@@ -22,6 +24,7 @@ mod confirm;
 mod duration;
 mod exporter;
 mod failure;
+mod listing;
 mod moment;
 mod payload;
 mod store;
@@ -65,6 +68,7 @@ async fn main() -> ExitCode {
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
+        Command::Events(args) => events::run(args.events).await,
         Command::Pending(args) => pending::run(args.pending).await,
         Command::Pause(args) => pause::pause(args).await,
         Command::Resume(args) => pause::resume(args).await,
@@ -73,6 +77,7 @@ async fn main() -> ExitCode {
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Inbox(args) => inbox::run(args.inbox).await,
         Command::Purge(args) => purge::run(&args).await,
+        Command::Audit(args) => audit::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };
     if let Some(traces) = traces {

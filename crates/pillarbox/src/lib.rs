@@ -224,9 +224,10 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NewPause, NodeStatus,
-        PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable,
-        Purged, Record, RowState, Upkeep,
+        Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
+        EventPage, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures, NodeStatus, PartitionBacklog,
+        Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
+        RowState, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PauseNote, Pauses, PendingChange, PendingEvents, purge};
 }
@@ -274,15 +275,16 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
+            Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter,
+            EventFilter, EventPage, FailedAttempt, InboxConsumer, ListedEvent, NodeFigures, NodeStatus,
             PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
             BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
-            LeaseClock, Listener, Proof, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation,
-            refusal, schema,
+            LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers,
+            operation, refusal, schema,
         };
     }
 

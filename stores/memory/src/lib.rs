@@ -17,6 +17,7 @@
 //! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! ```
 
+mod audit;
 mod heads;
 mod inbox;
 mod inspect;
@@ -25,6 +26,7 @@ mod owners;
 mod pauses;
 mod pending;
 mod port;
+mod recent;
 mod row;
 mod tables;
 mod transaction;

@@ -103,6 +103,7 @@ const OF_NODES: [(&str, Differs); 20] = [
     ("purge.done_after", |a, b| a.purge.done_after != b.purge.done_after),
     ("purge.dead_after", |a, b| a.purge.dead_after != b.purge.dead_after),
     ("purge.inbox_after", |a, b| a.purge.inbox_after != b.purge.inbox_after),
+    ("purge.audit_after", |a, b| a.purge.audit_after != b.purge.audit_after),
     ("shutdown.drain_timeout", |a, b| a.shutdown.drain_timeout != b.shutdown.drain_timeout),
     ("metrics.interval", |a, b| a.metrics.interval != b.metrics.interval),
 ];

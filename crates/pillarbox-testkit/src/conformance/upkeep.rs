@@ -1,5 +1,6 @@
 //! The requests of operators to a store.
 
+pub(super) mod audit;
 pub(super) mod backlog;
 pub(super) mod blocked;
 pub(super) mod control;
@@ -11,6 +12,7 @@ pub(super) mod partitions;
 pub(super) mod pauses;
 pub(super) mod pending;
 pub(super) mod purge;
+pub(super) mod recent;
 pub(super) mod record;
 pub(super) mod replay;
 pub(super) mod states;
