@@ -8,7 +8,7 @@ use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
     InboxConsumer, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
-    PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+    Purge, Purgeable, Purged, Record, RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;

@@ -52,7 +52,7 @@ const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
-const OURS: [&[&str]; 6] = [
+const OURS: [&[&str]; 7] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
     &["node_id", "mode", "started_at", "expires_at"],
     &["partition", "node_id", "epoch"],

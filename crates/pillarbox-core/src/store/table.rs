@@ -84,7 +84,7 @@ impl TableName {
 
     /// All tables of the outbox, without the schema.
     #[must_use]
-    pub fn all(&self) -> [String; 6] {
+    pub fn all(&self) -> [String; 7] {
         let [node, partition, migration, inbox, pause, audit] =
             ["node", "partition", "migration", "inbox", "pause", "audit"].map(|role| self.beside(role));
         [self.event.clone(), node, partition, migration, inbox, pause, audit]

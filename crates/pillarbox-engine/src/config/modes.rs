@@ -84,7 +84,7 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
 ];
 
 /// All other settings of nodes, which a program that only writes lacks.
-const OF_NODES: [(&str, Differs); 20] = [
+const OF_NODES: [(&str, Differs); 21] = [
     ("claim.batch", |a, b| a.claim.batch != b.claim.batch),
     ("claim.min_interval", |a, b| a.claim.min_interval != b.claim.min_interval),
     ("claim.max_interval", |a, b| a.claim.max_interval != b.claim.max_interval),
