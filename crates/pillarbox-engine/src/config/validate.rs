@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
-        let table: [(&str, Change); 21] = [
+        let table: [(&str, Change); 22] = [
             ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
             ("purge.inbox_after", |c| c.purge.inbox_after = Some(Duration::ZERO)),
             ("purge.audit_after", |c| c.purge.audit_after = Some(Duration::ZERO)),

@@ -282,6 +282,7 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
+    use pillarbox_core::clock::{SystemClock, SystemRandom};
     use pillarbox_core::event::Envelope;
     use pillarbox_core::store::StoreInfo;
     use pillarbox_core::write::{Dialect, NewRow};
@@ -298,8 +299,9 @@ mod tests {
     async fn all_calls_are_measured_until_they_are_quick_and_again_once_they_are_not() {
         let recorder = DebuggingRecorder::new();
         let info = StoreInfo::new(Dialect::MEMORY, "here", "outbox_event");
+        let stamp = Stamp::new(Arc::new(SystemClock), Arc::new(SystemRandom));
         let meters = metrics::with_local_recorder(&recorder, || {
-            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty(), Arc::new(Stamp::system()))
+            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty(), Arc::new(stamp))
         });
         let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
             for seq in seqs {

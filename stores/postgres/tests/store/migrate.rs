@@ -232,7 +232,7 @@ async fn writers_go_on_while_indexes_are_built() {
         migrated.expect("migrates when the writer has ended");
         assert!(longest < LONGEST, "{longest:?}");
         let after = db.indexes(&db.schema).await;
-        assert_eq!(after.len(), before.len() + 7, "five of events, and two of the inbox: {after:?}");
+        assert_eq!(after.len(), before.len() + 8, "five of events, two of the inbox and one of the audit: {after:?}");
         assert!(before.iter().all(|index| after.contains(index)), "and leaves those of the release before: {after:?}");
         assert!(after.iter().any(|index| index.contains("new_due_idx") && index.contains("aside")), "{after:?}");
     })
