@@ -6,6 +6,7 @@ use pillarbox_core::publisher::Secret;
 use serde::Deserialize as _;
 use toml::de::DeTable;
 
+use crate::handlers::unite;
 use crate::keys::{Keys, tree};
 use crate::modes::why_ignored;
 use crate::origin::Origins;
@@ -127,6 +128,7 @@ impl Loader {
             layers.push(environment(&keys, prefix, variables)?);
         }
         layers.push(self.set.into_iter().map(by_program).collect::<Result<_, _>>()?);
+        unite(&mut layers)?;
         let settings = merge(layers, &unless_set)?;
         settings.check()?;
         Ok(settings)
