@@ -44,7 +44,7 @@ struct Limit {
     handler: Option<String>,
     running: usize,
     concurrency: Option<usize>,
-    /// A text, such as `100 in 1s`.
+    /// A text, such as `100/s`.
     rate: Option<String>,
     /// Its events wait for the limit.
     reached: bool,

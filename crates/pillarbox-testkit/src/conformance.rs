@@ -360,6 +360,7 @@ behaviors! {
     }
     control on migrated tables {
         retry_now_makes_waiting_rows_due,
+        retry_now_is_for_the_call_whose_failure_is_not_recorded_yet,
         retry_now_leaves_other_states_alone,
         cancel_ends_pending_rows_without_delivery,
         cancel_leaves_other_states_alone,

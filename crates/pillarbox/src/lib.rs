@@ -189,7 +189,9 @@ pub mod handle {
         HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
         IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
-    pub use pillarbox_engine::handlers::{Events, Rate, Register, Registration, Unroutable, on, on_batch, on_type};
+    pub use pillarbox_engine::handlers::{
+        Events, HandlerConfig, NotARate, Rate, Register, Registration, Unroutable, on, on_batch, on_type,
+    };
 
     #[cfg(feature = "macros")]
     #[doc(hidden)]

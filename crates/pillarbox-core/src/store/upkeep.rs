@@ -119,10 +119,12 @@ pub trait Upkeep: Send + Sync {
     /// Makes rows due now that wait for a time: NEW ones that are delayed, and RETRY ones. Their state, attempts and error stay. Returns the
     /// `seq` of all that were RETRY, or NEW and delayed, in no order; the others are left alone.
     ///
-    /// A call that runs is not repeated: if it fails, the row waits for the time that follows from that failure.
+    /// A call that runs is not repeated: if it fails, the row waits for the time that follows from that failure, also if that is recorded
+    /// only after the row was made due.
     ///
     /// # Behavior
     /// - `retry_now_makes_waiting_rows_due`
+    /// - `retry_now_is_for_the_call_whose_failure_is_not_recorded_yet`
     /// - `retry_now_leaves_other_states_alone`
     async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
 
