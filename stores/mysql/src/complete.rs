@@ -5,7 +5,7 @@ use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::TableName;
 use pillarbox_core::write::{Action, Bind, Command, Statement};
 
-use crate::sql::{Sql, render, without_comments};
+use crate::sql::{render, without_comments};
 
 /// The condition under [`Fence::Table`].
 const OWNS_THE_TABLE: &str =
@@ -33,16 +33,17 @@ struct Texts {
 }
 
 impl Completions {
-    pub(crate) fn new(sql: &Sql, table: &TableName) -> Self {
+    pub(crate) fn new(table: &TableName) -> Self {
+        let file = |text: &str| Arc::<str>::from(render(&without_comments(text), table));
         let texts = |mine: &str| {
-            let file = |text: &str| render(&without_comments(text).replace("{and_is_its_own}", mine), table).into();
+            let fenced = |text: &str| file(&text.replace("{and_is_its_own}", mine));
             Texts {
-                done: file(include_str!("../sql/complete.sql")),
-                removed: file(include_str!("../sql/complete_removed.sql")),
+                done: fenced(include_str!("../sql/complete.sql")),
+                removed: fenced(include_str!("../sql/complete_removed.sql")),
             }
         };
         Self {
-            fence: sql.fence.replace("{id}", "?").into(),
+            fence: file(include_str!("../sql/complete_fence.sql")),
             table: texts(OWNS_THE_TABLE),
             partition: texts(ITS_PARTITION_IS_OWNED),
             row: texts(HOLDS_THE_ROW),
@@ -67,7 +68,7 @@ impl Completions {
         binds.extend((0..times).map(|_| named()));
         let change = Arc::clone(if *change == Change::Remove { &texts.removed } else { &texts.done });
         let statements = vec![
-            Statement { sql: Arc::clone(&self.fence), binds: vec![named(), named()], reusable: true },
+            Statement { sql: Arc::clone(&self.fence), binds: vec![named()], reusable: true },
             Statement { sql: change, binds, reusable: true },
         ];
         Command { action: Action::Complete { node, fence, verdict }, statements }
