@@ -1,4 +1,4 @@
--- One row that is DONE, in the transaction of its handler, after fence.sql: the position if it keeps one, seq, event id, handler, expected attempts and replays, node,
+-- One row that is DONE, in the transaction of its handler, after complete_fence.sql: the position if it keeps one, seq, event id, handler, expected attempts and replays, node,
 -- and once or twice more the node, by what its right to the row rests on.
 UPDATE {event} e FORCE INDEX (PRIMARY)
 SET e.`status` = 1, e.`done_at` = UTC_TIMESTAMP(6), e.`last_error` = NULL, e.`locked_by` = NULL, e.`room` = NULL{and_position}

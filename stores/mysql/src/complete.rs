@@ -5,7 +5,7 @@ use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::TableName;
 use pillarbox_core::write::{Action, Bind, Command, Statement};
 
-use crate::sql::{Sql, render, without_comments};
+use crate::sql::{render, without_comments};
 
 /// The condition under [`Fence::Table`].
 const OWNS_THE_TABLE: &str =
@@ -34,18 +34,19 @@ struct Texts {
 }
 
 impl Completions {
-    pub(crate) fn new(sql: &Sql, table: &TableName) -> Self {
+    pub(crate) fn new(table: &TableName) -> Self {
+        let file = |text: &str| Arc::<str>::from(render(&without_comments(text), table));
         let texts = |mine: &str| {
-            let file = |text: &str| render(&without_comments(text).replace("{and_is_its_own}", mine), table).into();
-            let done = |position| file(&include_str!("../sql/complete.sql").replace("{and_position}", position));
+            let fenced = |text: &str| file(&text.replace("{and_is_its_own}", mine));
+            let done = |position| fenced(&include_str!("../sql/complete.sql").replace("{and_position}", position));
             Texts {
                 done: done(""),
                 done_as: done(", e.`delivered_as` = ?"),
-                removed: file(include_str!("../sql/complete_removed.sql")),
+                removed: fenced(include_str!("../sql/complete_removed.sql")),
             }
         };
         Self {
-            fence: sql.fence.replace("{id}", "?").into(),
+            fence: file(include_str!("../sql/complete_fence.sql")),
             table: texts(OWNS_THE_TABLE),
             partition: texts(ITS_PARTITION_IS_OWNED),
             row: texts(HOLDS_THE_ROW),
@@ -75,7 +76,7 @@ impl Completions {
         ]);
         binds.extend((0..times).map(|_| named()));
         let statements = vec![
-            Statement { sql: Arc::clone(&self.fence), binds: vec![named(), named()], reusable: true },
+            Statement { sql: Arc::clone(&self.fence), binds: vec![named()], reusable: true },
             Statement { sql: Arc::clone(change), binds, reusable: true },
         ];
         Command { action: Action::Complete { node, fence, verdict }, statements }

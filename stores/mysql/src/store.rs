@@ -58,7 +58,7 @@ impl MysqlStore {
         let info = StoreInfo::new(Dialect::MYSQL, sessions.address(), table.to_string());
         Self {
             inner: Arc::new(Inner {
-                completions: Completions::new(&sql, &table),
+                completions: Completions::new(&table),
                 sql,
                 sessions,
                 table,
