@@ -8,6 +8,7 @@
 
 mod command_line;
 mod dead;
+mod guides;
 mod inbox;
 mod keys;
 mod migrate;
