@@ -10,6 +10,7 @@ mod audit;
 mod command_line;
 mod dead;
 mod events;
+mod guides;
 mod inbox;
 mod keys;
 mod migrate;
