@@ -1,4 +1,5 @@
 mod dead;
+mod doctor;
 mod inbox;
 mod keys;
 mod pending;
@@ -13,6 +14,7 @@ use pillarbox::run::FailingKey;
 use pillarbox_demo::DemoArgs;
 
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
@@ -53,6 +55,14 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Show the events that wait, those that were given up, and the nodes that are running.
     Status(StatusArgs),
+    /// Examine databases and brokers: what harms deliveries, with cause, evidence and remedy.
+    ///
+    /// It only reads, on one connection to each, in statements that end within a limit: it is harmless beside a service under load.
+    /// docs/doctor.md explains every finding.
+    ///
+    /// Exit codes: 0 nothing was found; 1 something was, or the command failed; 2 the command line or the file is wrong; 130 it was
+    /// interrupted.
+    Doctor(Box<DoctorArgs>),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
     /// Look at events that were given up, deliver them again, or throw them away.

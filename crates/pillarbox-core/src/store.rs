@@ -4,6 +4,7 @@
 
 mod admission;
 mod command;
+mod examine;
 mod failed_attempt;
 mod history;
 mod inbox;
@@ -22,6 +23,7 @@ mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
 pub use command::{Action, Command};
+pub use examine::Examine;
 pub use failed_attempt::FailedAttempt;
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
@@ -41,6 +43,7 @@ pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -456,6 +459,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// The means by which processes wake each other through this database, if it has any.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        None
+    }
+
+    /// A view of this store through which a doctor examines it, each statement of which ends within `limit`. It connects when it is first
+    /// asked. The default is a store that has no conditions of its own to look for.
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let _ = limit;
         None
     }
 

@@ -41,6 +41,7 @@ mod claim;
 mod complete;
 mod connector;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;

@@ -8,6 +8,7 @@
 
 mod command_line;
 mod dead;
+mod doctor;
 mod inbox;
 mod keys;
 mod migrate;

@@ -87,3 +87,5 @@ pub const INBOX_CONSUMERS: &str = "list the consumers of the inbox";
 pub const COUNT_INBOX: &str = "count the messages of the inbox";
 /// [`Upkeep::purge_inbox`](super::Upkeep::purge_inbox).
 pub const PURGE_INBOX: &str = "purge the inbox";
+/// [`Examine::examine`](super::Examine::examine).
+pub const EXAMINE: &str = "examine the database";
