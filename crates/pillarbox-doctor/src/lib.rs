@@ -25,5 +25,5 @@ mod report;
 pub use broker::ALL as BROKER_CHECKS;
 pub use doctor::Doctor;
 pub use outbox::ALL as OUTBOX_CHECKS;
-pub use pillarbox_core::examine::{Severity, Thresholds};
+pub use pillarbox_core::examine::{Check, Severity, Thresholds};
 pub use report::{Finding, Healthy, NotChecked, Report};

@@ -9,6 +9,7 @@
 mod command_line;
 mod dead;
 mod doctor;
+mod doctor_page;
 mod inbox;
 mod keys;
 mod migrate;
