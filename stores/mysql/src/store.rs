@@ -10,9 +10,9 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, LeaseClock,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, TableName, Upkeep, Writers,
+    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Examine, Fetch, Fetched, History, InboxConsumer,
+    LeaseClock, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState,
+    Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -69,7 +69,6 @@ impl MysqlStore {
     }
 }
 
-#[cfg(test)]
 impl MysqlStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
@@ -206,6 +205,11 @@ impl Store for MysqlStore {
 
     fn settles_in_parallel(&self) -> bool {
         true
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let sessions = self.inner.sessions.for_examination(limit).ok()?;
+        Some(Arc::new(Self::new(sessions, self.inner.table.clone(), self.inner.mariadb)))
     }
 
     async fn close(&self) {

@@ -4,9 +4,10 @@ use pillarbox_doctor::{BROKER_CHECKS, Check, OUTBOX_CHECKS};
 
 const PAGE: &str = include_str!("../../../../docs/doctor.md");
 
-const SECTIONS: [(&str, &[&Check]); 7] = [
+const SECTIONS: [(&str, &[&Check]); 8] = [
     ("Every outbox", OUTBOX_CHECKS),
     ("PostgreSQL", pillarbox_postgres::examine::ALL),
+    ("MySQL and MariaDB", pillarbox_mysql::examine::ALL),
     ("SQLite", pillarbox_sqlite::examine::ALL),
     ("Every broker", BROKER_CHECKS),
     ("NATS", pillarbox_nats::examine::ALL),

@@ -38,10 +38,9 @@ pub(crate) async fn examine(doctor: &Doctor, store: &Arc<dyn Store>, results: &m
 /// Makes the checks that need nothing but the port. False if the database does not answer.
 async fn common<S: Store + ?Sized>(doctor: &Doctor, store: &S, results: &mut Vec<Checked>) -> bool {
     let checkup = Checkup { doctor, store };
-    let before = doctor.clock.now();
     // The first call connects as well.
-    let now = match timeout(doctor.statement_limit * 3, store.now()).await {
-        Ok(Ok(now)) => now,
+    match timeout(doctor.statement_limit * 3, store.now()).await {
+        Ok(Ok(_)) => results.push(UNREACHABLE.healthy()),
         Ok(Err(error)) => {
             results.push(UNREACHABLE.found(error.to_string()));
             return false;
@@ -50,15 +49,8 @@ async fn common<S: Store + ?Sized>(doctor: &Doctor, store: &S, results: &mut Vec
             results.push(UNREACHABLE.found(format!("no answer within {:?}", doctor.statement_limit * 3)));
             return false;
         }
-    };
-    results.push(UNREACHABLE.healthy());
-    // Asked again: connecting would blur it.
-    let (before, now) = match checkup.ask(store.now()).await {
-        Ok(again) => (doctor.clock.now(), again),
-        Err(_) => (before, now),
-    };
-    let offset = clock::offset(now, before, doctor.clock.now(), doctor.thresholds.clock_offset);
-    results.push(checks::CLOCK.judge(offset));
+    }
+    checkup.clock(results).await;
     checkup.schema(results).await;
     let fleet = checkup.fleet(results).await;
     checkup.backlog(results).await;
@@ -81,6 +73,16 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             Ok(answer) => answer.map_err(|error| error.to_string()),
             Err(_elapsed) => Err(format!("no answer within {limit:?}")),
         }
+    }
+
+    async fn clock(&self, results: &mut Vec<Checked>) {
+        let before = self.doctor.clock.now();
+        let answer = self.ask(self.store.now()).await;
+        let (after, limit) = (self.doctor.clock.now(), self.doctor.thresholds.clock_offset);
+        results.push(match answer {
+            Ok(now) => checks::CLOCK.judge(clock::offset(now, before, after, limit)),
+            Err(reason) => checks::CLOCK.not_checked(reason),
+        });
     }
 
     async fn schema(&self, results: &mut Vec<Checked>) {
@@ -134,9 +136,12 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
 
     /// Only in mode `partitioned` do later events wait.
     async fn blocked(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
-        if !fleet.is_some_and(Fleet::keeps_order_of_keys) {
-            let reason = "no node in mode partitioned is alive, the one mode in which the later events of a key wait";
-            results.push(checks::BLOCKED.not_checked(reason));
+        let Some(fleet) = fleet.filter(|fleet| fleet.nobody().is_none()) else {
+            results.push(checks::BLOCKED.not_checked("no node is alive whose mode would tell whether keys wait"));
+            return;
+        };
+        if !fleet.keeps_order_of_keys() {
+            results.push(checks::BLOCKED.healthy());
             return;
         }
         results.push(match self.ask(self.store.blocked(0, BLOCKED)).await {

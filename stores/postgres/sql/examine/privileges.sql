@@ -5,7 +5,7 @@ FROM (VALUES {tables}) AS w ("name", "privileges")
 JOIN pg_class t ON t."relname" = w."name"
 JOIN pg_namespace n ON n."oid" = t."relnamespace"
 CROSS JOIN LATERAL unnest(w."privileges"::text[]) WITH ORDINALITY AS p ("privilege", "place")
-WHERE CASE WHEN {schema} IS NULL THEN n."nspname" = ANY (current_schemas(true)) ELSE n."nspname" = {schema} END
+WHERE CASE WHEN {schema} IS NULL THEN pg_table_is_visible(t."oid") ELSE n."nspname" = {schema} END
   AND NOT has_table_privilege(t."oid", p."privilege")
 GROUP BY 1, 3, 4, 5
 UNION ALL
