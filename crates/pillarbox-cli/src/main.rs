@@ -56,7 +56,7 @@ async fn main() -> ExitCode {
         Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
-        Command::Doctor(args) => doctor::run(*args).await,
+        Command::Doctor(args) => doctor::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Pending(args) => pending::run(args.pending).await,
         Command::Dead(args) => dead::run(args.dead).await,

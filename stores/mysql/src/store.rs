@@ -73,7 +73,10 @@ impl MysqlStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
+}
 
+#[cfg(test)]
+impl MysqlStore {
     /// The store as it would be on MySQL.
     pub(crate) fn without_returning(&self) -> Self {
         Self::new(self.inner.sessions.clone(), self.inner.table.clone(), false)

@@ -19,18 +19,18 @@ use crate::failure::Failure;
 use crate::store;
 
 /// Examines what the command line names. Exit code 1 if something was found.
-pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let mut doctor = match &args.config {
-        Some(file) => of_file(file, &args).await?,
-        None => of_store(&args).await?,
+        Some(file) => Box::pin(of_file(file, args)).await?,
+        None => Box::pin(of_store(args)).await?,
     };
     doctor = doctor.thresholds(args.limits.thresholds()).statement_limit(args.limit);
     for code in &args.ignore {
         doctor = doctor.ignore(code);
     }
     let examined = match args.watch {
-        Some(interval) => watch(&doctor, &args, interval).await,
-        None => once(&doctor, &args).await,
+        Some(interval) => watch(&doctor, args, interval).await,
+        None => once(&doctor, args).await,
     };
     doctor.close().await;
     let healthy = examined?;
