@@ -1,5 +1,6 @@
 mod audit;
 mod dead;
+mod doctor;
 mod events;
 mod inbox;
 mod keys;
@@ -18,6 +19,7 @@ use pillarbox_demo::DemoArgs;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use events::{EventMatching, Events, EventsArgs};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
@@ -63,6 +65,14 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Look at events of any state, newest first.
     Events(EventsArgs),
+    /// Examine databases and brokers: what harms deliveries, with cause, evidence and remedy.
+    ///
+    /// It only reads, on one connection to each, in statements that end within a limit: it is harmless beside a service under load.
+    /// docs/doctor.md explains every finding.
+    ///
+    /// Exit codes: 0 nothing was found; 1 something was, or the command failed; 2 the command line or the file is wrong; 130 it was
+    /// interrupted.
+    Doctor(Box<DoctorArgs>),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
     /// Pause an event type or a handler: no call of it begins on any node until it is resumed.

@@ -10,6 +10,7 @@ mod audit;
 mod bench;
 mod change;
 mod dead;
+mod doctor;
 mod events;
 mod inbox;
 mod keys;
@@ -67,6 +68,7 @@ async fn main() -> ExitCode {
         Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
+        Command::Doctor(args) => doctor::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Events(args) => events::run(args.events).await,
         Command::Pending(args) => pending::run(args.pending).await,

@@ -7,6 +7,7 @@ mod attributes;
 mod audit;
 mod command;
 mod dead;
+mod examine;
 mod failed_attempt;
 mod figures;
 mod history;
@@ -31,6 +32,7 @@ pub use attributes::Attributes;
 pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
 pub use dead::{DeadEvent, DeadFilter};
+pub use examine::Examine;
 pub use failed_attempt::FailedAttempt;
 pub use figures::NodeFigures;
 pub use history::{History, HistoryKeeper};
@@ -50,6 +52,7 @@ pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -482,6 +485,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// The means by which processes wake each other through this database, if it has any.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        None
+    }
+
+    /// A view of this store through which a doctor examines it, each statement of which ends within `limit`. It connects when it is first
+    /// asked. The default is a store that has no conditions of its own to look for.
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let _ = limit;
         None
     }
 

@@ -284,10 +284,15 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
-            BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
+            BegunAttempt, Bind, Dialect, Examine, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
             LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers,
             operation, refusal, schema,
         };
+    }
+
+    /// Examinations: what a doctor looks for in a database or at a broker, and what it finds.
+    pub mod examine {
+        pub use pillarbox_core::examine::{Check, Checked, Judgement, Severity, Thresholds, beginning};
     }
 
     /// Rows of the table, their states, and the verdicts that change them.

@@ -26,6 +26,7 @@ mod claim;
 mod complete;
 mod dead;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;

@@ -80,6 +80,16 @@ const OUTBOX_JAVA: [&str; 15] = [
     "locked_at",
 ];
 
+/// The definition of a key as the migrations leave it: ``KEY `name` (…)``.
+pub(crate) fn key(name: &str) -> Option<String> {
+    let named = format!("KEY `{name}` (");
+    let sql = MIGRATIONS.after(0).iter().map(|migration| migration.sql).filter(|sql| sql.contains(&named)).last()?;
+    let begin = sql.rfind(&named)?;
+    let unique = if sql[..begin].ends_with("UNIQUE ") { "UNIQUE " } else { "" };
+    let end = begin + sql[begin..].find(')')?;
+    Some(format!("{unique}{}", &sql[begin..=end]))
+}
+
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i64) -> String {
     let database = table.schema().filter(|_| applied == 0).map(create_database);

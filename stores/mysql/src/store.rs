@@ -11,7 +11,7 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, History, InboxConsumer, Interventions, LeaseClock, NewPause, NodeFigures, NodeStatus,
+    Examine, Fetch, Fetched, History, InboxConsumer, Interventions, LeaseClock, NewPause, NodeFigures, NodeStatus,
     PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
     RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
@@ -70,12 +70,14 @@ impl MysqlStore {
     }
 }
 
-#[cfg(test)]
 impl MysqlStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
+}
 
+#[cfg(test)]
+impl MysqlStore {
     /// The store as it would be on MySQL.
     pub(crate) fn without_returning(&self) -> Self {
         Self::new(self.inner.sessions.clone(), self.inner.table.clone(), false)
@@ -213,6 +215,11 @@ impl Store for MysqlStore {
 
     fn settles_in_parallel(&self) -> bool {
         true
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let sessions = self.inner.sessions.for_examination(limit).ok()?;
+        Some(Arc::new(Self::new(sessions, self.inner.table.clone(), self.inner.mariadb)))
     }
 
     async fn close(&self) {

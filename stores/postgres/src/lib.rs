@@ -42,6 +42,7 @@ mod claim;
 mod complete;
 mod connector;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;

@@ -9,8 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo,
-    TableName, WakeUps, Writers,
+    BegunAttempt, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store,
+    StoreInfo, TableName, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -205,6 +205,12 @@ impl Store for PostgresStore {
 
     fn settles_in_parallel(&self) -> bool {
         true
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let sessions = self.inner.sessions.for_examination(limit).ok()?;
+        let store = Self::new(sessions, self.inner.table.clone(), self.inner.durable_marks);
+        Some(Arc::new(store))
     }
 
     async fn close(&self) {

@@ -49,6 +49,14 @@ pub(crate) fn script(table: &TableName) -> String {
     script.join("\n\n") + "\n"
 }
 
+/// The statement that creates an index of this name, as the steps leave it.
+pub(crate) fn create_index(table: &TableName, name: &str) -> Option<String> {
+    let (script, named) = (script(table), format!("INDEX \"{name}\" ON "));
+    let create = script.split(';').filter(|statement| statement.contains(&named)).last()?;
+    let lines: Vec<&str> = create.lines().map(str::trim).filter(|line| !line.starts_with("--")).collect();
+    Some(lines.join(" ").trim().to_owned() + ";")
+}
+
 /// Takes the steps that are missing. The open transaction holds the write lock, so that others wait and then find
 /// nothing to do.
 pub(crate) async fn migrate(session: &mut Session<'_>) -> Result<(), Failure> {

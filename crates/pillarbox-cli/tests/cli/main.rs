@@ -9,6 +9,8 @@
 mod audit;
 mod command_line;
 mod dead;
+mod doctor;
+mod doctor_page;
 mod events;
 mod guides;
 mod inbox;

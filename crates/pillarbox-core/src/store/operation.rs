@@ -105,3 +105,5 @@ pub const END_ACTION: &str = "record the end of an action";
 pub const ACTIONS: &str = "list the actions";
 /// [`Upkeep::purge_actions`](super::Upkeep::purge_actions).
 pub const PURGE_ACTIONS: &str = "purge the audit table";
+/// [`Examine::examine`](super::Examine::examine).
+pub const EXAMINE: &str = "examine the database";
