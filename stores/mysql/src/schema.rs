@@ -83,7 +83,7 @@ const OUTBOX_JAVA: [&str; 15] = [
 /// The definition of a key as the migrations leave it: ``KEY `name` (…)``.
 pub(crate) fn key(name: &str) -> Option<String> {
     let named = format!("KEY `{name}` (");
-    let sql = MIGRATIONS.after(0).iter().map(|migration| migration.sql).filter(|sql| sql.contains(&named)).last()?;
+    let sql = MIGRATIONS.after(0).iter().map(|migration| migration.sql).rfind(|sql| sql.contains(&named))?;
     let begin = sql.rfind(&named)?;
     let unique = if sql[..begin].ends_with("UNIQUE ") { "UNIQUE " } else { "" };
     let end = begin + sql[begin..].find(')')?;

@@ -126,7 +126,7 @@ fn read_only(file: &Path) -> Checked {
     for (what, path) in [("the file", file), ("its folder", folder)] {
         match std::fs::metadata(path) {
             Ok(found) if found.permissions().readonly() => {
-                locked.push(format!("{what} {} is read-only", path.display()))
+                locked.push(format!("{what} {} is read-only", path.display()));
             }
             Ok(_) => {}
             Err(error) => return READ_ONLY.not_checked(error.to_string()),

@@ -52,7 +52,7 @@ pub(crate) fn script(table: &TableName) -> String {
 /// The statement that creates an index of this name, as the steps leave it.
 pub(crate) fn create_index(table: &TableName, name: &str) -> Option<String> {
     let (script, named) = (script(table), format!("INDEX \"{name}\" ON "));
-    let create = script.split(';').filter(|statement| statement.contains(&named)).last()?;
+    let create = script.split(';').rfind(|statement| statement.contains(&named))?;
     let lines: Vec<&str> = create.lines().map(str::trim).filter(|line| !line.starts_with("--")).collect();
     Some(lines.join(" ").trim().to_owned() + ";")
 }
