@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
 
 async fn serve() -> Result<(), BoxError> {
     let variable = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-    let store = SqliteStore::open(variable("DATABASE", "orders.db")).await?;
+    let store = SqliteStore::open(&variable("DATABASE", "orders.db")).await?;
     store.migrate().await?;
     let pool = store.writer().clone();
     orders::create_table(&pool).await?;

@@ -92,8 +92,7 @@ impl<'a> Inspector<'a> {
         Snapshot(self.tables.lock().clone())
     }
 
-    /// What is paused now.
-    #[cfg(simulated)]
+    /// The types and handlers that are paused now.
     #[must_use]
     pub fn pauses(&self) -> Vec<pillarbox_core::store::Pause> {
         let now = self.tables.now();

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, FailedAttempt, Record};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;

@@ -45,7 +45,7 @@ impl MessageSpan {
     /// Ends it with the broker's answer.
     pub(super) fn end(self, receipt: &Receipt) {
         match receipt {
-            Ok(()) => self.0.record("otel.status_code", "OK"),
+            Ok(_) => self.0.record("otel.status_code", "OK"),
             Err(error) => {
                 self.0.record("otel.status_code", "ERROR");
                 self.0.record("otel.status_description", error.to_string())

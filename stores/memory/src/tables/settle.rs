@@ -10,7 +10,7 @@ use super::{State, is_held_by};
 
 impl State {
     /// Records the verdicts that apply and returns the others.
-    pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
+    pub(crate) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
         let refused = verdicts
             .iter()
             .filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(node, verdict, now)));
@@ -18,7 +18,7 @@ impl State {
     }
 
     /// True if a verdict of `node` would be recorded.
-    pub(super) fn would_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
+    pub(crate) fn would_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
         self.may_settle(node, fence, verdict) && self.applies(verdict)
     }
 
@@ -41,7 +41,7 @@ impl State {
         }
     }
 
-    pub(super) fn begin_attempt(
+    pub(crate) fn begin_attempt(
         &mut self,
         node: &NodeId,
         fence: Fence,
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Frees rows that `node` holds.
-    pub(super) fn release_held(&mut self, node: &NodeId, rows: &[RowId]) {
+    pub(crate) fn release_held(&mut self, node: &NodeId, rows: &[RowId]) {
         for id in rows {
             if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id) && row.status.is_pending()) {
                 row.locked_by.take_if(|holder| is_held_by(holder, node));
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
+    pub(crate) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
         let judged = self.nodes.clear_ended(now, clock);
         let members = &self.nodes.members;
         let mut freed = 0;

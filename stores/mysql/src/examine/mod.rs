@@ -99,7 +99,7 @@ impl MysqlStore {
                 is(0, wanted) && is(1, index)
             })
         };
-        let [event, node, _, _, inbox] = table.all();
+        let [event, node, _, _, inbox, _, _] = table.all();
         let wanted = [
             (&event, "pillarbox_event_id"),
             (&event, "pillarbox_queue"),
@@ -178,7 +178,7 @@ impl MysqlStore {
 
 /// The privileges of a node, and statements that want them and change nothing.
 fn needed(table: &TableName) -> Vec<(&'static str, String, String)> {
-    let [event, node, partition, migration, inbox] = table.all();
+    let [event, node, partition, migration, inbox, pause, audit] = table.all();
     // The columns without a default, and a value for each.
     let writable = [
         (event, "event_id", "`event_id`, `event_type`", "'1', '1'"),
@@ -198,8 +198,12 @@ fn needed(table: &TableName) -> Vec<(&'static str, String, String)> {
             all.push((privilege, name.clone(), sql));
         }
     }
-    let quoted = qualified(table, &migration);
-    all.push(("SELECT", migration, format!("EXPLAIN SELECT `version` FROM {quoted} WHERE FALSE")));
+    for (name, column) in [(migration, "version"), (pause, "name"), (audit.clone(), "id")] {
+        let sql = format!("EXPLAIN SELECT `{column}` FROM {} WHERE FALSE", qualified(table, &name));
+        all.push(("SELECT", name, sql));
+    }
+    let delete = format!("EXPLAIN DELETE FROM {} WHERE FALSE", qualified(table, &audit));
+    all.push(("DELETE", audit, delete));
     all
 }
 

@@ -14,8 +14,16 @@ type Result<T = Checked> = std::result::Result<T, Failure>;
 /// The tables of an outbox and the privileges of a node on each, as rows of a `VALUES` list.
 pub(super) fn needed_privileges(table: &TableName) -> String {
     let all = "{SELECT,INSERT,UPDATE,DELETE}";
-    let [event, node, partition, migration, inbox] = table.all();
-    let rows = [(event, all), (node, all), (partition, all), (migration, "{SELECT}"), (inbox, all)];
+    let [event, node, partition, migration, inbox, pause, audit] = table.all();
+    let rows = [
+        (event, all),
+        (node, all),
+        (partition, all),
+        (migration, "{SELECT}"),
+        (inbox, all),
+        (pause, "{SELECT}"),
+        (audit, "{SELECT,DELETE}"),
+    ];
     rows.map(|(name, privileges)| format!("('{name}', '{privileges}')")).join(", ")
 }
 
