@@ -314,7 +314,7 @@ mod tests {
         push(&queue, Path::Cold, 0..2);
         let pushed = queue.push_cold(read(2..5), None, || true);
         assert!(matches!(&pushed, Pushed::CalledOff(rows) if rows.len() == 3), "{pushed:?}");
-        assert_eq!(queue.drop_waiting(false), [0, 1]);
+        assert_eq!(queue.drop_waiting(false, &OperatorPauses::default()).read_anew, [0, 1]);
     }
 
     #[tokio::test(start_paused = true)]
