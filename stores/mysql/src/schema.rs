@@ -356,6 +356,8 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_event`"],
+            &["INSERT", "IGNORE", "INTO"],
         ];
         assert_eq!(words, expected, "{upgrade}");
     }

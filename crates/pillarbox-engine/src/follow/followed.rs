@@ -154,11 +154,15 @@ impl Followed {
             let progress = progress(found.remove(id).unwrap_or_default(), &entry.progress.borrow().progress);
             let has_ended = matches!(progress, Progress::Ended(_));
             entry.progress.send_replace(Told { progress, by: asked.statement });
-            if has_ended && entry.joined_after < asked.statement {
+            let joined_since = entry.joined_after >= asked.statement;
+            if has_ended && !joined_since {
                 entries.remove(id);
                 continue;
             }
-            entry.next = now + ((now - entry.since) / 100).clamp(SHORTEST, LONGEST);
+            // Whoever has joined since is to be asked for at once.
+            if !joined_since {
+                entry.next = now + ((now - entry.since) / 100).clamp(SHORTEST, LONGEST);
+            }
             schedule.insert((entry.next, id.clone()));
         }
     }

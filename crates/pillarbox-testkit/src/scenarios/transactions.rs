@@ -112,8 +112,8 @@ pub(super) async fn a_handler_reports_a_position_in_its_transaction<H: Harness>(
     settled(&*db.store()).await?;
     let record = record(db, &event).await?;
     assert_eq!((record.status, record.delivered_as.as_deref()), (1, Some("ledger/1")));
-    assert_eq!((outbox.stats().done, recorder.calls().len()), (2, 1));
     outbox.shutdown().await;
+    assert_eq!((outbox.stats().done, recorder.calls().len()), (2, 1));
     Ok(())
 }
 
