@@ -328,7 +328,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 27] = [
+        let expected: [&[&str]; 32] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -351,6 +351,9 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["CREATE", "TABLE", "IF"],
             &["SELECT", "`consumer`,", "`message_id`,"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["CREATE", "TABLE", "IF"],
+            &["SELECT", "`kind`,", "`name`,"],
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],

@@ -89,6 +89,7 @@ mod tests {
             expires_at: Timestamp::from_micros(0),
             lease: None,
             partitions,
+            figures: None,
         }
     }
 

@@ -191,7 +191,7 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 10] = [
+        let of_nodes: [(&str, Change); 11] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),

@@ -184,8 +184,10 @@ impl OrderedPoller {
         let Some(range) = self.state.ranges.get_mut(*index) else { return };
         for (class, rows) in left.iter().filter(|(class, _)| **class != Class::PAUSED) {
             let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
-            // An earlier row of one of their keys may still appear above what is complete.
-            range.passed.left(*class, below.min(read.complete.max(read.above)));
+            // An earlier row of one of their keys may stand above what this fetch has seen, and may still appear above what is
+            // complete.
+            let proven = read.seen.min(read.complete).max(read.above);
+            range.passed.left(*class, below.min(proven));
         }
         range.passed.has_read_rows(brought, left, MOST_LEFT_OUT.saturating_sub(remembered));
     }
