@@ -17,6 +17,9 @@ fn publishers(well: &Server, ill: &Server) -> String {
     publisher("well", well) + &publisher("ill", ill)
 }
 
+/// A route of `/status` that is paused.
+const PAUSED: &str = "\"state\":\"paused\"";
+
 const ROUTES: &str = "[[route]]\nname = \"orders\"\ntypes = [\"order\"]\npublisher = \"well\"\nto = \"orders\"\n\
     [[route]]\nname = \"stock\"\ntypes = [\"stock\"]\npublisher = \"ill\"\nto = \"stock\"\n\
     breaker = { pause = \"1s\", max_pause = \"1s\" }\n";
@@ -37,7 +40,7 @@ async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_bac
     shop.insert("stock", 1, 20_000).await;
     shop.insert("order", 20_001, 500).await;
     shop.wait_until("event_type = 'order' AND status = 1", 500).await;
-    let status = wait_for_page(port, "/status", |_, body| body.contains("paused")).await;
+    let status = wait_for_page(port, "/status", |_, body| body.contains(PAUSED)).await;
     let routes_now = routes(&status);
     assert_eq!((&routes_now[0]["state"], &routes_now[1]["state"]), (&json!("open"), &json!("paused")), "{status}");
     assert!(routes_now[1]["problem"].as_str().is_some_and(|problem| !problem.is_empty()));
@@ -51,7 +54,7 @@ async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_bac
 
     ill.restart().await.unwrap();
     shop.wait_until("status = 1", 20_500).await;
-    wait_for_page(port, "/status", |_, body| !body.contains("paused")).await;
+    wait_for_page(port, "/status", |_, body| !body.contains(PAUSED)).await;
     let ended = stop(running).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(nats::stored(&clients.0).await.len(), 500);

@@ -84,8 +84,8 @@ pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.locked_by), (1, 0, None));
     }
-    assert_eq!(outbox.stats().done, 40);
     outbox.shutdown().await;
+    assert_eq!(outbox.stats().done, 40);
     Ok(())
 }
 
