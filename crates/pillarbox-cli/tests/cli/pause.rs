@@ -74,8 +74,8 @@ async fn what_cannot_be_is_refused() {
         (vec!["kind", "order.placed"], 2, "KIND"),
         (vec!["type"], 2, "NAME"),
         (vec!["type", "a", "--for", "soon"], 2, "--for"),
-        (vec!["type", ""], 1, "is empty"),
-        (vec!["type", "a", "--for", "0s"], 1, "pause.for"),
+        (vec!["type", ""], 2, "is empty"),
+        (vec!["type", "a", "--for", "0s"], 2, "pause.for"),
     ] {
         let ended = command("pause", &store, &args);
         assert!(ended.code == Some(code) && ended.stderr.contains(part), "{args:?}: {ended:?}");
