@@ -27,11 +27,15 @@ mod unique {
 
 mod waiting {
     use crate::shop::*;
-    use pillarbox::Outbox;
+    use pillarbox::{Outbox, Outcome};
     use pillarbox::run::EventEnd;
 
     async fn wait(outbox: &Outbox, pool: sqlx::PgPool, order_placed: OrderPlaced) -> Result<(), BoxError> {
         //~ docs/waiting.md ~ match outbox.delivered(id)
         Ok(())
+    }
+
+    async fn report(number: u64) -> Result<Outcome, BoxError> {
+        //~ docs/waiting.md ~ Ok(Outcome::delivered_as(
     }
 }
