@@ -1,3 +1,4 @@
+mod console;
 mod dead;
 mod inbox;
 mod keys;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pillarbox::run::FailingKey;
 use pillarbox_demo::DemoArgs;
 
+pub(crate) use console::ConsoleArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
@@ -57,6 +59,10 @@ pub(crate) enum Command {
     Pending(PendingArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),
+    /// Serve a web console: events, DEAD ones, blocked keys, nodes, and what may be done about them.
+    ///
+    /// Without a password it is for this host alone, and everybody on it may operate. It never listens for other hosts without one.
+    Console(Box<ConsoleArgs>),
     /// List keys that are blocked by a failing event.
     Keys(KeysArgs),
     /// Delete events that were delivered, or given up, long ago.

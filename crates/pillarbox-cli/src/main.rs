@@ -8,6 +8,7 @@ mod args;
 
 mod bench;
 mod change;
+mod console;
 mod dead;
 mod inbox;
 mod keys;
@@ -58,6 +59,7 @@ async fn main() -> ExitCode {
         Command::Status(args) => status::run(&args).await,
         Command::Pending(args) => pending::run(args.pending).await,
         Command::Dead(args) => dead::run(args.dead).await,
+        Command::Console(args) => console::run(*args).await,
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Inbox(args) => inbox::run(args.inbox).await,
         Command::Purge(args) => purge::run(&args).await,

@@ -51,7 +51,7 @@ pub use load::Loader;
 pub use origin::Origin;
 pub use pillarbox_engine::handlers::Unroutable;
 pub use pillarbox_engine::run::{FailingHead, FailingKey, Mode};
-pub use settings::{RetrySettings, Settings, StoreSettings};
+pub use settings::{InForce, RetrySettings, Settings, StoreSettings};
 pub use setup::Setup;
 pub use value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 

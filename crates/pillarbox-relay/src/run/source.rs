@@ -191,6 +191,19 @@ impl Deliverer {
         *self.state.lock() = state;
     }
 
+    /// The source as the console shows it.
+    pub(super) fn shown(&self) -> pillarbox_console::Source {
+        use pillarbox_console::Source;
+
+        let name = &*self.source.name;
+        let source = match &*self.state.lock() {
+            State::Starting => Source::away(name, "its brokers and its database are asked for the first time"),
+            State::Waiting { problem } => Source::away(name, problem),
+            State::Started { outbox, .. } => Source::of_outbox(name, outbox.clone()),
+        };
+        source.settings(self.source.settings_in_force()).routes(self.forwarder.clone())
+    }
+
     pub(super) fn report(&self) -> SourceReport {
         let (name, routes) = (self.source.name.clone(), self.forwarder.status());
         let health = match &*self.state.lock() {
