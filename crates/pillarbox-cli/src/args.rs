@@ -1,7 +1,10 @@
+mod audit;
 mod console;
 mod dead;
+mod events;
 mod inbox;
 mod keys;
+mod matching;
 mod pending;
 mod purge;
 mod relay;
@@ -13,10 +16,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pillarbox::run::FailingKey;
 use pillarbox_demo::DemoArgs;
 
+pub(crate) use audit::AuditArgs;
 pub(crate) use console::ConsoleArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use events::{EventMatching, Events, EventsArgs};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
+pub(crate) use matching::{Actor, AttributeArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
@@ -55,6 +61,8 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Show the events that wait, those that were given up, and the nodes that are running.
     Status(StatusArgs),
+    /// Look at events of any state, newest first.
+    Events(EventsArgs),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
@@ -73,6 +81,8 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// Look at the messages that consumers have received, and delete old ones.
     Inbox(InboxArgs),
+    /// List what operators have changed: who, what, when and how many rows.
+    Audit(AuditArgs),
     /// Pass events on to brokers, as a file configures it, or as lines of JSON to stdout or to a file.
     ///
     /// With `--config FILE` it delivers from one or several databases to brokers: an event is done when its broker has

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 use pillarbox::Store;
-use pillarbox::maintain::{Record, Status};
+use pillarbox::maintain::{AuditedAction, Record, Status};
 use serde::Serialize;
+use serde_json::json;
 
-use crate::args::Target;
-use crate::dead::show::status_name;
+use crate::args::{Actor, Target};
+use crate::audit;
 use crate::failure::{Failure, no_event, no_row};
 use crate::store;
 use pillarbox_program::progress;
@@ -74,7 +75,30 @@ fn advance(bar: &ProgressBar, so_far: u64) {
 }
 
 /// Changes events that were named: nothing before the rows of every event are determined.
-pub(crate) async fn named(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Changed, Failure> {
+pub(crate) async fn named(
+    store: &dyn Store,
+    named: &Named<'_>,
+    action: Action,
+    actor: &Actor,
+) -> Result<Changed, Failure> {
+    let Named { event_ids, seqs, handler, .. } = *named;
+    let subject = audit::subject(json!({ "event_ids": event_ids, "seqs": seqs, "handler": handler }));
+    audited(store, action, actor, &subject, async || each(store, named, action).await).await
+}
+
+/// Makes a change between its two writes to the audit table.
+pub(crate) async fn audited(
+    store: &dyn Store,
+    action: Action,
+    actor: &Actor,
+    subject: &str,
+    change: impl AsyncFnOnce() -> Result<Changed, Failure>,
+) -> Result<Changed, Failure> {
+    let action = AuditedAction::new(&actor.name(), action.name(), subject);
+    audit::recorded(store, &action, |changed: &Changed| changed.rows, change).await
+}
+
+async fn each(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Changed, Failure> {
     let Named { event_ids, seqs, handler, every_handler } = *named;
     if !seqs.is_empty() {
         return rows(store, seqs, action).await;
@@ -94,7 +118,7 @@ pub(crate) async fn named(store: &dyn Store, named: &Named<'_>, action: Action) 
         let done = change(store, &seqs, action).await?;
         changed.rows += done.len() as u64;
         if done.is_empty() {
-            let status = records(store, event_id, handler).await?.first().map(status_name);
+            let status = records(store, event_id, handler).await?.first().map(Record::status_name);
             let handler = handler.map(str::to_owned);
             changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, status });
         }
@@ -107,7 +131,7 @@ async fn rows(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Changed
     let done = change(store, seqs, action).await?;
     let mut changed = Changed::all(action, done.len() as u64);
     for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
-        let status = store.record(*seq).await?.as_ref().map(status_name);
+        let status = store.record(*seq).await?.as_ref().map(Record::status_name);
         changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
     }
     Ok(changed)
@@ -215,6 +239,16 @@ impl Refused {
 }
 
 impl Action {
+    /// The name of the action in the audit table.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Discard => "discard",
+            Self::RetryNow => "retry",
+            Self::Cancel => "cancel",
+        }
+    }
+
     fn participle(self) -> &'static str {
         match self {
             Self::Replay => "replayed",

@@ -4,20 +4,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pillarbox::inbox;
-use pillarbox::maintain::InboxConsumer;
+use pillarbox::maintain::{AuditedAction, InboxConsumer};
 use serde::Serialize;
+use serde_json::json;
 
-use crate::args::{Inbox, Target};
+use crate::args::{Actor, Inbox, Target};
 use crate::failure::Failure;
-use crate::{duration, store};
+use crate::{audit, duration, store};
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted, grouped, plain, rounded};
 
 pub(crate) async fn run(inbox: Inbox) -> Result<ExitCode, Failure> {
     match inbox {
         Inbox::Status { target, limit, after } => status(&target, limit.into(), after.as_deref()).await?,
-        Inbox::Purge { target, older_than, consumer, batch } => {
-            purge(&target, older_than, consumer.as_deref(), batch.into()).await?;
+        Inbox::Purge { target, older_than, consumer, batch, actor } => {
+            purge(&target, older_than, consumer.as_deref(), batch.into(), &actor).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -83,10 +84,26 @@ struct Purged {
     removed: u64,
 }
 
-async fn purge(target: &Target, older_than: Duration, consumer: Option<&str>, batch: usize) -> Result<(), Failure> {
+async fn purge(
+    target: &Target,
+    older_than: Duration,
+    consumer: Option<&str>,
+    batch: usize,
+    actor: &Actor,
+) -> Result<(), Failure> {
+    let subject = audit::subject(json!({ "older_than": duration::human(older_than), "consumer": consumer }));
+    let action = AuditedAction::new(&actor.name(), "purge inbox", &subject);
     let counter = progress::counter("deleted");
     let purged = store::on(target, async |store| {
-        Ok(inbox::purge(store, consumer, older_than, batch, |removed| counter.set_position(removed)).await?)
+        audit::recorded(
+            store,
+            &action,
+            |removed| *removed,
+            async || {
+                Ok(inbox::purge(store, consumer, older_than, batch, |removed| counter.set_position(removed)).await?)
+            },
+        )
+        .await
     })
     .await;
     counter.finish_and_clear();

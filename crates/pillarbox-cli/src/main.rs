@@ -6,10 +6,12 @@
 
 mod args;
 
+mod audit;
 mod bench;
 mod change;
 mod console;
 mod dead;
+mod events;
 mod inbox;
 mod keys;
 mod migrate;
@@ -22,6 +24,7 @@ mod confirm;
 mod duration;
 mod exporter;
 mod failure;
+mod listing;
 mod moment;
 mod payload;
 mod store;
@@ -57,12 +60,14 @@ async fn main() -> ExitCode {
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Status(args) => status::run(&args).await,
+        Command::Events(args) => events::run(args.events).await,
         Command::Pending(args) => pending::run(args.pending).await,
         Command::Dead(args) => dead::run(args.dead).await,
         Command::Console(args) => console::run(*args).await,
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Inbox(args) => inbox::run(args.inbox).await,
         Command::Purge(args) => purge::run(&args).await,
+        Command::Audit(args) => audit::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };
     outcome.unwrap_or_else(|failure| {

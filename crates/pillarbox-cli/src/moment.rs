@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pillarbox::Store;
+use pillarbox::error::StoreError;
 use pillarbox::event::Timestamp;
 
 use crate::duration;
@@ -26,7 +28,7 @@ impl Moment {
     }
 
     /// True if it counts back from the present.
-    pub(crate) fn is_an_age(self) -> bool {
+    fn is_an_age(self) -> bool {
         matches!(self, Self::Ago(_))
     }
 
@@ -37,6 +39,16 @@ impl Moment {
             Self::At(time) => time,
         }
     }
+}
+
+/// The times, with ages counted back from the present time of the database.
+pub(crate) async fn times<const N: usize>(
+    store: &dyn Store,
+    moments: [Option<Moment>; N],
+) -> Result<[Option<Timestamp>; N], StoreError> {
+    let ages = moments.into_iter().flatten().any(Moment::is_an_age);
+    let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
+    Ok(moments.map(|moment| moment.map(|moment| moment.at(now))))
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pillarbox::Store;
-use pillarbox::maintain::{self, Purge, Purgeable};
+use pillarbox::maintain::{self, AuditedAction, Purge, Purgeable};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::args::PurgeArgs;
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::{duration, store};
+use crate::{audit, duration, store};
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted};
 
@@ -47,11 +48,17 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
             ),
         )?;
     }
-    Ok(Purged {
-        done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
-        dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
-        all: each_batch(args, store, Purgeable::All, args.all_after).await?,
+    let [done, dead, all] = [args.done_after, args.dead_after, args.all_after].map(|age| age.map(duration::human));
+    let subject = json!({ "done_after": done, "dead_after": dead, "all_after": all, "key": args.key });
+    let action = AuditedAction::new(&args.actor.name(), "purge", &audit::subject(subject));
+    audit::recorded(store, &action, Purged::rows, async || {
+        Ok(Purged {
+            done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
+            dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
+            all: each_batch(args, store, Purgeable::All, args.all_after).await?,
+        })
     })
+    .await
 }
 
 async fn each_batch(
@@ -69,6 +76,10 @@ async fn each_batch(
 }
 
 impl Purged {
+    fn rows(&self) -> u64 {
+        [self.done, self.dead, self.all].into_iter().flatten().sum()
+    }
+
     fn text(&self) -> String {
         let kinds = [("delivered", self.done), ("given up", self.dead), ("of any state", self.all)];
         let lines: Vec<_> = kinds

@@ -1,7 +1,8 @@
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pillarbox::Store;
-use pillarbox::maintain::{Backlog, Counts, NodeStatus, PartitionBacklog};
+use pillarbox::maintain::{Backlog, Counts, NodeFigures, NodeStatus, PartitionBacklog};
 use pillarbox::run::Mode;
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use crate::args::{StatusArgs, Target};
 use crate::failure::Failure;
 use crate::{duration, store};
 use pillarbox_program::report;
-use pillarbox_program::report::{grouped, plain, rounded};
+use pillarbox_program::report::{grouped, micros, plain, rounded};
 
 /// Shows the events that wait, those that were given up, and the nodes.
 pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
@@ -76,6 +77,29 @@ struct Node<'a> {
     partitions: u16,
     /// True if it owns any.
     owner: bool,
+    /// As of its last renewal; null if its release records none.
+    figures: Option<Figures>,
+}
+
+/// The counts since the node was started, and the latencies of its last interval between two renewals.
+#[derive(Debug, Serialize)]
+struct Figures {
+    delivered: u64,
+    failed: u64,
+    dead: u64,
+    latency_p50_seconds: Option<f64>,
+    latency_p99_seconds: Option<f64>,
+    busy: u32,
+    queued: u64,
+}
+
+impl From<NodeFigures> for Figures {
+    fn from(figures: NodeFigures) -> Self {
+        let NodeFigures { delivered, failed, dead, latency_p50, latency_p99, busy, queued } = figures;
+        let [latency_p50_seconds, latency_p99_seconds] =
+            [latency_p50, latency_p99].map(|time| time.map(|time| rounded(time.as_secs_f64(), 6)));
+        Self { delivered, failed, dead, latency_p50_seconds, latency_p99_seconds, busy, queued }
+    }
 }
 
 impl<'a> From<&'a NodeStatus> for Node<'a> {
@@ -87,6 +111,7 @@ impl<'a> From<&'a NodeStatus> for Node<'a> {
             lease_left_seconds: node.lease_left.map(|left| rounded(left.as_secs_f64(), 3)),
             partitions: node.partitions,
             owner: node.partitions > 0,
+            figures: node.figures.map(Figures::from),
         }
     }
 }
@@ -172,10 +197,23 @@ impl Status {
             let left = node.lease_left.map_or_else(|| "ended".to_owned(), duration::human);
             let partitions = node.partitions.to_string();
             let since = node.started_at.to_string();
-            [plain(node.node.as_str()), plain(&node.mode), since, left, partitions, role(node).to_owned()]
+            let [delivered, failed, latency] = figures(node.figures);
+            let (id, mode, role) = (plain(node.node.as_str()), plain(&node.mode), role(node).to_owned());
+            [id, mode, since, left, partitions, delivered, failed, latency, role]
         });
-        report::listing(["NODE", "MODE", "SINCE", "LEASE LEFT", "PARTITIONS", ""], rows).trim_fmt()
+        let heading = ["NODE", "MODE", "SINCE", "LEASE LEFT", "PARTITIONS", "DELIVERED", "FAILED", "P50/P99", ""];
+        report::listing(heading, rows).trim_fmt()
     }
+}
+
+/// The events that a node delivered, its failed attempts, and the latencies of its last interval.
+fn figures(figures: Option<NodeFigures>) -> [String; 3] {
+    let Some(figures) = figures else { return std::array::from_fn(|_| "-".to_owned()) };
+    let time = |time: Option<Duration>| {
+        time.map_or_else(|| "-".to_owned(), |time| micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+    };
+    let latency = format!("{}/{}", time(figures.latency_p50), time(figures.latency_p99));
+    [grouped(figures.delivered), grouped(figures.failed), latency]
 }
 
 fn role(node: &NodeStatus) -> &'static str {

@@ -3,8 +3,12 @@
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
 mod admission;
+mod attributes;
+mod audit;
 mod command;
+mod dead;
 mod failed_attempt;
+mod figures;
 mod history;
 mod inbox;
 mod lease_clock;
@@ -12,6 +16,7 @@ mod lookup;
 pub mod operation;
 mod pending;
 mod proof;
+mod recent;
 pub mod refusal;
 mod row_state;
 pub mod schema;
@@ -21,22 +26,24 @@ mod upkeep;
 mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
+pub use attributes::Attributes;
+pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
+pub use dead::{DeadEvent, DeadFilter};
 pub use failed_attempt::FailedAttempt;
+pub use figures::NodeFigures;
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use lookup::{Lookup, Question};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
+pub use recent::{EventFilter, EventPage, ListedEvent, RowSet};
 pub use row_state::RowState;
 pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
-pub use upkeep::{
-    Backlog, Blocked, CANCELLED, DeadEvent, DeadFilter, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
-    Upkeep,
-};
+pub use upkeep::{Backlog, Blocked, CANCELLED, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep};
 pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
@@ -169,6 +176,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// has cleared its node away. `last` is what the last confirmed renewal
     /// left in the node's row, if there was one: an older state is refused, since the database has gone back then.
     ///
+    /// `figures` are written into the node's row with the same statement; `None` leaves those that are there.
+    ///
     /// It never waits for another call of this store: what waits for a lock must not cost the node its lease.
     ///
     /// # Behavior
@@ -177,7 +186,14 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `renew_revives_a_node_that_nobody_cleared_away`
     /// - `renew_refuses_a_cleared_node`
     /// - `renew_tells_of_a_database_that_went_back`
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError>;
+    /// - `renew_writes_the_figures_of_the_node`
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError>;
 
     /// The history of the database as the store's connections have seen it until now. The default is a database that has only one.
     fn history(&self) -> History {

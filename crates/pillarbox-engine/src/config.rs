@@ -257,6 +257,9 @@ pub struct PurgeConfig {
     /// any of them may come again. `None` keeps them for ever. Default 30 days.
     #[serde(with = "or_never")]
     pub inbox_after: Option<Duration>,
+    /// The time for which the audit table keeps what operators have done, up to 100 years. `None` keeps it for ever. Default 90 days.
+    #[serde(with = "or_never")]
+    pub audit_after: Option<Duration>,
     /// The time for which any event is kept, whatever its state, up to 100 years. Mode `writer_only` only. `None`, the default,
     /// deletes nothing.
     #[serde(with = "or_never")]
@@ -274,6 +277,7 @@ impl Default for PurgeConfig {
             done_after: Some(7 * 24 * HOUR),
             dead_after: None,
             inbox_after: Some(30 * 24 * HOUR),
+            audit_after: Some(90 * 24 * HOUR),
             all_after: None,
             interval: HOUR,
             batch: 500,

@@ -54,7 +54,8 @@ use crate::run::{Case, arguments};
 use crate::scenarios;
 
 use upkeep::{
-    backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, record, replay, states,
+    audit, backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, recent, record, replay,
+    states,
 };
 
 /// Runs the suite on a backend, as the `main` of a test target.
@@ -154,6 +155,7 @@ behaviors! {
         renew_revives_a_node_that_nobody_cleared_away,
         renew_refuses_a_cleared_node,
         renew_tells_of_a_database_that_went_back,
+        renew_writes_the_figures_of_the_node,
     }
     evict on migrated tables {
         evict_clears_away_a_node_that_did_not_renew,
@@ -329,6 +331,17 @@ behaviors! {
         states_tell_how_each_row_of_an_event_stands,
         states_take_no_event_for_another,
         states_leave_out_what_is_not_committed,
+    }
+    recent on migrated tables {
+        recent_lists_matching_events_newest_first_page_by_page,
+        recent_reads_no_more_rows_than_asked_and_says_where_it_stopped,
+        recent_tells_how_an_event_stands,
+    }
+    audit on migrated tables {
+        record_action_tells_who_did_what_and_what_became_of_it,
+        end_action_leaves_other_entries_alone,
+        actions_lists_entries_newest_first_page_by_page,
+        purge_actions_deletes_old_entries_batch_by_batch,
     }
     pending on migrated tables {
         pending_lists_matching_events_page_by_page,

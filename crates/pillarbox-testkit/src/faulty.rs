@@ -9,9 +9,9 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, FetchedRow, History, InboxConsumer,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, Upkeep, WakeUps, Writers,
+    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
+    Fetch, Fetched, FetchedRow, History, InboxConsumer, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -210,8 +210,14 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
         self.call(Operation::Acquire, operation::SHARE, self.inner.share(node, give)).await
     }
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        self.call(Operation::Renew, operation::RENEW, self.inner.renew(node, lease, last)).await
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        self.call(Operation::Renew, operation::RENEW, self.inner.renew(node, lease, last, figures)).await
     }
     fn history(&self) -> History {
         self.inner.history()
@@ -318,6 +324,9 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
         self.call(Operation::Follow, operation::STATES, self.inner.states(event_ids)).await
     }
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        self.call(Operation::Inspect, operation::RECENT, self.inner.recent(filter, below, limit)).await
+    }
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.call(Operation::Inspect, operation::PENDING, self.inner.pending(filter, above, limit)).await
     }
@@ -354,5 +363,17 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
         let purge = self.inner.purge_inbox(consumer, older_than, limit);
         self.call(Operation::Change, operation::PURGE_INBOX, purge).await
+    }
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        self.call(Operation::Change, operation::RECORD_ACTION, self.inner.record_action(action)).await
+    }
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.call(Operation::Change, operation::END_ACTION, self.inner.end_action(id, changed, outcome)).await
+    }
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.call(Operation::Inspect, operation::ACTIONS, self.inner.actions(below, limit)).await
+    }
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.call(Operation::Change, operation::PURGE_ACTIONS, self.inner.purge_actions(older_than, limit)).await
     }
 }

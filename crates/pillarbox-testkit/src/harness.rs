@@ -237,6 +237,12 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Makes every entry of the audit table look this many seconds old; as [`age`](Self::age) does, once.
+    fn age_audit(&self, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = format!("UPDATE {} SET began_at = {}", self.table("audit"), Self::sql_time(-seconds));
+        async move { self.execute(&sql).await }
+    }
+
     /// Records that a later release has migrated the tables, on which releases of the present version can run or cannot.
     fn set_newer_schema(&self, compatible: bool) -> impl Future<Output = Result<(), BoxError>> + Send {
         let from = if compatible { "max(version)" } else { "max(version) + 1000" };

@@ -291,6 +291,8 @@ scenarios! {
         replayed_events_are_delivered_again,
         a_running_node_purges_what_is_over,
         a_running_node_purges_the_inbox,
+        a_running_node_purges_the_audit_table,
+        a_node_writes_what_it_has_done_into_its_row,
         a_writer_purges_by_age,
         interceptors_run_around_the_handler,
     }

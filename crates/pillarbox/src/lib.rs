@@ -224,9 +224,9 @@ pub mod run {
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
-        PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState,
-        Upkeep,
+        Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
+        EventPage, FailedAttempt, InboxConsumer, ListedEvent, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
+        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
 }
@@ -274,14 +274,15 @@ pub mod backend {
     pub mod store {
         #[doc(no_inline)]
         pub use crate::maintain::{
-            Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, FailedAttempt, InboxConsumer, NodeStatus,
+            Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter,
+            EventFilter, EventPage, FailedAttempt, InboxConsumer, ListedEvent, NodeFigures, NodeStatus,
             PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
             BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Judged, LeaseClock, Listener,
-            Proof, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
+            Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
         };
     }
 

@@ -224,7 +224,8 @@ impl<'a> Inspector<'a> {
 
     /// Registers a node of any mode, a later release's included, whose lease ends at `expires_at`.
     pub fn register(&self, node: &NodeId, mode: &str, expires_at: Timestamp) {
-        let member = Member { mode: mode.to_owned(), started_at: self.tables.now(), expires_at, lease: None };
+        let (mode, started_at) = (mode.to_owned(), self.tables.now());
+        let member = Member { mode, started_at, expires_at, lease: None, figures: None };
         self.tables.lock().nodes.members.insert(node.clone(), member);
     }
 

@@ -17,6 +17,7 @@
 //! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! ```
 
+mod audit;
 mod heads;
 mod inbox;
 mod inspect;
@@ -24,6 +25,7 @@ mod nodes;
 mod owners;
 mod pending;
 mod port;
+mod recent;
 mod row;
 mod tables;
 mod transaction;

@@ -8,7 +8,7 @@ use pillarbox_core::ownership::{
     Acquired, Epochs, Holding, LeaseMark, Mode, NodeId, Partitions, Renewal, Share, spread,
 };
 use pillarbox_core::plants;
-use pillarbox_core::store::{Judged, LeaseClock, NodeStatus, operation};
+use pillarbox_core::store::{Judged, LeaseClock, NodeFigures, NodeStatus, operation};
 use tokio::time::Instant;
 
 use super::owners::Owners;
@@ -30,6 +30,7 @@ pub(super) struct Member {
     pub(super) started_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) lease: Option<Duration>,
+    pub(super) figures: Option<NodeFigures>,
 }
 
 impl Member {
@@ -53,7 +54,8 @@ impl Nodes {
             .map_err(|problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem))?;
         self.clear(&ended);
         let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
-        self.members.insert(node.clone(), Member { mode, started_at: now, expires_at, lease: Some(lease) });
+        let lease = Some(lease);
+        self.members.insert(node.clone(), Member { mode, started_at: now, expires_at, lease, figures: None });
         Ok(())
     }
 
@@ -67,6 +69,7 @@ impl Nodes {
             expires_at: member.expires_at,
             lease: member.lease,
             partitions: self.owners.of(node).len().try_into().unwrap_or(PARTITIONS),
+            figures: member.figures,
         };
         let mut nodes: Vec<NodeStatus> = self.members.iter().map(status).collect();
         // They come sorted by name, and the sort is stable.
@@ -137,12 +140,20 @@ impl Nodes {
         others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
     }
 
-    pub(super) fn renew(&mut self, node: &NodeId, lease: Duration, last: Option<LeaseMark>, now: Timestamp) -> Renewal {
+    pub(super) fn renew(
+        &mut self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+        now: Timestamp,
+    ) -> Renewal {
         match self.members.get_mut(node) {
             Some(member) if last.is_some_and(|last| member.mark() < last) => Renewal::WentBack,
             Some(member) => {
                 member.expires_at = now.plus(lease);
                 member.lease = Some(lease);
+                member.figures = figures.copied().or(member.figures);
                 Renewal::Renewed { mark: member.mark() }
             }
             None => Renewal::Lost,

@@ -9,7 +9,7 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, Listener, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, Listener, NodeFigures, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
 };
 use pillarbox_core::write::{Action, Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -86,8 +86,14 @@ impl Store for MemoryStore {
         Ok(self.open(operation::SHARE)?.nodes.share(node, give, self.tables.now(), &self.lease_clock))
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        Ok(self.open(operation::RENEW)?.nodes.renew(node, lease, last, self.tables.now()))
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        Ok(self.open(operation::RENEW)?.nodes.renew(node, lease, last, figures, self.tables.now()))
     }
 
     fn history(&self) -> History {

@@ -16,6 +16,7 @@ use pillarbox_core::write::NewRow;
 use tokio::sync::{Notify, watch};
 
 use super::MemoryError;
+use super::audit::Audit;
 use super::heads::HeadIndex;
 use super::inbox::Inbox;
 use super::nodes::{Member, Nodes};
@@ -123,6 +124,7 @@ pub(super) struct State {
     pub(super) unique: HashMap<UniqueKey, i64>,
     counts: Counts,
     pub(super) inbox: Inbox,
+    pub(super) audit: Audit,
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
     interventions: i64,

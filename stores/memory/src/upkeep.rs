@@ -6,13 +6,15 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog,
-    PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+    AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
+    InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purgeable, Purged, Record,
+    RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
 
 use super::MemoryStore;
+use super::recent::{self, dead_event, is_of, matches, pending_event};
 use super::row::Stored;
 use super::tables::State;
 
@@ -92,6 +94,11 @@ impl Upkeep for MemoryStore {
             RowState { event_id: id.clone(), handler: row.handler.clone(), status: row.status, error }
         };
         Ok(rows.map(of).collect())
+    }
+
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        let (state, now) = (self.open(operation::RECENT)?, self.tables.now());
+        Ok(recent::page(state.rows(), filter, below, limit, now))
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
@@ -179,86 +186,27 @@ impl Upkeep for MemoryStore {
         let now = self.tables.now();
         Ok(self.open(operation::PURGE_INBOX)?.inbox.purge(consumer, older_than, limit, now))
     }
+
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        Ok(self.open(operation::RECORD_ACTION)?.audit.record(action, self.tables.now()))
+    }
+
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.open(operation::END_ACTION)?.audit.end(id, changed, outcome);
+        Ok(())
+    }
+
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(self.open(operation::ACTIONS)?.audit.list(below, limit))
+    }
+
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        Ok(self.open(operation::PURGE_ACTIONS)?.audit.purge(older_than, limit, self.tables.now()))
+    }
 }
 
 fn is_dead(row: &Stored) -> bool {
     row.status == Status::Dead
-}
-
-/// The row as a pending event, if it is one and matches.
-fn pending_event(seq: i64, row: &Stored, filter: &PendingFilter, now: Timestamp) -> Option<PendingEvent> {
-    let event = row.event.envelope();
-    let state = match row.status {
-        Status::Retry => PendingState::Retrying,
-        Status::New if row.due_at().is_some_and(|due| due > now) => PendingState::Delayed,
-        Status::New => PendingState::New,
-        _ => return None,
-    };
-    let is =
-        |wanted: &Option<String>, value: Option<&str>| wanted.as_deref().is_none_or(|wanted| value == Some(wanted));
-    let matches = is(&filter.event_type, Some(event.event_type()))
-        && is(&filter.aggregate_type, Some(event.aggregate_type()))
-        && is(&filter.tenant_id, event.tenant_id())
-        && is(&filter.handler, row.handler.as_deref())
-        && is_of(&filter.key, row)
-        && filter.state.is_none_or(|wanted| wanted == state);
-    matches.then(|| PendingEvent {
-        seq,
-        event_id: event.id().as_str().to_owned(),
-        event_type: event.event_type().to_owned(),
-        aggregate_type: event.aggregate_type().to_owned(),
-        aggregate_id: event.aggregate_id().map(str::to_owned),
-        tenant_id: event.tenant_id().map(str::to_owned),
-        key: event.key().map(str::to_owned),
-        handler: row.handler.as_deref().map(str::to_owned),
-        state,
-        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
-        last_error: row.last_error.clone(),
-        created_at: row.created_at,
-        due_at: row.due_at(),
-        held_by: PendingEvent::holder(row.locked_by.as_deref()),
-    })
-}
-
-fn matches(row: &Stored, filter: &DeadFilter) -> bool {
-    let event = row.event.envelope();
-    let is =
-        |wanted: &Option<String>, value: Option<&str>| wanted.as_deref().is_none_or(|wanted| value == Some(wanted));
-    row.status == Status::Dead
-        && is(&filter.event_type, Some(event.event_type()))
-        && is(&filter.aggregate_type, Some(event.aggregate_type()))
-        && is(&filter.tenant_id, event.tenant_id())
-        && is(&filter.handler, row.handler.as_deref())
-        && is_of(&filter.key, row)
-        && filter.since.is_none_or(|since| row.done_at.is_some_and(|at| at >= since))
-        && filter.before.is_none_or(|before| row.done_at.is_some_and(|at| at < before))
-        && filter
-            .error
-            .as_deref()
-            .is_none_or(|text| row.last_error.as_deref().is_some_and(|error| error.contains(text)))
-}
-
-fn is_of(key: &Option<String>, row: &Stored) -> bool {
-    let event = row.event.envelope();
-    key.as_deref().is_none_or(|key| event.key().or(event.aggregate_id()) == Some(key))
-}
-
-fn dead_event(seq: i64, row: &Stored) -> DeadEvent {
-    let event = row.event.envelope();
-    DeadEvent {
-        seq,
-        event_id: event.id().as_str().to_owned(),
-        event_type: event.event_type().to_owned(),
-        aggregate_type: event.aggregate_type().to_owned(),
-        aggregate_id: event.aggregate_id().map(str::to_owned),
-        tenant_id: event.tenant_id().map(str::to_owned),
-        key: event.key().map(str::to_owned),
-        handler: row.handler.as_deref().map(str::to_owned),
-        attempts: i32::try_from(row.attempts).unwrap_or(i32::MAX),
-        last_error: row.last_error.clone(),
-        created_at: row.created_at,
-        dead_at: row.done_at,
-    }
 }
 
 /// The head at `seq` and the number of rows behind it, if it is a head and any row waits.

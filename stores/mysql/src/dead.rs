@@ -1,6 +1,7 @@
 use mysql_async::Row;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
-use pillarbox_core::store::{DeadEvent, DeadFilter};
+use pillarbox_core::store::{Attributes, DeadEvent, DeadFilter};
 
 use crate::answer::{count, int};
 use crate::error::Failure;
@@ -52,30 +53,31 @@ pub(crate) async fn change(store: &Inner, lock: &str, statement: &str, seqs: &[i
 
 /// The conditions of a filter.
 fn clause(filter: &DeadFilter) -> Literal {
-    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, since, before, error } = filter;
-    let mut clause = of_names(event_type, aggregate_type, tenant_id, handler, key);
-    // Whole numbers compare at any time; a date that the server does not know would be NULL.
-    for (time, relation) in [(since, ">="), (before, "<")] {
-        if let Some(time) = time {
-            let ended = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `done_at`)";
-            clause.push_str(&format!(" AND {ended} {relation} {}", Literal::int(time.as_micros())));
-        }
-    }
-    if let Some(text) = error {
-        clause.push_str(&format!(" AND LOCATE({}, CAST(`last_error` AS BINARY)) > 0", Literal::bytes(text)));
-    }
-    Literal::clause(clause)
+    let DeadFilter { attributes, since, before, error } = filter;
+    Literal::clause(of_attributes(attributes) + &is_within("done_at", *since, *before) + &has_error(error))
 }
 
-/// The conditions on the names of a row. They compare bytes: to the column's collation a name and the same with a space behind it are
+/// The conditions on a time of a row. Whole numbers compare at any time; a date that the server does not know would be NULL.
+pub(crate) fn is_within(column: &str, since: Option<Timestamp>, before: Option<Timestamp>) -> String {
+    let bounds = [(since, ">="), (before, "<")].into_iter();
+    let bounds = bounds.filter_map(|(time, relation)| Some((time?.as_micros(), relation)));
+    bounds
+        .map(|(time, relation)| {
+            format!(" AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `{column}`) {relation} {}", Literal::int(time))
+        })
+        .collect()
+}
+
+/// The condition on a row's error; nothing for any.
+pub(crate) fn has_error(text: &Option<String>) -> String {
+    let condition = |text| format!(" AND LOCATE({}, CAST(`last_error` AS BINARY)) > 0", Literal::bytes(text));
+    text.as_deref().map(condition).unwrap_or_default()
+}
+
+/// The conditions on the attributes of a row. They compare bytes: to the column's collation a name and the same with a space behind it are
 /// one.
-pub(crate) fn of_names(
-    event_type: &Option<String>,
-    aggregate_type: &Option<String>,
-    tenant_id: &Option<String>,
-    handler: &Option<String>,
-    key: &Option<String>,
-) -> String {
+pub(crate) fn of_attributes(attributes: &Attributes) -> String {
+    let Attributes { event_type, aggregate_type, tenant_id, handler, key } = attributes;
     let mut clause = String::new();
     for (column, wanted) in [("event_type", event_type), ("tenant_id", tenant_id), ("handler", handler)] {
         if let Some(wanted) = wanted {

@@ -21,6 +21,7 @@
 //! `error` turns the driver's errors into ours; the other files are the port's methods.
 
 mod answer;
+mod audit;
 mod claim;
 mod complete;
 mod dead;
@@ -36,6 +37,7 @@ mod pending;
 #[cfg(test)]
 mod plans;
 mod purge;
+mod recent;
 mod reclaim;
 mod row;
 mod schema;

@@ -30,7 +30,7 @@ use std::time::Duration;
 use mysql_async::Row;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeStatus, refusal};
+use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
 use tokio::time::Instant;
 
 use crate::answer::{Answers, int, is_true, optional_int, text};
@@ -96,11 +96,15 @@ pub(crate) async fn renew(
     node: &NodeId,
     lease: Duration,
     last: Option<LeaseMark>,
+    figures: Option<&NodeFigures>,
 ) -> Result<Renewal, Failure> {
     let id = Literal::text(node.as_str());
     let not_before = last.map(|last| fill(&store.sql.not_before, &[("last", &Literal::int(last.0))]));
     let not_before = Literal::clause(not_before.unwrap_or_default());
-    let values = [("id", &id), ("lease", &Literal::int(micros(lease))), ("and_not_before", &not_before)];
+    let figures = figures.map(|figures| format!(", `figures` = {}", Literal::text(&figures.column())));
+    let figures = Literal::clause(figures.unwrap_or_default());
+    let lease = Literal::int(micros(lease));
+    let values = [("id", &id), ("lease", &lease), ("and_figures", &figures), ("and_not_before", &not_before)];
     let renew = fill(&store.sql.renew, &values);
     let lease_end = fill(&store.sql.lease_end, &[("id", &id)]);
     let mut session = store.sessions.lease_session().await?;

@@ -3,7 +3,7 @@ use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
 
 use crate::answer::{count, int, text};
-use crate::dead::{change, of_names};
+use crate::dead::{change, of_attributes};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
@@ -39,8 +39,8 @@ pub(crate) async fn cancel(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Fail
 
 /// The conditions of a filter.
 fn clause(filter: &PendingFilter) -> Literal {
-    let PendingFilter { event_type, aggregate_type, tenant_id, handler, key, state } = filter;
-    let mut clause = of_names(event_type, aggregate_type, tenant_id, handler, key);
+    let PendingFilter { attributes, state } = filter;
+    let mut clause = of_attributes(attributes);
     clause.push_str(match state {
         None => "",
         Some(PendingState::New) => " AND `status` = 0 AND (`due_at` IS NULL OR `due_at` <= UTC_TIMESTAMP(6))",

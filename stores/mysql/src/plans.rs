@@ -2,13 +2,16 @@
 //! rows they want, and read no others.
 
 use futures_util::FutureExt as _;
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, Stamp};
 use pillarbox_core::ownership::{NodeId, begun_by};
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, RowId, Scope, Store as _};
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{EventFilter, Fetch, FetchedRow, Heads, OrderKey, RowId, Scope, Store as _};
 
 use crate::answer::{int, text};
 use crate::fetch::queries;
 use crate::literal::{Literal, fill};
+use crate::recent;
 use crate::session::Session;
 use crate::{MysqlOptions, MysqlStore};
 
@@ -353,6 +356,37 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         let ids: Vec<String> = (500..1500).map(|id| id.to_string()).collect();
         let ids = Literal::texts(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         check(session, &fill(&sql.states, &[("event_ids", &ids)]), "pillarbox_event_id", 2002).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_of_any_state_read_no_more_rows_than_they_may() {
+    with_rows(async |store, session| {
+        const MOST: u64 = 200;
+        let sql = &store.inner().sql;
+        let all = || EventFilter::new().read_at_most(200);
+        let (timed, epoch) = (u64::try_from(TIMED).expect("fits"), Timestamp::from_micros(0));
+        for filter in [all(), all().event_type("absent"), all().error_contains("absent"), all().status(Status::Done)] {
+            check(session, &recent::end_of_page(sql, &filter, None), "PRIMARY", MOST + 1).await;
+            let end = Some((DONE + READY + TIMED + DEAD - 200, epoch));
+            check(session, &recent::rows(sql, &filter, None, end, 50), "PRIMARY", MOST + 2).await;
+
+            let dead = filter.clone().status(Status::Dead);
+            check(session, &recent::end_of_page(sql, &dead, None), "pillarbox_queue", MOST + 1).await;
+            check(session, &recent::rows(sql, &dead, None, end, 50), "pillarbox_queue", MOST + 2).await;
+
+            for status in [Status::New, Status::Retry] {
+                let pending = filter.clone().status(status);
+                let end = Some((DONE + READY + TIMED - 200, epoch));
+                // All that wait for a time, and what is sorted of them.
+                let most = timed + 4 * MOST + 10;
+                check_reads(session, &recent::end_of_page(sql, &pending, None), most).await;
+                check_reads(session, &recent::rows(sql, &pending, None, end, 50), most).await;
+            }
+            let of_event = filter.clone().event_id("77");
+            check_reads(session, &recent::rows(sql, &of_event, None, None, 50), 4).await;
+        }
     })
     .await;
 }

@@ -27,6 +27,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(6, 4, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 4, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
+    Migration::new(13, 4, include_str!("../migrations/0013_audit.sql")),
     Migration::new(14, 4, include_str!("../migrations/0014_inbox.sql")),
     Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
     Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
@@ -49,12 +50,13 @@ const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
-const OURS: [&[&str]; 5] = [
+const OURS: [&[&str]; 6] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
     &["node_id", "mode", "started_at", "expires_at"],
     &["partition", "node_id", "epoch"],
     &["version", "applied_at"],
     &["consumer", "message_id", "received_at", "repeated"],
+    &["id", "began_at", "who", "action", "subject", "changed", "outcome"],
 ];
 /// By which columns an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [
@@ -313,7 +315,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 23] = [
+        let expected: [&[&str]; 27] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -329,6 +331,10 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["CREATE", "TABLE", "IF"],
+            &["SELECT", "`id`,", "`began_at`,"],
+            &["ALTER", "TABLE", "`outbox_node`"],
             &["INSERT", "IGNORE", "INTO"],
             &["CREATE", "TABLE", "IF"],
             &["SELECT", "`consumer`,", "`message_id`,"],

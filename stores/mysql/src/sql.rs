@@ -24,8 +24,9 @@ macro_rules! statements {
             pub(crate) fn new(table: &TableName) -> Self {
                 let columns = without_comments(include_str!("../sql/event_columns.sql"));
                 let key = without_comments(include_str!("../sql/key.sql"));
+                let listed = without_comments(include_str!("../sql/recent_columns.sql"));
                 let verb = |text: &str| {
-                    render(&without_comments(text), table).replace("{columns}", &columns).replace("{key}", &key)
+                    render(&without_comments(text), table).replace("{columns}", &columns).replace("{key}", &key).replace("{listed}", listed.trim_end())
                 };
                 let values = verb(include_str!("../sql/insert_values.sql"));
                 let insert_one = format!("{}\n{values}", verb(include_str!("../sql/insert.sql")));
@@ -58,6 +59,7 @@ statements! {
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene intervened pending_lock waiting_lock cancel retry_now
     inbox_consumers inbox_count inbox_old inbox_delete
+    recent recent_end recent_pending recent_end_pending action_record action_end actions actions_old actions_delete
     table_columns schema_exists migration_lock
 }
 
@@ -84,6 +86,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
         .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{audit}", &qualified(table, &table.beside("audit")))
 }
 
 /// Comments are for readers; the text travels with every call.
@@ -112,7 +115,9 @@ mod tests {
     fn no_table_is_left_unnamed_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{columns}", "{key}"] {
+        for placeholder in
+            ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{audit}", "{listed}", "{columns}", "{key}"]
+        {
             assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
         }
         assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");

@@ -10,9 +10,9 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, LeaseClock,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store,
-    StoreInfo, TableName, Upkeep, Writers,
+    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
+    Fetch, Fetched, History, InboxConsumer, LeaseClock, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -20,8 +20,8 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, claim, dead, fetch, inbox, insert, order, ownership, pending, purge, reclaim, schema, settle, share,
-    upkeep,
+    MysqlOptions, audit, claim, dead, fetch, inbox, insert, order, ownership, pending, purge, recent, reclaim, schema,
+    settle, share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -139,8 +139,14 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::SHARE, || share::share(&self.inner, node, give)).await
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        self.inner.sessions.call(operation::RENEW, || ownership::renew(&self.inner, node, lease, last)).await
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        self.inner.sessions.call(operation::RENEW, || ownership::renew(&self.inner, node, lease, last, figures)).await
     }
 
     fn history(&self) -> History {
@@ -247,6 +253,10 @@ impl Upkeep for MysqlStore {
         self.inner.sessions.call(operation::STATES, || upkeep::states(&self.inner, event_ids)).await
     }
 
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        self.inner.sessions.call(operation::RECENT, || recent::page(&self.inner, filter, below, limit)).await
+    }
+
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.inner.sessions.call(operation::PENDING, || pending::list(&self.inner, filter, above, limit)).await
     }
@@ -294,5 +304,21 @@ impl Upkeep for MysqlStore {
     async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
         let purge = || inbox::purge(&self.inner, consumer, older_than, limit);
         self.inner.sessions.call(operation::PURGE_INBOX, purge).await
+    }
+
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        self.inner.sessions.call(operation::RECORD_ACTION, || audit::record(&self.inner, action)).await
+    }
+
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.inner.sessions.call(operation::END_ACTION, || audit::end(&self.inner, id, changed, outcome)).await
+    }
+
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.inner.sessions.call(operation::ACTIONS, || audit::list(&self.inner, below, limit)).await
+    }
+
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner.sessions.call(operation::PURGE_ACTIONS, || audit::purge(&self.inner, older_than, limit)).await
     }
 }

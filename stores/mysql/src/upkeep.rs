@@ -7,7 +7,9 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, Payload};
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Backlog, Blocked, Counts, FailedAttempt, NodeStatus, PartitionBacklog, Record, RowState};
+use pillarbox_core::store::{
+    Backlog, Blocked, Counts, FailedAttempt, NodeFigures, NodeStatus, PartitionBacklog, Record, RowState,
+};
 
 use tokio::time::Instant;
 
@@ -75,6 +77,7 @@ pub(crate) fn statuses(rows: &[Row]) -> Result<(Vec<NodeStatus>, Option<Timestam
             partitions: number(row, 4)?,
             expires_at: time(row, 5)?.unwrap_or(EPOCH),
             lease: optional_int(row, 6)?.map(wait),
+            figures: NodeFigures::of(text(row, 7)?),
         })
     };
     let nodes = rows.iter().map(node).collect::<Result<_, Failure>>()?;

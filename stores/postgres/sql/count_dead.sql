@@ -2,11 +2,7 @@
 -- any. The text is compared byte by byte.
 SELECT count(*) FROM {event}
 WHERE "aside" = 3
-  AND ($1::text IS NULL OR "event_type" = $1::text)
-  AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
-  AND ($3::text IS NULL OR "tenant_id" = $3::text)
-  AND ($4::text IS NULL OR "handler" = $4::text)
-  AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
+  AND {attributes}
   AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
   AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
   AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)

@@ -5,11 +5,7 @@ SELECT "seq", "event_id", "event_type", coalesce("aggregate_type", '__GLOBAL__')
     "handler"
 FROM {event}
 WHERE "aside" = 3 AND "seq" > $9::bigint
-  AND ($1::text IS NULL OR "event_type" = $1::text)
-  AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
-  AND ($3::text IS NULL OR "tenant_id" = $3::text)
-  AND ($4::text IS NULL OR "handler" = $4::text)
-  AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
+  AND {attributes}
   AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
   AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
   AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)

@@ -37,6 +37,7 @@
 //! port's methods.
 
 mod adopt;
+mod audit;
 mod claim;
 mod complete;
 mod connector;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Owner, Partitions, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeStatus, refusal};
+use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -85,10 +85,13 @@ pub(crate) async fn renew(
     node: &NodeId,
     lease: Duration,
     last: Option<LeaseMark>,
+    figures: Option<&NodeFigures>,
 ) -> Result<Renewal, Failure> {
     let session = store.sessions.lease_session().await?;
     let (id, lease, known) = (node.as_str(), micros(lease), last.map(|last| last.0));
-    let params: [Param<'_>; 3] = [(&id, Type::TEXT), (&lease, Type::INT8), (&known, Type::INT8)];
+    let figures = figures.map(NodeFigures::column);
+    let params: [Param<'_>; 4] =
+        [(&id, Type::TEXT), (&lease, Type::INT8), (&known, Type::INT8), (&figures, Type::TEXT)];
     let renewed = session.query(&store.sql.renew, &params).await?;
     let mark = |rows: &[Row]| -> Result<Option<LeaseMark>, Failure> {
         Ok(rows.first().map(|row| row.try_get::<_, Micros>(0)).transpose()?.map(Micros::mark))

@@ -43,6 +43,7 @@ const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
     Migration::new(10, 6, Steps::sql(include_str!("../migrations/0010_read_point.sql"))),
     Migration::new(11, 6, Steps::sql(include_str!("../migrations/0011_aside.sql"))),
     Migration::new(12, 6, Steps { indexes: include_str!("../migrations/0012_aside_indexes.sql"), ..Steps::sql("") }),
+    Migration::new(13, 6, Steps::sql(include_str!("../migrations/0013_audit.sql"))),
     Migration::new(14, 6, Steps::sql(include_str!("../migrations/0014_inbox.sql"))),
     Migration::new(16, 6, Steps::sql(include_str!("../migrations/0016_failures.sql"))),
     Migration::new(17, 6, Steps::sql(include_str!("../migrations/0017_unique_key.sql"))),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{CANCELLED, TableName};
+use pillarbox_core::store::{CANCELLED, RowSet, TableName};
 
 use crate::rows::Alike;
 use crate::scope::Fetches;
@@ -60,6 +60,47 @@ impl Intervention {
     }
 }
 
+/// Statements that list events of any state, by the rows among which they look.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    all: Pages,
+    of_event: Pages,
+    pending: Pages,
+    dead: Pages,
+}
+
+/// The statement that finds where a page has to stop, and the one that reads it.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    pub(crate) end: String,
+    pub(crate) page: String,
+}
+
+impl Recent {
+    fn new(verb: impl Fn(&str) -> String) -> Self {
+        let among = |rows: &str, of: &str| {
+            let file = |text: &str| verb(&text.replace("{rows}", rows).replace("{of}", of));
+            Pages { end: file(include_str!("../sql/recent_end.sql")), page: file(include_str!("../sql/recent.sql")) }
+        };
+        let end_of_pending = verb(include_str!("../sql/recent_end_pending.sql"));
+        Self {
+            all: among("{event}", "TRUE"),
+            of_event: among(ROWS_OF_EVENT, "TRUE"),
+            pending: Pages { end: end_of_pending, ..among(PENDING_ROWS, "TRUE") },
+            dead: among("{event}", r#""aside" = 3"#),
+        }
+    }
+
+    pub(crate) fn among(&self, rows: RowSet) -> &Pages {
+        match rows {
+            RowSet::All => &self.all,
+            RowSet::OfEvent => &self.of_event,
+            RowSet::New | RowSet::Retry => &self.pending,
+            RowSet::Dead => &self.dead,
+        }
+    }
+}
+
 /// The condition on `seq` for rows that lie scattered. The array is hidden in a sub-select: a planner that sees it estimates each of its
 /// elements, for longer than the index needs to find some of the rows.
 const ONE_BY_ONE: &str = r#""seq" = ANY ((SELECT $3::bigint[])::bigint[])"#;
@@ -108,6 +149,7 @@ macro_rules! statements {
             pub(crate) fetch: Fetches,
             $(pub(crate) $plain: String,)*
             $(pub(crate) $fenced: Fenced,)*
+            pub(crate) recent: Recent,
             pub(crate) cancel: Intervention,
             pub(crate) retry_now: Intervention,
             $(pub(crate) $alike: ByDensity,)*
@@ -144,6 +186,7 @@ macro_rules! statements {
                     insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
                     $($plain: verb(include_str!(concat!("../sql/", stringify!($plain), ".sql"))),)*
+                    recent: Recent::new(verb),
                     cancel: Intervention::new(include_str!("../sql/cancel.sql"), verb),
                     retry_now: Intervention::new(include_str!("../sql/retry_now.sql"), verb),
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
@@ -160,7 +203,8 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
-        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring states;
+        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring states
+        action_record action_end actions actions_purge;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
@@ -192,14 +236,22 @@ const READY: &str = r#"(SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read
 /// The number of a pending row's state: new, delayed, retrying.
 const PENDING_STATE: &str = r#"(CASE WHEN "status" = 2 THEN 2
     WHEN "available_at" > "created_at" AND "available_at" > now() THEN 1 ELSE 0 END)::smallint"#;
-/// True if a pending row is of the event type `$1`, the aggregate type `$2` and the tenant `$3`, for the handler `$4`, of the key
-/// `$5` and in the state `$6`, of those that are not NULL.
-const PENDING_MATCHING: &str = r#"($1::text IS NULL OR "event_type" = $1::text)
+/// True if a row is of the event type `$1`, the aggregate type `$2` and the tenant `$3`, for the handler `$4` and of the key `$5`, of those that
+/// are not NULL.
+const ATTRIBUTES: &str = r#"($1::text IS NULL OR "event_type" = $1::text)
       AND ($2::text IS NULL OR coalesce("aggregate_type", '__GLOBAL__') = $2::text)
       AND ($3::text IS NULL OR "tenant_id" = $3::text)
       AND ($4::text IS NULL OR "handler" = $4::text)
-      AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)
-      AND ($6::smallint IS NULL OR {pending_state} = $6::smallint)"#;
+      AND ($5::text IS NULL OR coalesce("ordering_key", "aggregate_id") = $5::text)"#;
+/// True if a pending row has the attributes and is in the state `$6`, unless that is NULL.
+const PENDING_MATCHING: &str = r#"{attributes} AND ($6::smallint IS NULL OR {pending_state} = $6::smallint)"#;
+/// The pending rows from `$12` on and below `$11`, each kind by its index; of the RETRY ones none is plain.
+const PENDING_ROWS: &str = r#"(
+    SELECT * FROM {event} WHERE {is_plain} AND "seq" > {read_point} AND "seq" < $11::bigint AND "seq" >= $12::bigint
+    UNION ALL SELECT * FROM {event} WHERE {is_aside} AND "seq" < $11::bigint AND "seq" >= $12::bigint
+    UNION ALL (SELECT * FROM {event} WHERE {is_timed} AND ("seq" < $11::bigint AND "seq" >= $12::bigint) IS TRUE OFFSET 0))"#;
+/// The rows of an event, so that the server does not look for them in the order of the table.
+const ROWS_OF_EVENT: &str = r#"(SELECT * FROM {event} WHERE "event_id" = $10::text OFFSET 0)"#;
 /// No plain row is pending at or below it, in the moment of the statement. The sequence is named in the row, since looking it up would
 /// cost each statement more than finding its rows.
 const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0
@@ -216,6 +268,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
     text.replace("{cancelled}", &format!("'{CANCELLED}'"))
         .replace("{ready}", READY)
         .replace("{pending_matching}", PENDING_MATCHING)
+        .replace("{attributes}", ATTRIBUTES)
         .replace("{pending_state}", PENDING_STATE)
         .replace("{is_plain}", IS_PLAIN)
         .replace("{is_aside}", IS_ASIDE)
@@ -227,6 +280,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
         .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{audit}", &qualified(table, &table.beside("audit")))
         .replace("{inbox_age_index}", &format!("\"{}\"", table.beside("inbox_age_idx")))
         .replace("{event_pk}", &on_event("pkey"))
         .replace("{event_id_key}", &on_event("event_id_key"))

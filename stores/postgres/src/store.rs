@@ -9,7 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo, TableName,
+    WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -122,8 +123,14 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::SHARE, share::share(&self.inner, node, give)).await
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        self.inner.sessions.call(operation::RENEW, ownership::renew(&self.inner, node, lease, last)).await
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        self.inner.sessions.call(operation::RENEW, ownership::renew(&self.inner, node, lease, last, figures)).await
     }
 
     fn history(&self) -> History {

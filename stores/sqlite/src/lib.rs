@@ -19,6 +19,7 @@
 //!
 //! A pool of the service's own on the same file works too; it then competes with the store for the lock.
 
+mod audit;
 mod claim;
 mod complete;
 mod database;

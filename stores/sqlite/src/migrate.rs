@@ -19,6 +19,7 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(6, 6, include_str!("../migrations/0006_undelayed.sql")),
     Migration::new(8, 6, include_str!("../migrations/0008_leases.sql")),
     Migration::new(9, 6, include_str!("../migrations/0009_replays.sql")),
+    Migration::new(13, 6, include_str!("../migrations/0013_audit.sql")),
     Migration::new(14, 6, include_str!("../migrations/0014_inbox.sql")),
     Migration::new(16, 6, include_str!("../migrations/0016_failures.sql")),
     Migration::new(17, 6, include_str!("../migrations/0017_unique_key.sql")),
@@ -68,7 +69,7 @@ async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
     }
     let event = table.event();
     let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
-    names.extend(["node", "partition", "inbox"].map(|role| table.beside(role)));
+    names.extend(["node", "partition", "inbox", "audit"].map(|role| table.beside(role)));
     names.push(inbox_age(table));
     names.push(event.to_owned());
     if !ours {

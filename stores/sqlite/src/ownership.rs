@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeStatus};
+use pillarbox_core::store::{Judged, NodeFigures, NodeStatus};
 use sqlx::{query, query_as, query_scalar};
 use tokio::time::Instant;
 
@@ -30,9 +30,14 @@ pub(crate) async fn renew(
     node: &NodeId,
     lease: Duration,
     last: Option<LeaseMark>,
+    figures: Option<&NodeFigures>,
 ) -> sqlx::Result<Renewal> {
     let renew = query_scalar(session.sql.node_renew.clone()).bind(node.as_str()).bind(span(lease));
-    let renewed: Option<i64> = renew.bind(last.map(|last| last.0)).fetch_optional(&mut *session.connection).await?;
+    let renewed: Option<i64> = renew
+        .bind(last.map(|last| last.0))
+        .bind(figures.map(NodeFigures::column))
+        .fetch_optional(&mut *session.connection)
+        .await?;
     if let Some(mark) = renewed.map(LeaseMark) {
         return Ok(Renewal::Renewed { mark });
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{CANCELLED, Heads, Scope, TableName};
+use pillarbox_core::store::{CANCELLED, Heads, RowSet, Scope, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
@@ -53,13 +53,17 @@ const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AN
 /// All other pending rows, which are in the index of due times.
 const TIMED: &str = "status IN (0, 2) AND available_at IS NOT NULL AND (status = 2 OR available_at > created_at)";
 
-/// True if a DEAD row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4`, of the key
-/// `?5`, given up since `?6` and before `?7`, with the text `?8` in its error, of those that are not NULL.
-const MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
-                        AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
-                        AND (?3 IS NULL OR tenant_id = ?3) \
-                        AND (?4 IS NULL OR handler = ?4) \
-                        AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5) \
+/// True if a row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4` and of the key `?5`, of those
+/// that are not NULL.
+const ATTRIBUTES: &str = "(?1 IS NULL OR event_type = ?1) \
+                          AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
+                          AND (?3 IS NULL OR tenant_id = ?3) \
+                          AND (?4 IS NULL OR handler = ?4) \
+                          AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5)";
+
+/// True if a DEAD row has the attributes, was given up since `?6` and before `?7`, and has the text `?8` in its error, of those that are not
+/// NULL.
+const MATCHING: &str = "{attributes} \
                         AND (?6 IS NULL OR done_at >= ?6) \
                         AND (?7 IS NULL OR done_at < ?7) \
                         AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
@@ -76,14 +80,8 @@ const FAILED: &str = "json_remove(json_insert(\
 const PENDING_STATE: &str =
     "CASE WHEN status = 2 THEN 2 WHEN available_at > created_at AND available_at > {now} THEN 1 ELSE 0 END";
 
-/// True if a pending row is of the event type `?1`, the aggregate type `?2` and the tenant `?3`, for the handler `?4`, of the key
-/// `?5` and in the state `?6`, of those that are not NULL.
-const PENDING_MATCHING: &str = "(?1 IS NULL OR event_type = ?1) \
-                                AND (?2 IS NULL OR coalesce(aggregate_type, '__GLOBAL__') = ?2) \
-                                AND (?3 IS NULL OR tenant_id = ?3) \
-                                AND (?4 IS NULL OR handler = ?4) \
-                                AND (?5 IS NULL OR coalesce(ordering_key, aggregate_id) = ?5) \
-                                AND (?6 IS NULL OR {pending_state} = ?6)";
+/// True if a pending row has the attributes and is in the state `?6`, unless that is NULL.
+const PENDING_MATCHING: &str = "{attributes} AND (?6 IS NULL OR {pending_state} = ?6)";
 
 /// The files of `sql/`, rendered for one table, each under its name. Everything but names is bound, never rendered.
 macro_rules! statements {
@@ -93,6 +91,7 @@ macro_rules! statements {
             $(pub(crate) $name: SqlStr,)*
             /// The statement that records a message, which adapters bind.
             pub(crate) receive: Arc<str>,
+            pub(crate) recent: Recent,
             pub(crate) scoped: Scoped,
             pub(crate) settle: Settle,
             pub(crate) settle_in_partition: Settle,
@@ -103,6 +102,7 @@ macro_rules! statements {
                 Self {
                     $($name: statement(table, include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                     receive: render(table, include_str!("../sql/receive.sql")).into(),
+                    recent: Recent::new(table),
                     scoped: Scoped::new(table),
                     settle: Settle::new(table, HELD),
                     settle_in_partition: Settle::new(table, OWNED),
@@ -119,6 +119,7 @@ macro_rules! statements {
 }
 
 statements! {
+    action_end action_record actions actions_purge
     backlog blocked cancel check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
     identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version newest node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
@@ -214,6 +215,52 @@ impl Scoped {
     }
 }
 
+/// Statements that list events of any state, by the rows among which they look.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    pub(crate) all: Pages,
+    pub(crate) of_event: Pages,
+    /// NEW and RETRY rows, told apart by their state.
+    pub(crate) pending: Pages,
+    pub(crate) dead: Pages,
+}
+
+/// The statement that finds where a page has to stop, and the one that reads it.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    pub(crate) end: SqlStr,
+    pub(crate) page: SqlStr,
+}
+
+/// The pending rows, each kind by its index. Those that wait for a time are in the order of time, so all of them are looked at.
+const PENDING_ROWS: &str = "(SELECT * FROM {event} INDEXED BY {event_ready} WHERE {ready} \
+                            UNION ALL SELECT * FROM {event} INDEXED BY {event_due} WHERE {timed})";
+
+impl Recent {
+    fn new(table: &TableName) -> Self {
+        let among = |rows: &str, of: &str| {
+            let file = |text: &str| statement(table, &text.replace("{rows}", rows).replace("{of}", of));
+            Pages { end: file(include_str!("../sql/recent_end.sql")), page: file(include_str!("../sql/recent.sql")) }
+        };
+        let end_of_pending = statement(table, include_str!("../sql/recent_end_pending.sql"));
+        Self {
+            all: among("{event} NOT INDEXED", "TRUE"),
+            of_event: among("{event} INDEXED BY {event_once}", "event_id = ?10"),
+            pending: Pages { end: end_of_pending, ..among(PENDING_ROWS, "TRUE") },
+            dead: among("{event} INDEXED BY {event_dead}", "status = 3"),
+        }
+    }
+
+    pub(crate) fn among(&self, rows: RowSet) -> &Pages {
+        match rows {
+            RowSet::All => &self.all,
+            RowSet::OfEvent => &self.of_event,
+            RowSet::New | RowSet::Retry => &self.pending,
+            RowSet::Dead => &self.dead,
+        }
+    }
+}
+
 /// The index by which messages are purged.
 pub(crate) fn inbox_age(table: &TableName) -> String {
     table.beside("inbox_age")
@@ -243,15 +290,17 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
         ("free", FREE),
         ("ready", READY),
         ("timed", TIMED),
+        ("matching", MATCHING),
+        ("attributes", ATTRIBUTES),
     ];
-    for (place, fragment) in fragments.into_iter().chain([("matching", MATCHING)]) {
+    for (place, fragment) in fragments {
         sql = sql.replace(&format!("{{{place}}}"), fragment);
     }
     for index in INDEXES {
         sql = sql.replace(&format!("{{event_{index}}}"), &format!("\"{event}_{index}\""));
     }
     sql = sql.replace("{inbox_age}", &format!("\"{}\"", inbox_age(table)));
-    for role in ["node", "partition", "migration", "inbox"] {
+    for role in ["node", "partition", "migration", "inbox", "audit"] {
         sql = sql.replace(&format!("{{{role}}}"), &format!("\"{}\"", table.beside(role)));
     }
     sql.replace("{event}", &format!("\"{event}\"")).trim_end().to_owned()

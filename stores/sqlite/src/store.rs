@@ -10,7 +10,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, LeaseClock, NodeStatus, RowId, Store, StoreInfo, TableName, Writers, operation,
+    BegunAttempt, Fetch, Fetched, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
+    operation,
 };
 use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;
@@ -266,8 +267,14 @@ impl Store for SqliteStore {
         self.write_unless(operation::SHARE, probe, async |session| share::share(session, node, give).await).await
     }
 
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last).await).await
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last, figures).await).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

@@ -31,6 +31,31 @@ pub(crate) struct IdleArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ConsoleArgs {
+    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
+    pub(crate) store: String,
+    /// Rows in the table.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) rows: u32,
+    /// Rows of these that are due; one in ten as many more are delayed.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=MOST_EVENTS))]
+    pub(crate) pending: u32,
+    /// Rows of these that are DEAD.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=MOST_EVENTS))]
+    pub(crate) dead: u32,
+    /// Pages of each list to read.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) pages: u16,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct MemoryArgs {
     /// Events in the largest backlog.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]

@@ -24,7 +24,7 @@ const YARDSTICK: &str = "
 
 const CLEAR: &str = "
     DROP TABLE IF EXISTS pillarbox_bench_event, pillarbox_bench_node, pillarbox_bench_partition,
-                         pillarbox_bench_migration, pillarbox_bench_inbox, pillarbox_bench_business;
+                         pillarbox_bench_migration, pillarbox_bench_inbox, pillarbox_bench_audit, pillarbox_bench_business;
     CREATE TABLE pillarbox_bench_business (id BIGINT AUTO_INCREMENT PRIMARY KEY, total_cents BIGINT NOT NULL);
 ";
 

@@ -29,6 +29,7 @@ const CLEAR: &str = "
     DROP TABLE IF EXISTS pillarbox_bench_partition;
     DROP TABLE IF EXISTS pillarbox_bench_migration;
     DROP TABLE IF EXISTS pillarbox_bench_inbox;
+    DROP TABLE IF EXISTS pillarbox_bench_audit;
     DROP TABLE IF EXISTS pillarbox_bench_business;
     CREATE TABLE pillarbox_bench_business (id INTEGER PRIMARY KEY, total_cents INTEGER NOT NULL);
 ";

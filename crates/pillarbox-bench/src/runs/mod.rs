@@ -4,6 +4,7 @@
 mod backlog;
 mod beside;
 
+pub(crate) mod console;
 pub(crate) mod drain;
 pub(crate) mod flat_out;
 pub(crate) mod idle;

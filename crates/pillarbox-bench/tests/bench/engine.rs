@@ -32,6 +32,33 @@ async fn an_idle_outbox_is_counted_mode_by_mode() {
 }
 
 #[tokio::test]
+async fn pages_of_each_list_are_measured() {
+    let check = |ended: &Ended| {
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report = ended.json();
+        let costs = ["client_cpu_us_per_event", "dead_tuples", "statements_per_event", "wal_bytes_per_event"];
+        assert_keys(&report, ["bench", "lists", "pages", "rows", "seconds", "store", "verdicts"].iter().chain(&costs));
+        assert_eq!((&report["rows"], &report["pages"]), (&3_000.into(), &3.into()));
+        let lists = report["lists"].as_array().unwrap();
+        assert_eq!(lists.len(), 10, "{report}");
+        for list in lists {
+            assert_eq!(keys(list), ["list", "p50_ms", "p99_ms"]);
+            assert!(list["p99_ms"].as_f64() >= list["p50_ms"].as_f64(), "{list}");
+        }
+    };
+    fn console(url: &str) -> [&str; 12] {
+        [
+            "console", "--json", "--rows", "3000", "--pending", "100", "--dead", "100", "--pages", "3", "--store", url,
+        ]
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    check(&run(&console(&file)));
+    with_postgres(move |url| async move { check(&run_async(&console(&url)).await) }).await;
+    with_mysql(move |url| async move { check(&run_async(&console(&url)).await) }).await;
+}
+
+#[tokio::test]
 async fn memory_is_measured_for_three_backlogs() {
     let check = |ended: &Ended, mode: &str| {
         assert_eq!(ended.code, Some(0), "{ended:?}");

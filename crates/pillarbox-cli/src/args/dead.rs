@@ -1,11 +1,10 @@
 use clap::{Args, Subcommand};
 use pillarbox::Store;
 use pillarbox::error::StoreError;
-use pillarbox::event::Timestamp;
 use pillarbox::maintain::DeadFilter;
 
-use super::Target;
-use crate::moment::Moment;
+use super::{Actor, AttributeArgs, Target};
+use crate::moment::{self, Moment};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -71,21 +70,8 @@ pub(crate) enum Dead {
 /// A filter for events that were given up. They have to match all options.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Matching {
-    /// Only events of this type.
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) event_type: Option<String>,
-    /// Only events of this aggregate type; `__GLOBAL__` for events without an aggregate.
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) aggregate_type: Option<String>,
-    /// Only events of this tenant.
-    #[arg(long, value_name = "ID")]
-    pub(crate) tenant: Option<String>,
-    /// Only rows for the handler of this name.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) handler: Option<String>,
-    /// Only events of this key: the ordering key, or the aggregate id where an event has none.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
+    #[command(flatten)]
+    pub(crate) attributes: AttributeArgs,
     /// Only events given up at this time or later: an age such as `2h`, by the database's clock, or a time in UTC such as
     /// `2026-05-01T08:00:00Z`.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
@@ -101,11 +87,9 @@ pub(crate) struct Matching {
 impl Matching {
     /// The filter, its ages counted back from the present time of the database.
     pub(crate) async fn filter(&self, store: &dyn Store) -> Result<DeadFilter, StoreError> {
-        let Self { event_type, aggregate_type, tenant, handler, key, since, before, error } = self.clone();
-        let ages = [since, before].into_iter().flatten().any(Moment::is_an_age);
-        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
-        let [since, before] = [since, before].map(|moment| moment.map(|moment| moment.at(now)));
-        Ok(DeadFilter { event_type, aggregate_type, tenant_id: tenant, handler, key, since, before, error })
+        let Self { attributes, since, before, error } = self.clone();
+        let [since, before] = moment::times(store, [since, before]).await?;
+        Ok(DeadFilter { attributes: attributes.into(), since, before, error })
     }
 }
 
@@ -132,6 +116,8 @@ pub(crate) struct Chosen {
     /// Take the given events for every handler that gave them up.
     #[arg(long, conflicts_with_all = ["handler", "all"])]
     pub(crate) every_handler: bool,
+    #[command(flatten)]
+    pub(crate) actor: Actor,
     /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::Target;
+use super::{Actor, Target};
 use crate::duration;
 
 #[derive(Debug, Args)]
@@ -49,5 +49,7 @@ pub(crate) enum Inbox {
         #[arg(long, value_name = "N", default_value_t = 500)]
         #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
         batch: u16,
+        #[command(flatten)]
+        actor: Actor,
     },
 }

@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use pillarbox::maintain::{PendingFilter, PendingState};
 
-use super::Target;
+use super::{Actor, AttributeArgs, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -89,6 +89,8 @@ pub(crate) struct ChosenPending {
     /// Take the given events for every handler that they wait for.
     #[arg(long, conflicts_with_all = ["handler", "all"])]
     pub(crate) every_handler: bool,
+    #[command(flatten)]
+    pub(crate) actor: Actor,
     /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
@@ -97,21 +99,8 @@ pub(crate) struct ChosenPending {
 /// A filter for pending events. They have to match all options.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PendingMatching {
-    /// Only events of this type.
-    #[arg(long, value_name = "TYPE")]
-    event_type: Option<String>,
-    /// Only events of this aggregate type; `__GLOBAL__` for events without an aggregate.
-    #[arg(long, value_name = "TYPE")]
-    aggregate_type: Option<String>,
-    /// Only events of this tenant.
-    #[arg(long, value_name = "ID")]
-    tenant: Option<String>,
-    /// Only rows for the handler of this name.
-    #[arg(long, value_name = "NAME")]
-    handler: Option<String>,
-    /// Only events of this key: the ordering key, or the aggregate id where an event has none.
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    #[command(flatten)]
+    pub(crate) attributes: AttributeArgs,
     /// Only events in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<StateArg>,
@@ -130,8 +119,7 @@ pub(crate) enum StateArg {
 
 impl From<PendingMatching> for PendingFilter {
     fn from(matching: PendingMatching) -> Self {
-        let PendingMatching { event_type, aggregate_type, tenant, handler, key, state } = matching;
-        Self { event_type, aggregate_type, tenant_id: tenant, handler, key, state: state.map(PendingState::from) }
+        Self { attributes: matching.attributes.into(), state: matching.state.map(PendingState::from) }
     }
 }
 

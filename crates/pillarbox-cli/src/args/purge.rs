@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Target;
+use super::{Actor, Target};
 use crate::duration;
 
 #[derive(Debug, Args)]
@@ -32,6 +32,8 @@ pub(crate) struct PurgeArgs {
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) batch: u16,
+    #[command(flatten)]
+    pub(crate) actor: Actor,
     /// Do not ask for confirmation.
     #[arg(long)]
     pub(crate) yes: bool,

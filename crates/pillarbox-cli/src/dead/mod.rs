@@ -6,10 +6,12 @@ pub(crate) mod show;
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::DeadEvents;
+use pillarbox::maintain::{DeadEvents, DeadFilter};
 use pillarbox_program::report::counted;
+use serde_json::json;
 
 use crate::args::{Chosen, Dead};
+use crate::audit;
 use crate::change::{self, Action, Changed, Named};
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -33,11 +35,15 @@ async fn change(chosen: &Chosen, action: Action) -> Result<ExitCode, Failure> {
     let named = Named {
         event_ids: &chosen.event_ids,
         seqs: &chosen.seq,
-        handler: chosen.matching.handler.as_deref(),
+        handler: chosen.matching.attributes.handler.as_deref(),
         every_handler: chosen.every_handler,
     };
     let change = async |store: &dyn Store| {
-        if chosen.all { all(store, chosen, action).await } else { change::named(store, &named, action).await }
+        if chosen.all {
+            all(store, chosen, action).await
+        } else {
+            change::named(store, &named, action, &chosen.actor).await
+        }
     };
     change::run(&chosen.target, change).await
 }
@@ -51,8 +57,21 @@ async fn all(store: &dyn Store, chosen: &Chosen, action: Action) -> Result<Chang
     let rows = counted(matching, "row");
     let is_replay = action == Action::Replay;
     confirm(chosen.yes, &if is_replay { format!("deliver {rows} again") } else { format!("delete {rows} for good") })?;
-    change::with_progress(action, matching, async |progress| {
-        if is_replay { dead.replay_all(&filter, progress).await } else { dead.discard_all(&filter, progress).await }
-    })
-    .await
+    let change = async || {
+        change::with_progress(action, matching, async |progress| {
+            if is_replay { dead.replay_all(&filter, progress).await } else { dead.discard_all(&filter, progress).await }
+        })
+        .await
+    };
+    change::audited(store, action, &chosen.actor, &subject(&filter), change).await
+}
+
+/// The filter as the audit table has it.
+fn subject(filter: &DeadFilter) -> String {
+    let DeadFilter { attributes: of, since, before, error } = filter;
+    let [since, before] = [since, before].map(|time| time.map(|time| time.to_string()));
+    audit::subject(json!({
+        "dead": true, "event_type": of.event_type, "aggregate_type": of.aggregate_type, "tenant_id": of.tenant_id,
+        "handler": of.handler, "key": of.key, "since": since, "before": before, "error": error,
+    }))
 }

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Record};
 use serde::Serialize;
 
 use crate::args::Target;
@@ -40,16 +40,6 @@ pub(crate) async fn run(
         report::print_either(target.json, &Json::from(record), || format!("{gap}{}", text(record)))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The name of a row's state in the documentation.
-pub(crate) fn status_name(record: &Record) -> String {
-    if record.is_cancelled() {
-        return "CANCELLED".to_owned();
-    }
-    let code = record.status;
-    let status = Status::ALL.into_iter().find(|status| status.code() == code);
-    status.map_or_else(|| code.to_string(), |status| format!("{status:?}").to_uppercase())
 }
 
 /// The line of JSON: the columns. Its keys are a contract.
@@ -110,7 +100,7 @@ impl<'a> From<&'a Record> for Json<'a> {
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
             headers: record.headers.as_deref(),
-            status: status_name(record),
+            status: record.status_name(),
             attempts: record.attempts,
             replays: record.replays,
             available_at: record.available_at.map(|time| time.to_string()),
@@ -140,7 +130,7 @@ fn text(record: &Record) -> String {
         ("key", or_dash(record.ordering_key.as_deref())),
         ("unique key", or_dash(record.unique_key.as_deref())),
         ("handler", or_dash(record.handler.as_deref())),
-        ("status", status_name(record)),
+        ("status", record.status_name()),
         ("attempts", record.attempts.to_string()),
         ("replays", record.replays.to_string()),
         ("created", record.created_at.to_string()),

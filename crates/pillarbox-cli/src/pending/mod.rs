@@ -5,10 +5,12 @@ mod list;
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{PendingEvents, PendingFilter};
+use pillarbox::maintain::{PendingEvents, PendingFilter, PendingState};
 use pillarbox_program::report::counted;
+use serde_json::json;
 
 use crate::args::{ChosenPending, Pending};
+use crate::audit;
 use crate::change::{self, Action, Changed, Named};
 use crate::confirm::confirm;
 use crate::dead;
@@ -34,20 +36,25 @@ async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Fail
     let named = Named {
         event_ids: &chosen.event_ids,
         seqs: &chosen.seq,
-        handler: filter.handler.as_deref(),
+        handler: filter.attributes.handler.as_deref(),
         every_handler: chosen.every_handler,
     };
     let change = async |store: &dyn Store| {
         if chosen.all {
-            all(store, &filter, chosen.yes, action).await
+            all(store, &filter, chosen, action).await
         } else {
-            change::named(store, &named, action).await
+            change::named(store, &named, action, &chosen.actor).await
         }
     };
     change::run(&chosen.target, change).await
 }
 
-async fn all(store: &dyn Store, filter: &PendingFilter, yes: bool, action: Action) -> Result<Changed, Failure> {
+async fn all(
+    store: &dyn Store,
+    filter: &PendingFilter,
+    chosen: &ChosenPending,
+    action: Action,
+) -> Result<Changed, Failure> {
     let pending = PendingEvents::of(store);
     let is_retry = action == Action::RetryNow;
     let matching = if is_retry { pending.count_waiting(filter).await? } else { pending.count(filter).await? };
@@ -57,13 +64,25 @@ async fn all(store: &dyn Store, filter: &PendingFilter, yes: bool, action: Actio
     let rows = counted(matching, "row");
     let about_to =
         if is_retry { format!("try {rows} now") } else { format!("cancel {rows}, which are not delivered then") };
-    confirm(yes, &about_to)?;
-    change::with_progress(action, matching, async |progress| {
-        if is_retry {
-            pending.retry_all_now(filter, progress).await
-        } else {
-            pending.cancel_all(filter, progress).await
-        }
-    })
-    .await
+    confirm(chosen.yes, &about_to)?;
+    let change = async || {
+        change::with_progress(action, matching, async |progress| {
+            if is_retry {
+                pending.retry_all_now(filter, progress).await
+            } else {
+                pending.cancel_all(filter, progress).await
+            }
+        })
+        .await
+    };
+    change::audited(store, action, &chosen.actor, &subject(filter), change).await
+}
+
+/// The filter as the audit table has it.
+fn subject(filter: &PendingFilter) -> String {
+    let PendingFilter { attributes: of, state } = filter;
+    audit::subject(json!({
+        "pending": true, "event_type": of.event_type, "aggregate_type": of.aggregate_type, "tenant_id": of.tenant_id,
+        "handler": of.handler, "key": of.key, "state": state.map(PendingState::name),
+    }))
 }

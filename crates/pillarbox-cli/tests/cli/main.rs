@@ -6,8 +6,10 @@
     reason = "a test fails by panicking, and so do the functions that tests have in common"
 )]
 
+mod audit;
 mod command_line;
 mod dead;
+mod events;
 mod inbox;
 mod keys;
 mod migrate;

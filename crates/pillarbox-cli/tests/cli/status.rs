@@ -50,7 +50,7 @@ async fn status_lists_the_nodes_and_says_who_delivers() {
         let nodes = status["nodes"].as_array().unwrap();
         assert_eq!(nodes.len(), 2, "{status}");
         for (node, (name, owner)) in nodes.iter().zip([("first-", true), ("second-", false)]) {
-            assert_eq!(keys(node), ["id", "lease_left_seconds", "mode", "owner", "partitions", "since"]);
+            assert_eq!(keys(node), ["figures", "id", "lease_left_seconds", "mode", "owner", "partitions", "since"]);
             assert!(node["id"].as_str().unwrap().starts_with(name), "{node}");
             assert_eq!((&node["owner"], &node["mode"]), (&owner.into(), &"single_node".into()));
             assert_eq!(node["partitions"], if owner { 256 } else { 0 });

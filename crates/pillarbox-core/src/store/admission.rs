@@ -33,6 +33,7 @@ mod tests {
             expires_at: Timestamp::from_micros(1),
             lease: None,
             partitions: 0,
+            figures: None,
         };
         let judged = |alive: &str, ended: &str| Judged {
             alive: vec![in_mode("single_node", "same"), in_mode(alive, "alive")],

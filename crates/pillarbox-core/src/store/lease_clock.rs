@@ -280,6 +280,7 @@ mod tests {
             expires_at: Timestamp::from_micros(expires_at * 1000),
             lease: Some(Duration::from_millis(LEASE)),
             partitions: 0,
+            figures: None,
         }
     }
 

@@ -87,3 +87,13 @@ pub const INBOX_CONSUMERS: &str = "list the consumers of the inbox";
 pub const COUNT_INBOX: &str = "count the messages of the inbox";
 /// [`Upkeep::purge_inbox`](super::Upkeep::purge_inbox).
 pub const PURGE_INBOX: &str = "purge the inbox";
+/// [`Upkeep::recent`](super::Upkeep::recent).
+pub const RECENT: &str = "list events";
+/// [`Upkeep::record_action`](super::Upkeep::record_action).
+pub const RECORD_ACTION: &str = "record an action";
+/// [`Upkeep::end_action`](super::Upkeep::end_action).
+pub const END_ACTION: &str = "record the end of an action";
+/// [`Upkeep::actions`](super::Upkeep::actions).
+pub const ACTIONS: &str = "list the actions";
+/// [`Upkeep::purge_actions`](super::Upkeep::purge_actions).
+pub const PURGE_ACTIONS: &str = "purge the audit table";

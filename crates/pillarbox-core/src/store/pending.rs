@@ -1,3 +1,5 @@
+use super::Attributes;
+use super::attributes::attribute_methods;
 use crate::clock::Timestamp;
 use crate::ownership::{CRASHED, DIED};
 
@@ -11,55 +13,19 @@ use crate::ownership::{CRASHED, DIED};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PendingFilter {
-    /// Of this event type.
-    pub event_type: Option<String>,
-    /// Of this aggregate type. `__GLOBAL__` also matches rows that name none.
-    pub aggregate_type: Option<String>,
-    /// Of this tenant.
-    pub tenant_id: Option<String>,
-    /// For the handler of this name.
-    pub handler: Option<String>,
-    /// Of this key: the ordering key, or the aggregate id where a row has none.
-    pub key: Option<String>,
+    /// With these attributes.
+    pub attributes: Attributes,
     /// In this state.
     pub state: Option<PendingState>,
 }
+
+attribute_methods!(PendingFilter);
 
 impl PendingFilter {
     /// All pending events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Only those of this event type.
-    #[must_use]
-    pub fn event_type(self, event_type: impl Into<String>) -> Self {
-        Self { event_type: Some(event_type.into()), ..self }
-    }
-
-    /// Only those of this aggregate type. `__GLOBAL__` also matches rows that name none.
-    #[must_use]
-    pub fn aggregate_type(self, aggregate_type: impl Into<String>) -> Self {
-        Self { aggregate_type: Some(aggregate_type.into()), ..self }
-    }
-
-    /// Only those of this tenant.
-    #[must_use]
-    pub fn tenant(self, tenant_id: impl Into<String>) -> Self {
-        Self { tenant_id: Some(tenant_id.into()), ..self }
-    }
-
-    /// Only those for the handler of this name.
-    #[must_use]
-    pub fn handler(self, handler: impl Into<String>) -> Self {
-        Self { handler: Some(handler.into()), ..self }
-    }
-
-    /// Only those of this key: the ordering key, or the aggregate id where a row has none.
-    #[must_use]
-    pub fn key(self, key: impl Into<String>) -> Self {
-        Self { key: Some(key.into()), ..self }
     }
 
     /// Only those in this state.

@@ -7,7 +7,7 @@ const MAX_PART: usize = 48;
 
 /// The name of an outbox's event table, and with it of the tables beside it.
 ///
-/// `outbox_event` stands beside `outbox_node`, `outbox_partition`, `outbox_migration` and `outbox_inbox`; a name that does not end in
+/// `outbox_event` stands beside `outbox_node`, `outbox_partition`, `outbox_migration`, `outbox_inbox` and `outbox_audit`; a name that does not end in
 /// `_event` is itself the prefix. With a schema, all of them live in it. Names are checked to be plain identifiers and
 /// are always quoted in SQL, so case matters and no keyword is in the way.
 ///
@@ -76,7 +76,7 @@ impl TableName {
         &self.event
     }
 
-    /// A table beside it, without the schema: `node`, `partition`, `migration`, `inbox`.
+    /// A table beside it, without the schema: `node`, `partition`, `migration`, `inbox`, `audit`.
     #[must_use]
     pub fn beside(&self, role: &str) -> String {
         format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
@@ -84,10 +84,10 @@ impl TableName {
 
     /// All tables of the outbox, without the schema.
     #[must_use]
-    pub fn all(&self) -> [String; 5] {
-        let [node, partition, migration, inbox] =
-            ["node", "partition", "migration", "inbox"].map(|role| self.beside(role));
-        [self.event.clone(), node, partition, migration, inbox]
+    pub fn all(&self) -> [String; 6] {
+        let [node, partition, migration, inbox, audit] =
+            ["node", "partition", "migration", "inbox", "audit"].map(|role| self.beside(role));
+        [self.event.clone(), node, partition, migration, inbox, audit]
     }
 }
 

@@ -3,7 +3,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
-use super::{Counts, FailedAttempt, InboxConsumer, PendingEvent, PendingFilter, RowState};
+use super::recent::status_name;
+use super::{
+    AuditEntry, AuditedAction, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, FailedAttempt, InboxConsumer,
+    NodeFigures, PendingEvent, PendingFilter, RowState,
+};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{EventId, Payload};
@@ -81,6 +85,19 @@ pub trait Upkeep: Send + Sync {
     /// - `states_take_no_event_for_another`
     /// - `states_leave_out_what_is_not_committed`
     async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError>;
+
+    /// Events of any state that match, descending by `seq`, at most `limit` of them with a `seq` below `below`, and where the search
+    /// has stopped. Their payloads are not read.
+    ///
+    /// It reads at most [`EventFilter::read_at_most`] rows, whether they match or not, so that a page takes as long on any table: the rows of
+    /// an event by the index of ids, NEW, RETRY and DEAD ones by theirs, all others by the primary key. Pending rows that wait for a
+    /// time are read as by [`pending`](Self::pending): all of them.
+    ///
+    /// # Behavior
+    /// - `recent_lists_matching_events_newest_first_page_by_page`
+    /// - `recent_reads_no_more_rows_than_asked_and_says_where_it_stopped`
+    /// - `recent_tells_how_an_event_stands`
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError>;
 
     /// Pending events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`. Their payloads are
     /// not read.
@@ -186,6 +203,32 @@ pub trait Upkeep: Send + Sync {
     /// - `purge_inbox_deletes_old_messages_of_a_consumer_batch_by_batch`
     /// - `purge_inbox_keeps_what_is_young_or_of_others`
     async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError>;
+
+    /// Records that somebody is about to change events, and returns the number of the entry. It is committed when the call returns, so that no
+    /// change that follows is without a trace; [`end_action`](Self::end_action) adds the number of rows.
+    ///
+    /// # Behavior
+    /// - `record_action_tells_who_did_what_and_what_became_of_it`
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError>;
+
+    /// Adds to an entry the number of rows that were changed, `None` if it is not known, and the [outcome](AuditedAction::outcome). An entry that is not there is left out.
+    ///
+    /// # Behavior
+    /// - `end_action_leaves_other_entries_alone`
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError>;
+
+    /// Entries of the audit table, newest first, at most `limit` of those whose number is below `below`.
+    ///
+    /// # Behavior
+    /// - `actions_lists_entries_newest_first_page_by_page`
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Deletes the oldest entries of the audit table that are older than `older_than`, `limit` of them at most, in one transaction, and returns
+    /// their number. Where fewer than `limit` are deleted, no older ones are left.
+    ///
+    /// # Behavior
+    /// - `purge_actions_deletes_old_entries_batch_by_batch`
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError>;
 }
 
 /// The number of rows that still have to be delivered, and of those that were given up.
@@ -218,6 +261,8 @@ pub struct NodeStatus {
     pub lease: Option<Duration>,
     /// The number of the 256 partitions that it owns. In mode `multi_node` nobody owns any.
     pub partitions: u16,
+    /// Its figures as of its last renewal; `None` before the first one, and where its release records none.
+    pub figures: Option<NodeFigures>,
 }
 
 /// The backlog of the partitions.
@@ -288,125 +333,17 @@ pub struct Record {
 }
 
 impl Record {
+    /// The name of its state: `NEW`, `DONE`, `RETRY`, `DEAD`, `CANCELLED`, or the number of a state that this release does not know.
+    #[must_use]
+    pub fn status_name(&self) -> String {
+        status_name(self.status, self.last_error.as_deref())
+    }
+
     /// True if an operator has [cancelled](Upkeep::cancel) it: it is DONE, and was not delivered since.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.status == Status::Done.code() && self.last_error.as_deref() == Some(CANCELLED)
     }
-}
-
-/// Selects the DEAD events that match every field that is set.
-///
-/// ```
-/// use pillarbox_core::store::DeadFilter;
-///
-/// let filter = DeadFilter::new().event_type("order.placed").tenant("acme").error_contains("timeout");
-/// assert_eq!(filter.tenant_id.as_deref(), Some("acme"));
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeadFilter {
-    /// Of this event type.
-    pub event_type: Option<String>,
-    /// Of this aggregate type. `__GLOBAL__` also matches rows that name none.
-    pub aggregate_type: Option<String>,
-    /// Of this tenant.
-    pub tenant_id: Option<String>,
-    /// For the handler of this name.
-    pub handler: Option<String>,
-    /// Of this key: the ordering key, or the aggregate id where a row has none.
-    pub key: Option<String>,
-    /// Given up at this time or later. Rows without an end, as another program may write them, match no time.
-    pub since: Option<Timestamp>,
-    /// Given up before this time.
-    pub before: Option<Timestamp>,
-    /// With this text in the error. The text is literal and its case counts.
-    pub error: Option<String>,
-}
-
-impl DeadFilter {
-    /// All DEAD events.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Only those of this event type.
-    #[must_use]
-    pub fn event_type(self, event_type: impl Into<String>) -> Self {
-        Self { event_type: Some(event_type.into()), ..self }
-    }
-
-    /// Only those of this aggregate type. `__GLOBAL__` also matches rows that name none.
-    #[must_use]
-    pub fn aggregate_type(self, aggregate_type: impl Into<String>) -> Self {
-        Self { aggregate_type: Some(aggregate_type.into()), ..self }
-    }
-
-    /// Only those of this tenant.
-    #[must_use]
-    pub fn tenant(self, tenant_id: impl Into<String>) -> Self {
-        Self { tenant_id: Some(tenant_id.into()), ..self }
-    }
-
-    /// Only those that the handler of this name gave up.
-    #[must_use]
-    pub fn handler(self, handler: impl Into<String>) -> Self {
-        Self { handler: Some(handler.into()), ..self }
-    }
-
-    /// Only those of this key: the ordering key, or the aggregate id where a row has none.
-    #[must_use]
-    pub fn key(self, key: impl Into<String>) -> Self {
-        Self { key: Some(key.into()), ..self }
-    }
-
-    /// Only those that were given up at this time or later, by the database's clock, which
-    /// [`Store::now`](super::Store::now) reads.
-    #[must_use]
-    pub fn since(self, time: Timestamp) -> Self {
-        Self { since: Some(time), ..self }
-    }
-
-    /// Only those that were given up before this time, by the database's clock.
-    #[must_use]
-    pub fn before(self, time: Timestamp) -> Self {
-        Self { before: Some(time), ..self }
-    }
-
-    /// Only those with this text in the error. The text is literal: case counts, and `%` and `_` stand for themselves.
-    #[must_use]
-    pub fn error_contains(self, text: impl Into<String>) -> Self {
-        Self { error: Some(text.into()), ..self }
-    }
-}
-
-/// An event that was given up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadEvent {
-    /// Its place in the order of the table.
-    pub seq: i64,
-    /// Its id, as stored.
-    pub event_id: String,
-    /// The event type.
-    pub event_type: String,
-    /// The kind of thing it happened to; `__GLOBAL__` where the row names none.
-    pub aggregate_type: String,
-    /// The id of the thing it happened to.
-    pub aggregate_id: Option<String>,
-    /// The tenant it belongs to.
-    pub tenant_id: Option<String>,
-    /// The ordering key as stored.
-    pub key: Option<String>,
-    /// The handler that gave it up, if its event has several.
-    pub handler: Option<String>,
-    /// Failed handler calls.
-    pub attempts: i32,
-    /// The error for which it was given up.
-    pub last_error: Option<String>,
-    /// The time at which it was written.
-    pub created_at: Timestamp,
-    /// The time at which it was given up; rows that another program declared DEAD may lack it.
-    pub dead_at: Option<Timestamp>,
 }
 
 /// One step of a purge.

@@ -84,7 +84,7 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
 ];
 
 /// All other settings of nodes, which a program that only writes lacks.
-const OF_NODES: [(&str, Differs); 19] = [
+const OF_NODES: [(&str, Differs); 20] = [
     ("claim.batch", |a, b| a.claim.batch != b.claim.batch),
     ("claim.min_interval", |a, b| a.claim.min_interval != b.claim.min_interval),
     ("claim.max_interval", |a, b| a.claim.max_interval != b.claim.max_interval),
@@ -102,6 +102,7 @@ const OF_NODES: [(&str, Differs); 19] = [
     ("purge.done_after", |a, b| a.purge.done_after != b.purge.done_after),
     ("purge.dead_after", |a, b| a.purge.dead_after != b.purge.dead_after),
     ("purge.inbox_after", |a, b| a.purge.inbox_after != b.purge.inbox_after),
+    ("purge.audit_after", |a, b| a.purge.audit_after != b.purge.audit_after),
     ("shutdown.drain_timeout", |a, b| a.shutdown.drain_timeout != b.shutdown.drain_timeout),
     ("metrics.interval", |a, b| a.metrics.interval != b.metrics.interval),
 ];

@@ -44,6 +44,7 @@ impl Config {
             // Zero would delete what nobody has read, or forget what may come again.
             ("purge.all_after", purge.all_after),
             ("purge.inbox_after", purge.inbox_after),
+            ("purge.audit_after", purge.audit_after),
             ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
             ("dispatch.handler_timeout", dispatch.handler_timeout),
         ] {
@@ -129,6 +130,7 @@ mod tests {
         let table: [(&str, Change); 21] = [
             ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
             ("purge.inbox_after", |c| c.purge.inbox_after = Some(Duration::ZERO)),
+            ("purge.audit_after", |c| c.purge.audit_after = Some(Duration::ZERO)),
             ("claim.batch", |c| c.claim.batch = 0),
             ("settle.batch", |c| c.settle.batch = 10_001),
             ("dispatch.workers", |c| c.dispatch.workers = 0),
@@ -189,7 +191,7 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 9] = [
+        let of_nodes: [(&str, Change); 10] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),
@@ -197,6 +199,7 @@ mod tests {
             ("ownership.lease", |c| c.ownership.lease = HOUR),
             ("purge.done_after", |c| c.purge.done_after = None),
             ("purge.inbox_after", |c| c.purge.inbox_after = None),
+            ("purge.audit_after", |c| c.purge.audit_after = None),
             ("shutdown.drain_timeout", |c| c.shutdown.drain_timeout = HOUR),
             ("metrics.interval", |c| c.metrics.interval = HOUR),
         ];

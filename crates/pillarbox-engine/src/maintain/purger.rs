@@ -54,6 +54,8 @@ pub(crate) struct Purger {
     pub(crate) tasks: Vec<Task>,
     /// The age at which messages leave the inbox.
     pub(crate) inbox_after: Option<Duration>,
+    /// The age at which entries leave the audit table.
+    pub(crate) audit_after: Option<Duration>,
     pub(crate) interval: Duration,
     pub(crate) batch: usize,
     pub(crate) random: Arc<dyn Random>,
@@ -71,7 +73,7 @@ impl Purger {
     async fn purge_for_ever(&self) {
         let mut pause = Pause::default();
         let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
-        let mut inbox_failed = false;
+        let [mut inbox_failed, mut audit_failed] = [false; 2];
         loop {
             tokio::time::sleep(wait).await;
             wait = match self.purge_once().await {
@@ -86,16 +88,27 @@ impl Purger {
                     pause.next(&*self.random)
                 }
             };
-            // By itself: a node that may not delete messages, as its privileges are of a release before, purges its events all the same.
-            match self.purge_inbox().await {
-                Ok(()) => inbox_failed = false,
-                Err(error) if !inbox_failed => {
-                    tracing::warn!(%error, "old messages of the inbox cannot be purged; trying again next time");
-                    inbox_failed = true;
-                }
-                Err(_) => {}
+            // By themselves: a node that may not delete from these tables, as its privileges are of a release before, purges its events all
+            // the same.
+            told_once(self.purge_inbox().await, "old messages of the inbox", &mut inbox_failed);
+            told_once(self.purge_audit().await, "old entries of the audit table", &mut audit_failed);
+        }
+    }
+
+    async fn purge_audit(&self) -> Result<(), StoreError> {
+        let Some(older_than) = self.audit_after else { return Ok(()) };
+        let mut entries = 0;
+        loop {
+            let removed = self.store.purge_actions(older_than, self.batch).await?;
+            entries += removed;
+            if removed < self.batch as u64 {
+                break;
             }
         }
+        if entries > 0 {
+            tracing::info!(entries, "purged old entries of the audit table");
+        }
+        Ok(())
     }
 
     async fn purge_inbox(&self) -> Result<(), StoreError> {
@@ -121,4 +134,14 @@ impl Purger {
         }
         Ok(())
     }
+}
+
+/// Logs the first failure of several in a row.
+fn told_once(purged: Result<(), StoreError>, what: &str, failed: &mut bool) {
+    if let Err(error) = &purged
+        && !*failed
+    {
+        tracing::warn!(%error, "{what} cannot be purged; trying again next time");
+    }
+    *failed = purged.is_err();
 }

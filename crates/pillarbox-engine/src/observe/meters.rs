@@ -1,8 +1,10 @@
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Unit};
+use pillarbox_core::event::Stamp;
 use pillarbox_core::handle::Path;
 use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::ownership::{Fence, Mode, NodeId};
@@ -11,6 +13,7 @@ use tokio::time::Instant;
 
 use super::MetricsFactory;
 use super::calls::Busy;
+use super::latencies::Latencies;
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
 const QUICK: Duration = Duration::from_micros(50);
@@ -29,6 +32,9 @@ pub(crate) struct Meters {
     pub(crate) settle: Exchange,
     pub(crate) renewals_failed: Counter,
     pub(crate) backlog_failed: Counter,
+    /// From the commit of an event, or from when it was read if it had a due time, to the end of its call.
+    pub(crate) latencies: Latencies,
+    stamp: Arc<Stamp>,
     hot_latency: Histogram,
     cold_latency: Histogram,
     /// By event type and the handler's name; those of handlers that are registered for one.
@@ -59,6 +65,7 @@ impl Meters {
     pub(crate) fn new<'a>(
         metrics_factory: &MetricsFactory<'_>,
         event_types: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+        stamp: Arc<Stamp>,
     ) -> Self {
         let latency = |path| {
             let help = "From the commit (hot) or from being read (cold) to the start of the handler.";
@@ -100,6 +107,8 @@ impl Meters {
             ),
             renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
             backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            latencies: Latencies::default(),
+            stamp,
             hot_latency: latency("hot"),
             cold_latency: latency("cold"),
             handlers,
@@ -129,19 +138,19 @@ impl Meters {
         meters
     }
 
-    /// Waits for the call of a handler, and measures it. `first` is the first of its rows, and `waited` the path of each of its events and
-    /// the time since which it has waited.
-    pub(crate) async fn handling<T>(
+    /// Waits for the call of a handler, and measures it. `first` is the first of its rows, and `waited` each of its rows with its path and
+    /// the time since which it has waited in memory.
+    pub(crate) async fn handling<'a, T>(
         &self,
         first: &Row,
-        waited: impl Iterator<Item = (Path, Instant)>,
+        waited: impl Iterator<Item = (&'a Row, Path, Instant)> + Clone,
         call: impl Future<Output = T>,
     ) -> T {
         if self.quick.load(Ordering::Relaxed) && !one_in_sixteen(first.seq) {
             return call.await;
         }
         let began = Instant::now();
-        for (path, since) in waited {
+        for (_, path, since) in waited.clone() {
             let latency = match path {
                 Path::Hot => &self.hot_latency,
                 Path::Cold => &self.cold_latency,
@@ -149,7 +158,15 @@ impl Meters {
             latency.record(began.duration_since(since));
         }
         let answer = call.await;
-        let took = began.elapsed();
+        let ended = Instant::now();
+        let took = ended.duration_since(began);
+        for (row, path, since) in waited {
+            // Before it was read, an event without a due time has waited in the table.
+            let is_from_table = path == Path::Cold && !row.timed;
+            let latency =
+                if is_from_table { self.stamp.now().since(row.created_at) } else { ended.duration_since(since) };
+            self.latencies.record(latency);
+        }
         self.quick.store(took < QUICK, Ordering::Relaxed);
         self.handler(first).record(took);
         answer
@@ -278,7 +295,7 @@ mod tests {
         let recorder = DebuggingRecorder::new();
         let info = StoreInfo::new(Dialect::MEMORY, "here", "outbox_event");
         let meters = metrics::with_local_recorder(&recorder, || {
-            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty())
+            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty(), Arc::new(Stamp::system()))
         });
         let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
             for seq in seqs {
@@ -287,7 +304,7 @@ mod tests {
                     seq,
                     pillarbox_core::clock::Timestamp::from_micros(0),
                 );
-                let waited = std::iter::once((Path::Hot, Instant::now()));
+                let waited = std::iter::once((&row, Path::Hot, Instant::now()));
                 let call = async {
                     if !takes.is_zero() {
                         tokio::time::sleep(takes).await;

@@ -8,7 +8,7 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::observe::Loops;
+use crate::observe::{Loops, ReadFigures};
 use crate::pause::{Pause, jittered};
 use crate::tenure::Standing;
 
@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     pub(crate) standing: Arc<Standing>,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
+    /// What this node tells of itself with each renewal.
+    pub(crate) figures: ReadFigures,
 }
 
 impl Lease {
@@ -52,7 +54,8 @@ impl Lease {
             if sent >= deadline {
                 break;
             }
-            let renewal = self.loops.lease.ask(self.store.renew(&self.node, self.length, self.standing.mark()));
+            let (mark, figures) = (self.standing.mark(), self.figures.read());
+            let renewal = self.loops.lease.ask(self.store.renew(&self.node, self.length, mark, Some(&figures)));
             let renewal = tokio::time::timeout_at(deadline, renewal).await;
             // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
             if !self.standing.holds() {
@@ -110,7 +113,8 @@ mod tests {
         let joined = store.history();
         let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
         let random = Arc::new(SystemRandom);
-        (memory, Lease { store, node, length: LENGTH, random, failed, loops: Arc::default(), standing, lost })
+        let (loops, figures) = (Arc::default(), ReadFigures::default());
+        (memory, Lease { store, node, length: LENGTH, random, failed, loops, standing, lost, figures })
     }
 
     #[tokio::test(start_paused = true)]

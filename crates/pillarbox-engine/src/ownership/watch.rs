@@ -121,6 +121,7 @@ mod tests {
             expires_at: Timestamp::from_micros(expires_at),
             lease,
             partitions: 0,
+            figures: None,
         }
     }
 

@@ -234,6 +234,7 @@ fn purger_of_all(shared: &Shared, purge: &PurgeConfig, random: &Arc<dyn Random>)
         store: Arc::clone(&shared.store),
         tasks: vec![Task { what: Purgeable::All, older_than }],
         inbox_after: None,
+        audit_after: None,
         interval: purge.interval,
         batch: purge.batch,
         random: Arc::clone(random),
@@ -415,6 +416,11 @@ impl<K: Deliverer> OutboxBuilder<K> {
     /// Default 30 days.
     pub fn purge_inbox_after(self, kept: impl Into<Option<Duration>>) -> Self {
         self.set(|config| config.purge.inbox_after = kept.into())
+    }
+
+    /// The time for which the audit table keeps what operators have done. `None` keeps it for ever. Default 90 days.
+    pub fn purge_audit_after(self, kept: impl Into<Option<Duration>>) -> Self {
+        self.set(|config| config.purge.audit_after = kept.into())
     }
 
     /// The time for which DEAD events are kept. Default: `None`, until they are replayed or discarded.

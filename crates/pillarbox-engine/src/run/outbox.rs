@@ -91,7 +91,8 @@ impl Shared {
         span: Span,
     ) -> Self {
         let metrics_factory = MetricsFactory::new(&config.metrics.prefix, store.info());
-        let (counters, meters) = (Counters::new(&metrics_factory), Meters::new(&metrics_factory, router.event_types()));
+        let meters = Meters::new(&metrics_factory, router.event_types(), Arc::clone(&stamp));
+        let counters = Counters::new(&metrics_factory);
         let limits = Arc::new(LimitedHandlers::new(router, &metrics_factory));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
         let telemetry = Arc::new(Telemetry::new(counters, meters, Calls::new(config.dispatch.slow_after)));

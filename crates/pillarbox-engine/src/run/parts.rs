@@ -209,11 +209,12 @@ impl<'a> Parts<'a> {
         let kinds = [(Purgeable::Done, config.purge.done_after), (Purgeable::Dead, config.purge.dead_after)];
         let task = |(what, after): (Purgeable, Option<Duration>)| after.map(|older_than| Task { what, older_than });
         let tasks: Vec<Task> = kinds.into_iter().filter_map(task).collect();
-        let inbox_after = config.purge.inbox_after;
-        (!tasks.is_empty() || inbox_after.is_some()).then(|| Purger {
+        let (inbox_after, audit_after) = (config.purge.inbox_after, config.purge.audit_after);
+        (!tasks.is_empty() || inbox_after.is_some() || audit_after.is_some()).then(|| Purger {
             store: Arc::clone(&shared.store),
             tasks,
             inbox_after,
+            audit_after,
             interval: config.purge.interval,
             batch: config.purge.batch,
             random: Arc::clone(random),

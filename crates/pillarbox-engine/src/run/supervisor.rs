@@ -13,6 +13,7 @@ use super::tasks::TaskTracker;
 use super::term::{Ended, Term};
 use super::{Config, Role, Shared, TypePause};
 use crate::handlers::{Interceptors, Router};
+use crate::observe::ReadFigures;
 use crate::ownership::{Lease, Watch};
 use crate::pause::{Pause, jittered};
 use crate::tenure::{Standing, Tenure};
@@ -175,6 +176,13 @@ impl Supervisor {
             loops: Arc::clone(&self.shared.telemetry.loops),
             standing: Arc::clone(&standing),
             lost: lost.clone(),
+            figures: ReadFigures::new(Arc::clone(&self.shared.telemetry), {
+                let intake = Arc::clone(&self.shared.intake);
+                move || {
+                    let (hot, cold) = intake.depths();
+                    hot + cold
+                }
+            }),
         };
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
         let sent = member.sent;

@@ -7,9 +7,9 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Fetch, Fetched, History, InboxConsumer, NodeStatus,
-    OrderKey, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo,
-    Upkeep, WakeUps, Writers, operation,
+    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
+    Fetch, Fetched, History, InboxConsumer, NodeFigures, NodeStatus, OrderKey, PartitionBacklog, PendingEvent,
+    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
@@ -75,9 +75,15 @@ impl Store for Link {
         let call = async move { store.share(&id, &given).await };
         self.call(operation::SHARE, Some(Op::Share(node.clone(), give.clone())), call).await
     }
-    async fn renew(&self, node: &NodeId, lease: Duration, last: Option<LeaseMark>) -> Result<Renewal, StoreError> {
-        let (store, id) = (self.database.store.clone(), node.clone());
-        let call = async move { store.renew(&id, lease, last).await };
+    async fn renew(
+        &self,
+        node: &NodeId,
+        lease: Duration,
+        last: Option<LeaseMark>,
+        figures: Option<&NodeFigures>,
+    ) -> Result<Renewal, StoreError> {
+        let (store, id, figures) = (self.database.store.clone(), node.clone(), figures.copied());
+        let call = async move { store.renew(&id, lease, last, figures.as_ref()).await };
         self.call(operation::RENEW, Some(Op::Renew(node.clone())), call).await
     }
     fn history(&self) -> History {
@@ -208,6 +214,9 @@ impl Upkeep for Link {
         let (store, ids) = (self.database.store.clone(), event_ids.to_vec());
         self.call(operation::STATES, None, async move { store.states(&ids).await }).await
     }
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        self.database.store.recent(filter, below, limit).await
+    }
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
         self.database.store.pending(filter, above, limit).await
     }
@@ -257,5 +266,19 @@ impl Upkeep for Link {
         let (store, consumer) = (self.database.store.clone(), consumer.to_owned());
         let call = async move { store.purge_inbox(&consumer, older_than, limit).await };
         self.call(operation::PURGE_INBOX, None, call).await
+    }
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        self.database.store.record_action(action).await
+    }
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.database.store.end_action(id, changed, outcome).await
+    }
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.database.store.actions(below, limit).await
+    }
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        let store = self.database.store.clone();
+        let call = async move { store.purge_actions(older_than, limit).await };
+        self.call(operation::PURGE_ACTIONS, None, call).await
     }
 }

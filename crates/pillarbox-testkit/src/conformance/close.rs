@@ -5,7 +5,9 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Epochs, Fence, Mode};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{BegunAttempt, DeadFilter, NodeStatus, PendingFilter, Purge, Purgeable, operation};
+use pillarbox_core::store::{
+    AuditedAction, BegunAttempt, DeadFilter, EventFilter, NodeStatus, PendingFilter, Purge, Purgeable, operation,
+};
 
 use crate::Harness;
 use crate::events::{HOUR, all, event, row_at};
@@ -27,7 +29,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
     let attempt = BegunAttempt { row: row.clone(), expected: Expected::FIRST, attempts: 0, error: None };
     let purge = Purge { what: Purgeable::Done, older_than: Duration::ZERO, above: 0, limit: 1, key: None };
     let done = Verdict { row: row.clone(), expected: Expected::FIRST, change: Change::Done };
-    let pending = PendingFilter::default();
+    let (pending, action) = (PendingFilter::default(), AuditedAction::new("ada", "replay", "all"));
     let (filter, fence) = (DeadFilter::default(), Fence::Table);
     let seen = NodeStatus {
         node: node.clone(),
@@ -37,14 +39,15 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         expires_at: Timestamp::from_micros(0),
         lease: None,
         partitions: 0,
+        figures: None,
     };
-    let failed: [Failed; 40] = [
+    let failed: [Failed; 45] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
         (operation::ACQUIRE, store.acquire(&node).await.err()),
         (operation::SHARE, store.share(&node, &Epochs::none()).await.err()),
-        (operation::RENEW, store.renew(&node, HOUR, None).await.err()),
+        (operation::RENEW, store.renew(&node, HOUR, None, None).await.err()),
         (operation::LEAVE, store.leave(&node).await.err()),
         (operation::EVICT, store.evict(&seen).await.err()),
         (operation::FETCH, store.fetch(&all()).await.err()),
@@ -79,6 +82,11 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::INBOX_CONSUMERS, store.inbox_consumers(None, 1).await.err()),
         (operation::COUNT_INBOX, store.count_inbox("c").await.err()),
         (operation::PURGE_INBOX, store.purge_inbox("c", HOUR, 1).await.err()),
+        (operation::RECENT, store.recent(&EventFilter::new(), None, 1).await.err()),
+        (operation::RECORD_ACTION, store.record_action(&action).await.err()),
+        (operation::END_ACTION, store.end_action(1, None, "done").await.err()),
+        (operation::ACTIONS, store.actions(None, 1).await.err()),
+        (operation::PURGE_ACTIONS, store.purge_actions(HOUR, 1).await.err()),
     ];
     for (operation, error) in failed {
         let error = error.ok_or_else(|| format!("could {operation} on a closed store"))?;

@@ -26,7 +26,7 @@ pub(super) async fn evict_clears_away_a_node_that_did_not_renew<H: Harness>(db: 
     assert!(store.evict(&seen).await?);
     assert!(!store.evict(&seen).await?, "it is gone already");
     assert_eq!(store.share(&dead, &Epochs::none()).await?, Share::Lost);
-    assert_eq!(store.renew(&dead, HOUR, None).await?, Renewal::Lost);
+    assert_eq!(store.renew(&dead, HOUR, None, None).await?, Renewal::Lost);
     let all = share(&*store, &heir, Partitions::NONE).await?;
     assert_eq!((all.gained, all.unclean), (Partitions::ALL, Partitions::ALL));
     Ok(())
@@ -38,11 +38,11 @@ pub(super) async fn evict_spares_a_node_that_renewed<H: Harness>(db: &Db<H>) -> 
     let node = sharer(&*store).await?;
     share(&*store, &node, Partitions::NONE).await?;
     let seen = status(&*store, &node).await?;
-    assert!(matches!(store.renew(&node, HOUR * 2, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.renew(&node, HOUR * 2, None, None).await?, Renewal::Renewed { .. }));
     let renewed = status(&*store, &node).await?;
     assert!(renewed.expires_at != seen.expires_at && renewed.lease == Some(HOUR * 2), "{renewed:?} after {seen:?}");
     assert!(!store.evict(&seen).await?);
-    assert!(matches!(store.renew(&node, HOUR, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.renew(&node, HOUR, None, None).await?, Renewal::Renewed { .. }));
     let keeps = share(&*store, &node, Partitions::NONE).await?;
     assert_eq!((keeps.owned, keeps.gained), (Partitions::ALL, Partitions::NONE));
 
@@ -51,6 +51,6 @@ pub(super) async fn evict_spares_a_node_that_renewed<H: Harness>(db: &Db<H>) -> 
     let other = member(&*store).await?;
     let mixed = NodeStatus { node: other.clone(), ..seen };
     assert!(!store.evict(&mixed).await?);
-    assert!(matches!(store.renew(&other, HOUR, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.renew(&other, HOUR, None, None).await?, Renewal::Renewed { .. }));
     Ok(())
 }

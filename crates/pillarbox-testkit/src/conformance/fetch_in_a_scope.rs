@@ -297,7 +297,7 @@ pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness
     assert_eq!((fetch(None).await?, fetch(Some(stranger()?)).await?), (None, None));
     assert!(fetch(Some(node.clone())).await?.is_some(), "joining leaves one as well");
     for _ in 0..2 {
-        let Renewal::Renewed { mark } = store.renew(&node, HOUR, None).await? else {
+        let Renewal::Renewed { mark } = store.renew(&node, HOUR, None, None).await? else {
             return Err("the lease should be renewed".into());
         };
         assert_eq!(fetch(Some(node.clone())).await?, Some(mark));

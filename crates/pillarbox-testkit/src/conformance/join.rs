@@ -51,7 +51,7 @@ pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &
     let expired = stranger()?;
     db.register(&expired, "a_mode_of_a_later_release", -10).await?;
     let node = member(&*store).await?;
-    assert_eq!(store.renew(&expired, HOUR, None).await?, Renewal::Lost);
+    assert_eq!(store.renew(&expired, HOUR, None, None).await?, Renewal::Lost);
     assert!(matches!(store.acquire(&node).await?, Acquired::Owner { .. }));
     Ok(())
 }

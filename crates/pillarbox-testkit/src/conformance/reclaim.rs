@@ -103,8 +103,8 @@ pub(super) async fn reclaim_says_whether_the_node_is_registered_and_when_to_look
     assert_eq!(alone, Reclaimed { registered: true, ..expected }, "its own lease is not one to wait for");
 
     let [sooner, later] = [peer(&*store).await?, peer(&*store).await?];
-    store.renew(&sooner, HOUR * 3, None).await?;
-    store.renew(&later, HOUR * 9, None).await?;
+    store.renew(&sooner, HOUR * 3, None, None).await?;
+    store.renew(&later, HOUR * 9, None, None).await?;
     let next = store.reclaim(&node, false).await?.next_expiry;
     assert!(next.is_some_and(|wait| wait > HOUR * 2 && wait <= HOUR * 3), "{next:?}");
     store.leave(&sooner).await?;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, Renewal};
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Renewal};
+use pillarbox_core::store::NodeFigures;
 use pillarbox_core::write::Dialect;
 use tokio::time::{sleep, timeout};
 
@@ -15,7 +16,7 @@ pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &Db<H>) -> Outc
     let store = db.store();
     let first = owner(&*store).await?;
     let second = member(&*store).await?;
-    assert!(matches!(store.renew(&first, HOUR * 10, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.renew(&first, HOUR * 10, None, None).await?, Renewal::Renewed { .. }));
     match store.acquire(&second).await? {
         Acquired::Standby { owner, expires_in } => {
             assert_eq!(owner, first);
@@ -31,7 +32,7 @@ pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db
     let store = db.store();
     let [first, second] = [owner(&*store).await?, member(&*store).await?];
     db.expire(&first).await?;
-    assert!(matches!(store.renew(&first, HOUR, None).await?, Renewal::Renewed { .. }));
+    assert!(matches!(store.renew(&first, HOUR, None, None).await?, Renewal::Renewed { .. }));
     assert!(matches!(store.acquire(&second).await?, Acquired::Standby { owner, .. } if owner == first));
     Ok(())
 }
@@ -42,11 +43,11 @@ pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &Db<H>) -> Outc
     let first = owner(&*store).await?;
     db.expire(&first).await?;
     let second = owner(&*store).await?;
-    assert_eq!(store.renew(&first, HOUR, None).await?, Renewal::Lost, "it was cleared away");
-    assert!(matches!(store.renew(&second, HOUR, None).await?, Renewal::Renewed { .. }));
+    assert_eq!(store.renew(&first, HOUR, None, None).await?, Renewal::Lost, "it was cleared away");
+    assert!(matches!(store.renew(&second, HOUR, None, None).await?, Renewal::Renewed { .. }));
     store.leave(&second).await?;
-    assert_eq!(store.renew(&second, HOUR, None).await?, Renewal::Lost, "it has left");
-    assert_eq!(store.renew(&stranger()?, HOUR, None).await?, Renewal::Lost, "it never joined");
+    assert_eq!(store.renew(&second, HOUR, None, None).await?, Renewal::Lost, "it has left");
+    assert_eq!(store.renew(&stranger()?, HOUR, None, None).await?, Renewal::Lost, "it never joined");
     Ok(())
 }
 
@@ -56,7 +57,7 @@ pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &Db
     let store = db.store();
     let node = owner(&*store).await?;
     let renew = async |last| -> Result<LeaseMark, BoxError> {
-        match store.renew(&node, HOUR, last).await? {
+        match store.renew(&node, HOUR, last, None).await? {
             Renewal::Renewed { mark } => Ok(mark),
             other => Err(format!("expected a renewal, not {other:?}").into()),
         }
@@ -68,10 +69,10 @@ pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &Db
     sleep(TICK).await;
     let third = renew(Some(first)).await?;
     let later = LeaseMark(third.0 + 1);
-    assert_eq!(store.renew(&node, HOUR, Some(later)).await?, Renewal::WentBack);
+    assert_eq!(store.renew(&node, HOUR, Some(later), None).await?, Renewal::WentBack);
     assert!(renew(Some(third)).await? > third, "and the lease stays as it was");
     db.forget(&node).await?;
-    assert_eq!(store.renew(&node, HOUR, Some(third)).await?, Renewal::Lost, "from before it joined");
+    assert_eq!(store.renew(&node, HOUR, Some(third), None).await?, Renewal::Lost, "from before it joined");
     Ok(())
 }
 
@@ -99,7 +100,7 @@ pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &Db<H>) -> Out
             while db.waiting().await? == 0 {
                 sleep(Duration::from_millis(5)).await;
             }
-            let renewal = timeout(Duration::from_secs(5), store.renew(&node, HOUR, None)).await;
+            let renewal = timeout(Duration::from_secs(5), store.renew(&node, HOUR, None, None)).await;
             held.release().await?;
             Ok::<_, BoxError>(renewal)
         };
@@ -108,5 +109,31 @@ pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &Db<H>) -> Out
         let renewal = renewal?.map_err(|_elapsed| format!("the renewal waits for a call of {call}"))?;
         assert!(matches!(renewal?, Renewal::Renewed { .. }), "{call}");
     }
+    Ok(())
+}
+
+/// The figures of a renewal are in the node's row until another renewal brings others; they are no other node's.
+pub(super) async fn renew_writes_the_figures_of_the_node<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let [node, other] = [member(&*store).await?, member(&*store).await?];
+    let figures = async |node: &NodeId| -> Result<Option<NodeFigures>, BoxError> {
+        Ok(store.nodes().await?.into_iter().find(|status| status.node == *node).and_then(|status| status.figures))
+    };
+    assert_eq!(figures(&node).await?, None);
+    let first = NodeFigures {
+        delivered: u64::MAX,
+        failed: 3,
+        dead: 1,
+        latency_p50: Some(Duration::from_micros(1_500)),
+        latency_p99: Some(HOUR * 24 * 365),
+        busy: 8,
+        queued: 2_000,
+    };
+    let second = NodeFigures { delivered: 9, ..NodeFigures::default() };
+    for (written, found) in [(Some(&first), first), (None, first), (Some(&second), second)] {
+        assert!(matches!(store.renew(&node, HOUR, None, written).await?, Renewal::Renewed { .. }));
+        assert_eq!(figures(&node).await?, Some(found));
+    }
+    assert_eq!(figures(&other).await?, None);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The requests of operators to a store.
 
+pub(super) mod audit;
 pub(super) mod backlog;
 pub(super) mod blocked;
 pub(super) mod control;
@@ -10,6 +11,7 @@ pub(super) mod nodes;
 pub(super) mod partitions;
 pub(super) mod pending;
 pub(super) mod purge;
+pub(super) mod recent;
 pub(super) mod record;
 pub(super) mod replay;
 pub(super) mod states;

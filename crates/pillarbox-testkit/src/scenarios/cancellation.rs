@@ -76,13 +76,13 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
         store.fetch(&all()).await?;
         store.join(stranger, Mode::SingleNode, HOUR).await?;
         store.acquire(stranger).await?;
-        store.renew(stranger, HOUR, None).await?;
+        store.renew(stranger, HOUR, None, None).await?;
         store.settle(&node, Fence::Table, verdicts).await?;
         store.leave(stranger).await
     };
     let others = async |(seqs, verdicts, stranger): (Vec<i64>, Vec<Verdict>, NodeId)| {
         other.leave(&stranger).await?;
-        other.renew(&node, HOUR, None).await?;
+        other.renew(&node, HOUR, None, None).await?;
         let mut refused = other.settle(&node, Fence::Table, &verdicts).await?;
         refused.sort_unstable();
         assert!(refused.is_empty() || refused == seqs, "half of a settle was recorded: {refused:?} of {seqs:?}");

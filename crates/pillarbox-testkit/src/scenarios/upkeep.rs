@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome as Decision};
 use pillarbox_core::inbox::{Inbox, Once};
-use pillarbox_core::store::DeadFilter;
+use pillarbox_core::store::{AuditedAction, DeadFilter};
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::maintain::Changed;
 use pillarbox_engine::run::Outbox;
@@ -98,6 +98,54 @@ pub(super) async fn a_running_node_purges_the_inbox<H: Harness>(db: &Db<H>) -> O
     let outbox = outbox.purge_interval(Duration::from_secs(1), 2).start().await?;
     until(async || Ok(db.store().count_inbox("billing").await? == 1)).await?;
     assert_eq!(receive("young").await?, Once::Again);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// In the background, old entries leave the audit table.
+pub(super) async fn a_running_node_purges_the_audit_table<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let record = async |who| store.record_action(&AuditedAction::new(who, "replay", "all")).await;
+    for _ in 0..3 {
+        record("old").await?;
+    }
+    db.age_audit(1800).await?;
+    let young = record("young").await?;
+    let outbox = eager(db.store(), &Recorder::new())?.purge_audit_after(Duration::from_secs(1200));
+    let outbox = outbox.purge_interval(Duration::from_secs(1), 2).start().await?;
+    until(async || Ok(store.actions(None, 10).await?.len() == 1)).await?;
+    assert_eq!(store.actions(None, 10).await?[0].id, young);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// With each renewal: events delivered, failed attempts, events given up, and how long it took.
+pub(super) async fn a_node_writes_what_it_has_done_into_its_row<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::around(async |delivery: Delivery| match delivery.seq() % 2 {
+        0 => Err(HandlerError::unrecoverable("no")),
+        _ => Ok(()),
+    });
+    let outbox = eager(db.store(), &recorder)?.lease(Duration::from_secs(2)).start().await?;
+    db.write(events(20)?).await?;
+    recorder.wait_for_calls(20).await;
+    settled(&*db.store()).await?;
+    let (figures, latency) = (Mutex::new(None), Mutex::new(None));
+    until(async || {
+        let nodes = db.store().nodes().await?;
+        let [node] = &nodes[..] else { return Err(format!("one node runs: {nodes:?}").into()) };
+        let Some(found) = node.figures else { return Ok(false) };
+        let mut seen = latency.lock().unwrap_or_else(PoisonError::into_inner);
+        // The interval in which the last calls ended may be over.
+        *seen = seen.max(found.latency_p50.zip(found.latency_p99));
+        *figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        Ok(found.delivered + found.dead == 20 && seen.is_some())
+    })
+    .await?;
+    let figures = figures.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or("there are figures")?;
+    assert_eq!((figures.delivered, figures.failed, figures.dead), (10, 10, 10));
+    assert_eq!((figures.busy, figures.queued), (0, 0));
+    let (p50, p99) = latency.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or("there are latencies")?;
+    assert!(p50 <= p99 && p99 < HOUR, "{p50:?} {p99:?}");
     outbox.shutdown().await;
     Ok(())
 }

@@ -32,7 +32,7 @@ async fn dropped_calls_leave_nothing_behind() {
             cut_short(store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
             cut_short(store.release(&other, &rows_at(&store, seqs).await.expect("reads"))).await;
             cut_short(store.reclaim(&owner, true)).await;
-            cut_short(store.renew(&owner, LEASE, None)).await;
+            cut_short(store.renew(&owner, LEASE, None, None)).await;
             cut_short(store.leave(&other)).await;
             cut_short(store.check()).await;
             // Those that follow find a pool in order, whatever was cut short.

@@ -33,7 +33,7 @@ async fn a_settle_under_way_is_in_the_way_of_a_removal_and_not_of_a_renewal() {
         let settle = store.settle(&owner, Fence::Table, &verdicts);
         let meanwhile = async {
             eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
-            let renewed = tokio::time::timeout(Duration::from_secs(5), store.renew(&owner, LEASE, None)).await;
+            let renewed = tokio::time::timeout(Duration::from_secs(5), store.renew(&owner, LEASE, None, None)).await;
             assert!(matches!(renewed.expect("does not wait").expect("renews"), Renewal::Renewed { .. }));
             let leave = async {
                 store.leave(&owner).await.expect("leaves");

@@ -1,8 +1,8 @@
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::Store as _;
+use pillarbox_core::store::{RowSet, Store as _};
 use tokio_postgres::types::Type;
 
-use super::{DEAD, PENDING, Plan, Setting, execute, with_rows};
+use super::{DEAD, ENDED, PENDING, Plan, Setting, execute, with_rows};
 use crate::PostgresStore;
 use crate::row::Micros;
 use crate::session::{BY_INDEX, Param};
@@ -65,6 +65,71 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     Plan::of(store, "", &sql.record, &[(&id, Type::TEXT)]).await.enters_by(&["event_id_key"], 1);
     let ids: Vec<String> = (500..1500).map(|id| id.to_string()).collect();
     Plan::of(store, "", &sql.states, &[(&ids, Type::TEXT_ARRAY)]).await.enters_by(&["event_id_key"], 1000);
+}
+
+/// Pages of events of any state read no more rows than they may, whatever they look for, and sort none but pending ones.
+async fn check_recent(store: &PostgresStore, _: &NodeId) {
+    const MOST: i64 = 200;
+    let sql = &store.inner().sql.recent;
+    let (any, placed, absent) = (None::<&str>, Some("order.placed"), Some("absent"));
+    let (any_time, limit) = (None::<Micros>, 50_i64);
+    let sets = [
+        (RowSet::All, None, &["pkey"][..], MOST + 1),
+        (RowSet::All, Some(1_i16), &["pkey"], MOST + 1),
+        (RowSet::Dead, Some(3), &["dead_idx"], MOST + 1),
+        (RowSet::New, Some(0), &["pkey", "aside_idx", "due_idx"], PENDING / 10),
+        (RowSet::Retry, Some(2), &["pkey", "aside_idx", "due_idx"], PENDING / 10),
+    ];
+    for (set, status, indexes, most) in sets {
+        let statements = sql.among(set);
+        for below in [i64::MAX, 500] {
+            let end: [Param<'_>; 2] = [(&below, Type::INT8), (&MOST, Type::INT8)];
+            Plan::of(store, BY_INDEX, &statements.end, &end).await.enters_by(indexes, most).sorts(PENDING);
+            let from = if below == i64::MAX { ENDED + PENDING - MOST } else { below - MOST };
+            // Of the DEAD rows, which are one in a hundred, as many.
+            let from = if set == RowSet::Dead { from - MOST * 99 - PENDING } else { from };
+            for (event_type, error) in [(any, any), (placed, any), (absent, any), (any, absent)] {
+                let page: [Param<'_>; 13] = [
+                    (&event_type, Type::TEXT),
+                    (&any, Type::TEXT),
+                    (&any, Type::TEXT),
+                    (&any, Type::TEXT),
+                    (&any, Type::TEXT),
+                    (&any_time, Type::TIMESTAMPTZ),
+                    (&any_time, Type::TIMESTAMPTZ),
+                    (&error, Type::TEXT),
+                    (&status, Type::INT2),
+                    (&any, Type::TEXT),
+                    (&below, Type::INT8),
+                    (&from, Type::INT8),
+                    (&limit, Type::INT8),
+                ];
+                let plan = Plan::of(store, BY_INDEX, &statements.page, &page).await;
+                let is_pending = matches!(set, RowSet::New | RowSet::Retry);
+                plan.enters_by(indexes, most).sorts(if is_pending { PENDING } else { 0 });
+                let id = Some("77");
+                let mut of_event = page;
+                of_event[9] = (&id, Type::TEXT);
+                let plan = Plan::of(store, BY_INDEX, &sql.among(RowSet::OfEvent).page, &of_event).await;
+                plan.enters_by(&["event_id_key"], 1);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_any_state_are_bounded_without_statistics() {
+    with_rows(Setting::WithoutStatistics, check_recent).await;
+}
+
+#[tokio::test]
+async fn pages_of_any_state_are_bounded_with_statistics() {
+    with_rows(Setting::WithStatistics, check_recent).await;
+}
+
+#[tokio::test]
+async fn pages_of_any_state_are_bounded_behind_a_pooler() {
+    with_rows(Setting::BehindAPooler, check_recent).await;
 }
 
 /// Messages of ten consumers.

@@ -3,6 +3,7 @@ use pillarbox_core::store::{DeadEvent, DeadFilter};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::recent::{are_impossible, attributes};
 use crate::error::Failure;
 use crate::fetch::{from, size};
 use crate::row::Micros;
@@ -52,9 +53,7 @@ pub(super) async fn change(store: &Inner, statement: &str, seqs: &[i64]) -> Resu
 
 /// True if the filter names text that no row has, since the server refuses it: with a NUL in it.
 fn is_impossible(filter: &DeadFilter) -> bool {
-    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, error, since: _, before: _ } = filter;
-    let texts = [event_type, aggregate_type, tenant_id, handler, key, error];
-    texts.into_iter().flatten().any(|text| text.contains('\0'))
+    are_impossible(&filter.attributes) || filter.error.as_ref().is_some_and(|text| text.contains('\0'))
 }
 
 /// The bounds of the end.
@@ -63,16 +62,13 @@ fn times(filter: &DeadFilter) -> [Option<Micros>; 2] {
 }
 
 fn conditions<'a>(filter: &'a DeadFilter, [since, before]: &'a [Option<Micros>; 2]) -> Vec<Param<'a>> {
-    vec![
-        (&filter.event_type, Type::TEXT),
-        (&filter.aggregate_type, Type::TEXT),
-        (&filter.tenant_id, Type::TEXT),
-        (&filter.handler, Type::TEXT),
-        (&filter.key, Type::TEXT),
-        (since, Type::TIMESTAMPTZ),
-        (before, Type::TIMESTAMPTZ),
-        (&filter.error, Type::TEXT),
-    ]
+    let mut params = attributes(&filter.attributes);
+    params.extend([
+        (since as _, Type::TIMESTAMPTZ),
+        (before as _, Type::TIMESTAMPTZ),
+        (&filter.error as _, Type::TEXT),
+    ]);
+    params
 }
 
 fn decode(row: &Row) -> Result<DeadEvent, Failure> {

@@ -5,6 +5,7 @@ pub(crate) mod overview;
 mod partitions;
 mod pending;
 mod purge;
+mod recent;
 mod record;
 
 use std::time::Duration;
@@ -14,11 +15,11 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowState, Upkeep,
+    AuditEntry, AuditedAction, Backlog, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, InboxConsumer,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowState, Upkeep,
 };
 
-use crate::{PostgresStore, inbox};
+use crate::{PostgresStore, audit, inbox};
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -52,6 +53,10 @@ impl Upkeep for PostgresStore {
 
     async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
         self.inner().sessions.call(operation::STATES, record::states(self.inner(), event_ids)).await
+    }
+
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        self.inner().sessions.call(operation::RECENT, recent::page(self.inner(), filter, below, limit)).await
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
@@ -105,5 +110,21 @@ impl Upkeep for PostgresStore {
     async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
         let purge = inbox::purge(self.inner(), consumer, older_than, limit);
         self.inner().sessions.call(operation::PURGE_INBOX, purge).await
+    }
+
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        self.inner().sessions.call(operation::RECORD_ACTION, audit::record(self.inner(), action)).await
+    }
+
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.inner().sessions.call(operation::END_ACTION, audit::end(self.inner(), id, changed, outcome)).await
+    }
+
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.inner().sessions.call(operation::ACTIONS, audit::list(self.inner(), below, limit)).await
+    }
+
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner().sessions.call(operation::PURGE_ACTIONS, audit::purge(self.inner(), older_than, limit)).await
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Backlog, Counts, NodeStatus};
+use pillarbox_core::store::{Backlog, Counts, NodeFigures, NodeStatus};
 
 use tokio::time::Instant;
 
@@ -80,6 +80,7 @@ pub(crate) fn statuses(rows: &[tokio_postgres::Row]) -> Result<(Vec<NodeStatus>,
             expires_at: Timestamp::from(expires_at),
             lease: row.try_get::<_, Option<i64>>(6)?.map(span),
             partitions: u16::try_from(row.try_get::<_, i64>(4)?).unwrap_or(u16::MAX),
+            figures: NodeFigures::of(row.try_get(7)?),
         })
     };
     let nodes = rows.iter().map(status).collect::<Result<_, Failure>>()?;

@@ -3,6 +3,7 @@ use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::recent::{are_impossible, attributes};
 use crate::error::Failure;
 use crate::fetch::{from, size};
 use crate::row::Micros;
@@ -17,7 +18,7 @@ pub(super) async fn list(
     above: i64,
     limit: usize,
 ) -> Result<Vec<PendingEvent>, Failure> {
-    if is_impossible(filter) {
+    if are_impossible(&filter.attributes) {
         return Ok(Vec::new());
     }
     let (above, limit, state) = (from(above), size(limit), filter.state.map(PendingState::code));
@@ -31,7 +32,7 @@ pub(super) async fn list(
 
 /// The number of pending rows that match.
 pub(super) async fn count(store: &Inner, filter: &PendingFilter) -> Result<u64, Failure> {
-    if is_impossible(filter) {
+    if are_impossible(&filter.attributes) {
         return Ok(0);
     }
     let state = filter.state.map(PendingState::code);
@@ -60,22 +61,10 @@ pub(super) async fn change(store: &Inner, intervention: &Intervention, seqs: &[i
     Ok(changed)
 }
 
-/// True if the filter names text that no row has, since the server refuses it: with a NUL in it.
-fn is_impossible(filter: &PendingFilter) -> bool {
-    let PendingFilter { event_type, aggregate_type, tenant_id, handler, key, state: _ } = filter;
-    let texts = [event_type, aggregate_type, tenant_id, handler, key];
-    texts.into_iter().flatten().any(|text| text.contains('\0'))
-}
-
 fn conditions<'a>(filter: &'a PendingFilter, state: &'a Option<i16>) -> Vec<Param<'a>> {
-    vec![
-        (&filter.event_type, Type::TEXT),
-        (&filter.aggregate_type, Type::TEXT),
-        (&filter.tenant_id, Type::TEXT),
-        (&filter.handler, Type::TEXT),
-        (&filter.key, Type::TEXT),
-        (state, Type::INT2),
-    ]
+    let mut params = attributes(&filter.attributes);
+    params.push((state, Type::INT2));
+    params
 }
 
 fn decode(row: &Row) -> Result<PendingEvent, Failure> {

@@ -28,7 +28,7 @@ async fn dropped_calls_leave_nothing_behind() {
             cut_short(store.acquire(&other)).await;
             cut_short(store.fetch(&fetch(100))).await;
             cut_short(store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
-            cut_short(store.renew(&owner, LEASE, None)).await;
+            cut_short(store.renew(&owner, LEASE, None, None)).await;
             cut_short(store.leave(&other)).await;
             cut_short(store.migrate()).await;
             cut_short(store.check()).await;

@@ -210,7 +210,7 @@ async fn a_renewal_waits_for_no_other_statement() {
         let fetching = store.fetch(&wanted);
         let renewing = async {
             db.waiting("outbox_event").await;
-            let renewal = store.renew(&node, LEASE, None).await.expect("renews");
+            let renewal = store.renew(&node, LEASE, None, None).await.expect("renews");
             transaction.rollback().await.expect("rolls back");
             renewal
         };

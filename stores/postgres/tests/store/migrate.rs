@@ -368,9 +368,9 @@ async fn a_prefix_stands_before_all_tables() {
             "SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_tables WHERE schemaname = '{}'",
             db.schema
         );
-        let expected = "shop_events,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,\
-             shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
-             till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition";
+        let expected = "shop_events,shop_events_audit,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,\
+             shop_outbox_audit,shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
+             till_outbox_audit,till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition";
         assert_eq!(db.text(&tables).await.as_deref(), Some(expected));
     })
     .await;

@@ -124,7 +124,10 @@ async fn a_whole_life_in_transaction_mode() {
                     store.settle(&node, Fence::Table, &done(&store, &batch).await).await.expect("settles"),
                     NONE
                 );
-                assert!(matches!(store.renew(&node, LEASE, None).await.expect("renews"), Renewal::Renewed { .. }));
+                assert!(matches!(
+                    store.renew(&node, LEASE, None, None).await.expect("renews"),
+                    Renewal::Renewed { .. }
+                ));
                 assert!(matches!(store.acquire(&node).await.expect("acquires"), Acquired::Owner { .. }));
                 handled.extend(batch);
             }
@@ -194,7 +197,7 @@ async fn dropped_calls_free_their_server_connection() {
         for _ in 0..50 {
             let wait = Duration::from_micros(support::random() % 2000);
             let _ = tokio::time::timeout(wait, store.leave(&support::node("other"))).await;
-            store.renew(&node, LEASE, None).await.expect("renews");
+            store.renew(&node, LEASE, None, None).await.expect("renews");
         }
         bouncer.stop().await;
     })

@@ -1,6 +1,6 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
-use pillarbox_core::store::{DeadEvent, DeadFilter};
+use pillarbox_core::store::{Attributes, DeadEvent, DeadFilter};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Row as _, SqlStr, Sqlite, query, query_scalar};
@@ -27,10 +27,18 @@ pub(super) async fn count(session: &mut Session<'_>, filter: &DeadFilter) -> sql
 
 /// A statement on the DEAD rows that match, to which the filter is bound.
 fn matching<'q>(statement: &SqlStr, filter: &'q DeadFilter) -> Query<'q, Sqlite, SqliteArguments> {
-    let DeadFilter { event_type, aggregate_type, tenant_id, handler, key, since, before, error } = filter;
-    let names = [event_type, aggregate_type, tenant_id, handler, key];
-    let named = names.into_iter().fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()));
+    let DeadFilter { attributes, since, before, error } = filter;
+    let named = with_attributes(statement, attributes);
     named.bind(since.map(Timestamp::as_micros)).bind(before.map(Timestamp::as_micros)).bind(error.as_deref())
+}
+
+/// A statement to whose first places the attributes are bound.
+pub(super) fn with_attributes<'q>(
+    statement: &SqlStr,
+    attributes: &'q Attributes,
+) -> Query<'q, Sqlite, SqliteArguments> {
+    let texts = attributes.texts().into_iter();
+    texts.fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()))
 }
 
 /// Makes DEAD rows NEW.

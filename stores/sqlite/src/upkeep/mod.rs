@@ -5,6 +5,7 @@ mod dead;
 pub(crate) mod overview;
 mod pending;
 mod purge;
+mod recent;
 mod record;
 
 use std::time::Duration;
@@ -14,12 +15,12 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    Backlog, Blocked, Counts, DeadEvent, DeadFilter, InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowState, Upkeep,
+    AuditEntry, AuditedAction, Backlog, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, InboxConsumer,
+    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowState, Upkeep,
 };
 
 use crate::store::Session;
-use crate::{SqliteStore, inbox};
+use crate::{SqliteStore, audit, inbox};
 
 #[async_trait]
 impl Upkeep for SqliteStore {
@@ -53,6 +54,10 @@ impl Upkeep for SqliteStore {
 
     async fn states(&self, event_ids: &[EventId]) -> Result<Vec<RowState>, StoreError> {
         self.read(operation::STATES, async |session| record::states(session, event_ids).await).await
+    }
+
+    async fn recent(&self, filter: &EventFilter, below: Option<i64>, limit: usize) -> Result<EventPage, StoreError> {
+        self.read(operation::RECENT, async |session| recent::page(session, filter, below, limit).await).await
     }
 
     async fn pending(&self, filter: &PendingFilter, above: i64, limit: usize) -> Result<Vec<PendingEvent>, StoreError> {
@@ -102,5 +107,21 @@ impl Upkeep for SqliteStore {
     async fn purge_inbox(&self, consumer: &str, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
         let purge = async |session: &mut Session<'_>| inbox::purge(session, consumer, older_than, limit).await;
         self.write(operation::PURGE_INBOX, purge).await
+    }
+
+    async fn record_action(&self, action: &AuditedAction) -> Result<i64, StoreError> {
+        self.write(operation::RECORD_ACTION, async |session| audit::record(session, action).await).await
+    }
+
+    async fn end_action(&self, id: i64, changed: Option<u64>, outcome: &str) -> Result<(), StoreError> {
+        self.write(operation::END_ACTION, async |session| audit::end(session, id, changed, outcome).await).await
+    }
+
+    async fn actions(&self, below: Option<i64>, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read(operation::ACTIONS, async |session| audit::list(session, below, limit).await).await
+    }
+
+    async fn purge_actions(&self, older_than: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.write(operation::PURGE_ACTIONS, async |session| audit::purge(session, older_than, limit).await).await
     }
 }

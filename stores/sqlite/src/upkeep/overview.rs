@@ -1,6 +1,6 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Backlog, Counts, NodeStatus, PartitionBacklog};
+use pillarbox_core::store::{Backlog, Counts, NodeFigures, NodeStatus, PartitionBacklog};
 use sqlx::query_as;
 use tokio::time::Instant;
 
@@ -35,9 +35,9 @@ pub(super) async fn nodes(session: &mut Session<'_>) -> sqlx::Result<Vec<NodeSta
 
 /// The nodes, and the time at which they were read; without nodes it is not known.
 pub(crate) async fn statuses(session: &mut Session<'_>) -> sqlx::Result<(Vec<NodeStatus>, Option<Timestamp>)> {
-    type Row = (String, String, i64, i64, u16, i64, Option<i64>);
+    type Row = (String, String, i64, i64, u16, i64, Option<i64>, Option<String>);
     let nodes: Vec<Row> = query_as(session.sql.nodes.clone()).fetch_all(&mut *session.connection).await?;
-    let status = |(node, mode, started_at, lease_left, partitions, expires_at, lease): Row| NodeStatus {
+    let status = |(node, mode, started_at, lease_left, partitions, expires_at, lease, figures): Row| NodeStatus {
         node: NodeId::from_stored(&node),
         mode,
         started_at: Timestamp::from_micros(started_at),
@@ -45,8 +45,9 @@ pub(crate) async fn statuses(session: &mut Session<'_>) -> sqlx::Result<(Vec<Nod
         partitions,
         expires_at: Timestamp::from_micros(expires_at),
         lease: lease.map(micros),
+        figures: NodeFigures::of(figures.as_deref()),
     };
-    let now = nodes.first().map(|(_, _, _, lease_left, _, expires_at, _)| expires_at - lease_left);
+    let now = nodes.first().map(|(_, _, _, lease_left, _, expires_at, _, _)| expires_at - lease_left);
     Ok((nodes.into_iter().map(status).collect(), now.map(Timestamp::from_micros)))
 }
 

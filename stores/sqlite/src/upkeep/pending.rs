@@ -3,8 +3,9 @@ use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Row as _, SqlStr, Sqlite, query};
+use sqlx::{Row as _, SqlStr, Sqlite};
 
+use super::dead::with_attributes;
 use super::record::{attempts, required, text, time};
 use crate::store::Session;
 
@@ -26,10 +27,8 @@ pub(super) async fn count(session: &mut Session<'_>, filter: &PendingFilter) -> 
 
 /// A statement on the pending rows that match, to which the filter is bound.
 fn matching<'q>(statement: &SqlStr, filter: &'q PendingFilter) -> Query<'q, Sqlite, SqliteArguments> {
-    let PendingFilter { event_type, aggregate_type, tenant_id, handler, key, state } = filter;
-    let names = [event_type, aggregate_type, tenant_id, handler, key];
-    let named = names.into_iter().fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()));
-    named.bind(state.map(PendingState::code))
+    let PendingFilter { attributes, state } = filter;
+    with_attributes(statement, attributes).bind(state.map(PendingState::code))
 }
 
 fn decode(row: &SqliteRow) -> sqlx::Result<PendingEvent> {

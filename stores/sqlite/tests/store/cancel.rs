@@ -43,7 +43,7 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
         let verdicts: Vec<_> = done(&store, &seqs).await;
         let settled = dropped_after(polls, store.settle(&node, Fence::Table, &verdicts)).await;
         // The next writer finds no open transaction, and an effect that is whole.
-        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let left = pending(&store).await.len();
         assert!(left == 0 || left == 3, "{left} rows of 3 are left after {polls} polls");
         match settled {
@@ -94,7 +94,7 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
     for polls in 1.. {
         let seqs = write(&store, 3).await;
         let claimed = dropped_after(polls, store.claim(&node, &fetch)).await;
-        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let held = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("peer-1")).count();
         assert!(held == 0 || held == 3, "{held} rows of 3 are held after {polls} polls");
         match claimed {
@@ -129,7 +129,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
         store.join(&dead, Mode::MultiNode, Duration::ZERO).await.expect("joins");
         assert_eq!(store.claim(&dead, &fetch).await.expect("claims").rows.len(), 3);
         let reclaimed = dropped_after(polls, store.reclaim(&node, false)).await;
-        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let freed = pending(&store).await.iter().filter(|row| row.locked_by.as_deref() == Some("?")).count();
         let cleared = store.nodes().await.expect("lists").len() == 1;
         assert!(freed == if cleared { 3 } else { 0 }, "{freed} rows are free after {polls} polls, {cleared}");
@@ -161,7 +161,7 @@ async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
         sqlx::query(free).execute(store.writer()).await.expect("frees");
         store.join(&dead, Mode::Partitioned, Duration::ZERO).await.expect("joins");
         let shared = dropped_after(polls, store.share(&node, &Epochs::none())).await;
-        store.renew(&node, Duration::from_secs(60), None).await.expect("the writer is free");
+        store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let nodes = store.nodes().await.expect("lists");
         let owned = nodes.iter().find(|status| status.node == node).expect("is registered").partitions;
         // The node that died is cleared away and its half is taken, or neither.

@@ -77,6 +77,7 @@ async fn what_another_program_made_is_refused_and_left_alone() {
         ("CREATE VIEW outbox_event AS SELECT 1", "view `outbox_event`"),
         ("CREATE TABLE outbox_node (id INTEGER)", "table `outbox_node`"),
         ("CREATE TABLE outbox_inbox (id INTEGER)", "table `outbox_inbox`"),
+        ("CREATE TABLE outbox_audit (id INTEGER)", "table `outbox_audit`"),
         ("CREATE TABLE outbox_migration (name TEXT)", "table `outbox_migration`"),
         ("CREATE TABLE a (b); CREATE INDEX outbox_event_due ON a (b)", "index `outbox_event_due`"),
         ("CREATE TABLE outbox_event_heads (a)", "table `outbox_event_heads`"),

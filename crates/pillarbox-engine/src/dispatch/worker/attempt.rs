@@ -125,7 +125,7 @@ impl Worker {
         let called = pin!(self.interceptors.contexts.around(headers, || span(items), called));
         let called = pin!(limited("the handler", items, limit, slot, called));
         let Some(first) = items.first() else { return called.await };
-        let waited = items.iter().map(|item| (item.path, item.since));
+        let waited = items.iter().map(|item| (&*item.row, item.path, item.since));
         self.telemetry.meters.handling(&first.row, waited, called).await
     }
 

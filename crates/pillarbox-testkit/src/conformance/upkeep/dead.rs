@@ -2,7 +2,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::row::Change;
-use pillarbox_core::store::{DeadEvent, DeadFilter};
+use pillarbox_core::store::{Attributes, DeadEvent, DeadFilter};
 
 use crate::Harness;
 use crate::events::{HOUR, events, settle_all};
@@ -31,7 +31,7 @@ pub(in crate::conformance) async fn dead_lists_matching_events_page_by_page<H: H
         }
     }
 
-    let full = DeadFilter { event_type: Some(graves.full.event_type().to_owned()), ..DeadFilter::default() };
+    let full = DeadFilter::new().event_type(graves.full.event_type());
     let [dead] = &store.dead(&full, 0, 10).await?[..] else { return Err("exactly one event has this type".into()) };
     let event = &graves.full;
     assert_eq!((dead.event_id.as_str(), dead.event_type.as_str()), (event.id().as_str(), event.event_type()));
@@ -165,14 +165,14 @@ impl Graves {
 
     /// Filters, with the rows that match them.
     fn filters(&self) -> Vec<(DeadFilter, Vec<i64>)> {
-        let filter = |event_type: Option<&str>, aggregate_type: Option<&str>, tenant_id: Option<&str>| DeadFilter {
-            event_type: event_type.map(str::to_owned),
-            aggregate_type: aggregate_type.map(str::to_owned),
-            tenant_id: tenant_id.map(str::to_owned),
-            ..DeadFilter::default()
+        let filter = |event_type: Option<&str>, aggregate_type: Option<&str>, tenant_id: Option<&str>| {
+            let [event_type, aggregate_type, tenant_id] =
+                [event_type, aggregate_type, tenant_id].map(|text| text.map(str::to_owned));
+            let attributes = Attributes { event_type, aggregate_type, tenant_id, ..Attributes::default() };
+            DeadFilter { attributes, ..DeadFilter::default() }
         };
-        let of_key = |key: &str| DeadFilter { key: Some(key.to_owned()), ..DeadFilter::default() };
-        let of = |handler: &str, filter| DeadFilter { handler: Some(handler.to_owned()), ..filter };
+        let of_key = |key: &str| DeadFilter::new().key(key);
+        let of = |handler: &str, filter: DeadFilter| filter.handler(handler);
         let rows = |indexes: &[usize]| indexes.iter().map(|index| self.seqs[*index]).collect();
         vec![
             (filter(None, None, None), rows(&[0, 1, 2, 3, 4, 5, 6])),
@@ -192,7 +192,7 @@ impl Graves {
             (of("' OR '1'='1", DeadFilter::default()), rows(&[])),
             (of_key("42"), rows(&[0, 1, 3, 4])),
             (of_key(self.full.key().unwrap_or_default()), rows(&[5])),
-            (DeadFilter { key: Some("42".to_owned()), ..filter(Some("paid"), None, None) }, rows(&[1, 3])),
+            (filter(Some("paid"), None, None).key("42"), rows(&[1, 3])),
             (of_key("' OR '1'='1"), rows(&[])),
             // What is asked for is another name, though some collations say that it is the same.
             (filter(Some("placed "), None, None), rows(&[])),

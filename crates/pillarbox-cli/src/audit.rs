@@ -1,0 +1,108 @@
+//! The changes of events that operators make, and the list of them.
+
+use std::process::ExitCode;
+
+use pillarbox::Store;
+use pillarbox::maintain::{AuditEntry, AuditedAction};
+use pillarbox_program::failure::sentence;
+use pillarbox_program::report::{self, counted, grouped, or_dash, plain};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::AuditArgs;
+use crate::failure::Failure;
+use crate::store;
+
+/// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `rows` tells how many rows were changed.
+pub(crate) async fn recorded<T>(
+    store: &dyn Store,
+    action: &AuditedAction,
+    rows: impl Fn(&T) -> u64,
+    change: impl AsyncFnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let id = store.record_action(action).await?;
+    let changed = change().await;
+    let ended = match &changed {
+        Ok(changed) => store.end_action(id, Some(rows(changed)), "done").await,
+        Err(failure) => store.end_action(id, None, &sentence(failure)).await,
+    };
+    if let Err(error) = ended {
+        report::note(&format!("warning: the audit table does not say how the action {id} ended: {}", sentence(&error)));
+    }
+    changed
+}
+
+/// The JSON of what an action is about, without what is not set.
+pub(crate) fn subject(mut fields: Value) -> String {
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    fields.to_string()
+}
+
+/// Lists a page of the actions of operators.
+pub(crate) async fn run(args: &AuditArgs) -> Result<ExitCode, Failure> {
+    let limit = usize::from(args.limit);
+    // One more than is shown tells whether there is another page.
+    let read = store::on(&args.target, async |store| Ok(store.actions(args.below, limit + 1).await?));
+    let mut entries = read.await?;
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let page = Page {
+        next: entries.last().filter(|_| more).map(|last| last.id),
+        actions: entries.iter().map(Action::from).collect(),
+    };
+    report::print_either(args.target.json, &page, || page.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The line of JSON. Its keys are a contract.
+#[derive(Debug, Serialize)]
+struct Page<'a> {
+    actions: Vec<Action<'a>>,
+    /// The `--below` of the next page; null if this is the last one.
+    next: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Action<'a> {
+    id: i64,
+    began_at: String,
+    who: &'a str,
+    action: &'a str,
+    subject: &'a str,
+    changed: Option<u64>,
+    /// Null if the action runs, or its process died.
+    outcome: Option<&'a str>,
+}
+
+impl<'a> From<&'a AuditEntry> for Action<'a> {
+    fn from(entry: &'a AuditEntry) -> Self {
+        Self {
+            id: entry.id,
+            began_at: entry.began_at.to_string(),
+            who: &entry.who,
+            action: &entry.action,
+            subject: &entry.subject,
+            changed: entry.changed,
+            outcome: entry.outcome.as_deref(),
+        }
+    }
+}
+
+impl Page<'_> {
+    fn text(&self) -> String {
+        if self.actions.is_empty() {
+            return "No action is recorded.".to_owned();
+        }
+        let rows = self.actions.iter().map(|action| {
+            let changed = action.changed.map_or_else(|| "-".to_owned(), grouped);
+            let outcome = action.outcome.map_or_else(|| "has not ended".to_owned(), plain);
+            let [who, name, subject] = [action.who, action.action, action.subject].map(|text| or_dash(Some(text)));
+            [action.id.to_string(), action.began_at.clone(), who, name, subject, changed, outcome]
+        });
+        let table = report::listing(["ID", "BEGAN", "WHO", "ACTION", "SUBJECT", "ROWS", "OUTCOME"], rows).trim_fmt();
+        let more = self.next.map(|id| format!("; more with --below {id}")).unwrap_or_default();
+        format!("{table}\n\n{}{more}", counted(self.actions.len() as u64, "action"))
+    }
+}

@@ -1,0 +1,1 @@
+UPDATE {audit} SET `changed` = {changed}, `outcome` = {outcome} WHERE `id` = {entry}

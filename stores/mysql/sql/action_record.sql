@@ -1,0 +1,1 @@
+INSERT INTO {audit} (`who`, `action`, `subject`) VALUES ({who}, {action}, {subject})
