@@ -72,7 +72,8 @@
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const lines = {
     rate: [["rate", "delivered", "--good"], ["failures", "failed", "--bad"]],
-    lag: [["lag", "seconds", "--accent"]],
+    lag: [["lag", "seconds", "--warn"]],
+    latency: [["p50", "median", "--accent"], ["p99", "99 %", "--warn"]],
     due: [["due", "due", "--accent"]],
     dead: [["dead", "DEAD", "--bad"]],
   };
@@ -83,8 +84,8 @@
     return new uPlot({
       width: width(place), height: 150, tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
       legend: { live: true }, cursor: { sync: { key: "console" }, y: false },
-      scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
-      axes: [{ ...axis, space: 70, values: "{HH}:{mm}" }, { ...axis, size: 48 }],
+      scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, name === "latency" ? 0.001 : 1) * 1.1] } },
+      axes: [{ ...axis, size: 28, space: 70, values: "{HH}:{mm}" }, { ...axis, size: 48 }],
       series: [{ label: "UTC", value: "{HH}:{mm}:{ss}" }, ...lines[name].map(([, label, stroke]) => ({
         label, stroke: color(stroke), width: 1.5, spanGaps: false, points: { show: false },
         value: (_, value) => value == null ? "–" : Number(value.toFixed(2)).toLocaleString("en"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use crate::actions::Jobs;
 use crate::auth::{Access, Sessions};
 use crate::csrf::Csrf;
+use crate::examine::Examinations;
 use crate::sample::Samples;
 use crate::source::Source;
 
@@ -22,6 +23,7 @@ pub(crate) struct Inner {
     pub(crate) csrf: Csrf,
     pub(crate) samples: Arc<Samples>,
     pub(crate) jobs: Jobs,
+    pub(crate) examinations: Examinations,
 }
 
 /// The sources as they are now.

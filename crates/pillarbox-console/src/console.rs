@@ -12,6 +12,7 @@ use crate::actions::{self, Jobs};
 use crate::app::{App, Inner, Sources};
 use crate::auth::{self, Access, Sessions};
 use crate::csrf::Csrf;
+use crate::examine::Examinations;
 use crate::problem::Problem;
 use crate::sample::Samples;
 use crate::source::Source;
@@ -92,6 +93,7 @@ impl Console {
             csrf: Csrf::new(),
             samples: Arc::new(Samples::default()),
             jobs: Jobs::default(),
+            examinations: Examinations::default(),
         });
         let sampling = Sampling::default();
         if Handle::try_current().is_ok() {
@@ -140,8 +142,11 @@ fn routes() -> Router<App> {
         .route("/s/{source}/nodes", get(pages::nodes::page))
         .route("/s/{source}/routes", get(pages::routes::page))
         .route("/s/{source}/settings", get(pages::settings::page))
+        .route("/s/{source}/doctor", get(pages::doctor::page))
+        .route("/s/{source}/audit", get(pages::audit::page))
         .route("/s/{source}/confirm", get(actions::confirm))
         .route("/s/{source}/act", post(actions::act))
+        .route("/s/{source}/probe", post(actions::probe))
         .route("/s/{source}/job/{job}", get(pages::job::page))
         .fallback(async || Problem::not_found("there is no such page"))
 }

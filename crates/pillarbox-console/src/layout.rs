@@ -17,11 +17,22 @@ pub(crate) enum Page {
     Nodes,
     Routes,
     Settings,
+    Doctor,
+    Audit,
 }
 
 impl Page {
-    const ALL: [Self; 7] =
-        [Self::Overview, Self::Events, Self::Dead, Self::Keys, Self::Nodes, Self::Routes, Self::Settings];
+    const ALL: [Self; 9] = [
+        Self::Overview,
+        Self::Events,
+        Self::Dead,
+        Self::Keys,
+        Self::Nodes,
+        Self::Routes,
+        Self::Settings,
+        Self::Doctor,
+        Self::Audit,
+    ];
 
     /// Its title, and its place in addresses.
     const fn names(self) -> (&'static str, &'static str) {
@@ -33,6 +44,8 @@ impl Page {
             Self::Nodes => ("Nodes", "nodes"),
             Self::Routes => ("Routes", "routes"),
             Self::Settings => ("Settings", "settings"),
+            Self::Doctor => ("Doctor", "doctor"),
+            Self::Audit => ("Audit", "audit"),
         }
     }
 }
@@ -88,7 +101,7 @@ fn head(view: &View, page: Page) -> Markup {
             } @else { span.where { (view.source.name()) } }
             span.grow {}
             button.quiet type="button" data-live hidden aria-pressed="true" { span.dot aria-hidden="true" {} "Live" }
-            button.quiet type="button" data-times hidden aria-pressed="false" { "Absolute times" }
+            button.quiet type="button" data-times hidden aria-pressed="false" title="Show dates in UTC in the place of ages" { "UTC" span.sr { " dates in the place of ages" } }
             span.who title={ "Your role is " (view.user.role.name()) } { (view.user.name) " · " (view.user.role.name()) }
             @if matches!(view.app.access.0, Rule::Accounts(_)) {
                 form action={ (view.root) "logout" } method="post" { button.quiet type="submit" { "Log out" } }

@@ -39,6 +39,7 @@ mod assets;
 mod auth;
 mod console;
 mod csrf;
+mod examine;
 mod headers;
 mod layout;
 mod mask;
@@ -51,4 +52,5 @@ mod view;
 
 pub use auth::{Access, AccessError, Accounts, Role, User};
 pub use console::Console;
+pub use examine::{Examination, Examine, Finding};
 pub use source::{Setting, Source};

@@ -22,6 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// often.
 const SHARE: u32 = 20;
 
+/// The time over which the figures of now are told.
+const MINUTE: Duration = Duration::from_secs(60);
+/// The time over which each point of a plot is told: nodes write their figures with each renewal of their lease, which is several seconds.
+const SMOOTHED: Duration = Duration::from_secs(30);
+
 /// The figures of a source at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
@@ -34,14 +39,15 @@ pub(crate) struct Sample {
 pub(crate) struct Figures {
     pub(crate) backlog: Backlog,
     pub(crate) nodes: Vec<NodeStatus>,
-    pub(crate) totals: Option<Totals>,
 }
 
-/// What was done since some moment: of all nodes that tell it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) delivered: u64,
-    pub(crate) failed: u64,
+/// What all nodes have done between two samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rates {
+    /// Events delivered a second.
+    pub(crate) delivered: f64,
+    /// Attempts that failed, a second.
+    pub(crate) failed: f64,
 }
 
 /// The samples of all sources.
@@ -66,6 +72,10 @@ pub(crate) struct Series {
     failures: Vec<Option<f64>>,
     /// Seconds that the oldest due event waits.
     lag: Vec<Option<f64>>,
+    /// Seconds from commit to delivery, the median of the slowest node.
+    p50: Vec<Option<f64>>,
+    /// The same, the 99th percentile.
+    p99: Vec<Option<f64>>,
     due: Vec<Option<u64>>,
     dead: Vec<Option<u64>>,
 }
@@ -96,7 +106,7 @@ impl Samples {
         let began = Instant::now();
         let figures = match source.store() {
             Err(problem) => Err(problem.to_owned()),
-            Ok(store) => match timeout(PATIENCE, figures(store, source)).await {
+            Ok(store) => match timeout(PATIENCE, figures(store)).await {
                 Ok(figures) => figures,
                 Err(_elapsed) => Err("the database did not answer within five seconds".to_owned()),
             },
@@ -115,78 +125,119 @@ impl Samples {
         self.0.lock().get(source)?.samples.back().cloned()
     }
 
-    /// The events delivered, and the attempts failed, a second: over the last minute.
-    pub(crate) fn rates(&self, source: &str) -> Option<(f64, f64)> {
+    /// The rates over the last minute; `None` if no node tells what it does.
+    pub(crate) fn rates(&self, source: &str) -> Option<Rates> {
         let all = self.0.lock();
         let samples = &all.get(source)?.samples;
-        let last = samples.back()?;
-        let first =
-            samples.iter().rev().take_while(|sample| last.at.since(sample.at) <= Duration::from_secs(60)).last()?;
-        per_second(first, last)
+        rates(samples, samples.len().checked_sub(1)?, MINUTE)
     }
 
     pub(crate) fn series(&self, source: &str) -> Series {
         let all = self.0.lock();
         let mut series = Series::default();
         let Some(ring) = all.get(source) else { return series };
-        let mut before: Option<&Sample> = None;
-        for sample in &ring.samples {
+        for (place, sample) in ring.samples.iter().enumerate() {
             let figures = sample.figures.as_ref().ok();
-            let rates = before.and_then(|before| per_second(before, sample));
+            let rates = rates(&ring.samples, place, SMOOTHED);
             series.at.push(sample.at.as_micros() / 1_000_000);
-            series.rate.push(rates.map(|(rate, _)| rate));
-            series.failures.push(rates.map(|(_, failures)| failures));
+            series.rate.push(rates.map(|rates| rates.delivered));
+            series.failures.push(rates.map(|rates| rates.failed));
             let lag = |backlog: &Backlog| backlog.oldest_due.unwrap_or_default().as_secs_f64();
             series.lag.push(figures.map(|figures| lag(&figures.backlog)));
+            let [p50, p99] = figures.map(Figures::latency).unwrap_or_default();
+            series.p50.push(p50.map(|time| time.as_secs_f64()));
+            series.p99.push(p99.map(|time| time.as_secs_f64()));
             series.due.push(figures.map(|figures| figures.backlog.due));
             series.dead.push(figures.map(|figures| figures.backlog.dead));
-            before = Some(sample);
         }
         series
     }
 }
 
-/// Events delivered, and attempts failed, a second between two samples; `None` if they do not tell, or a node has begun anew.
-fn per_second(before: &Sample, after: &Sample) -> Option<(f64, f64)> {
-    let totals = |sample: &Sample| sample.figures.as_ref().ok()?.totals;
-    let (first, last) = (totals(before)?, totals(after)?);
-    let seconds = after.at.since(before.at).as_secs_f64();
-    let rate = |first: u64, last: u64| {
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        last.checked_sub(first).filter(|_| seconds > 0.0).map(|count| count as f64 / seconds)
-    };
-    rate(first.delivered, last.delivered).zip(rate(first.failed, last.failed))
+impl Figures {
+    /// The median and the 99th percentile of the slowest node that delivers.
+    pub(crate) fn latency(&self) -> [Option<Duration>; 2] {
+        let alive = || self.nodes.iter().filter(|node| node.lease_left.is_some()).filter_map(|node| node.figures);
+        [
+            alive().filter_map(|figures| figures.latency_p50).max(),
+            alive().filter_map(|figures| figures.latency_p99).max(),
+        ]
+    }
 }
 
-async fn figures(store: &dyn Store, source: &Source) -> Result<Figures, String> {
+/// The rates between the sample at `last` and the first one at most `span` before it.
+fn rates(samples: &VecDeque<Sample>, last: usize, span: Duration) -> Option<Rates> {
+    let until = samples.get(last)?;
+    let earlier = samples.range(..last).rev().take_while(|sample| until.at.since(sample.at) <= span);
+    per_second(earlier.last()?, until)
+}
+
+/// What the nodes of both samples have done between them. A node that has joined since is left out: what it did before is not known.
+fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
+    let seconds = after.at.since(before.at).as_secs_f64();
+    let (first, last) = (before.figures.as_ref().ok()?, after.figures.as_ref().ok()?);
+    let (mut delivered, mut failed, mut is_told) = (0, 0, false);
+    for node in &last.nodes {
+        let earlier = first.nodes.iter().find(|other| other.node == node.node).and_then(|other| other.figures);
+        if let Some((earlier, later)) = earlier.zip(node.figures) {
+            delivered += later.delivered.saturating_sub(earlier.delivered);
+            failed += later.failed.saturating_sub(earlier.failed);
+            is_told = true;
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = |count: u64| count as f64 / seconds;
+    (is_told && seconds > 0.0).then(|| Rates { delivered: rate(delivered), failed: rate(failed) })
+}
+
+async fn figures(store: &dyn Store) -> Result<Figures, String> {
     let backlog = store.backlog().await.map_err(|error| error.to_string())?;
     let nodes = store.nodes().await.map_err(|error| error.to_string())?;
-    let totals = source.outbox().map(|outbox| {
-        let stats = outbox.stats();
-        Totals { delivered: stats.done, failed: stats.retried + stats.dead }
-    });
-    Ok(Figures { backlog, nodes, totals })
+    Ok(Figures { backlog, nodes })
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use pillarbox_core::ownership::NodeId;
+    use pillarbox_core::store::NodeFigures;
     use pillarbox_memory::MemoryStore;
 
     use super::*;
 
-    fn sample(seconds: i64, delivered: u64) -> Sample {
-        let totals = Some(Totals { delivered, failed: 0 });
-        let figures = Figures { backlog: Backlog::default(), nodes: Vec::new(), totals };
+    fn sample(seconds: i64, nodes: &[(&str, u64)]) -> Sample {
+        let node = |(name, delivered): &(&str, u64)| NodeStatus {
+            node: NodeId::from_stored(name),
+            mode: "multi_node".to_owned(),
+            started_at: Timestamp::from_micros(0),
+            lease_left: Some(Duration::from_secs(10)),
+            expires_at: Timestamp::from_micros(0),
+            lease: None,
+            partitions: 0,
+            figures: Some(NodeFigures { delivered: *delivered, failed: 1, ..NodeFigures::default() }),
+        };
+        let figures = Figures { backlog: Backlog::default(), nodes: nodes.iter().map(node).collect() };
         Sample { at: Timestamp::from_micros(seconds * 1_000_000), figures: Ok(figures) }
     }
 
     #[test]
-    fn a_rate_is_the_difference_over_time() {
-        assert_eq!(per_second(&sample(10, 100), &sample(15, 150)), Some((10.0, 0.0)));
-        assert_eq!(per_second(&sample(10, 100), &sample(15, 50)), None, "a node has begun anew");
-        assert_eq!(per_second(&sample(10, 100), &sample(10, 100)), None, "no time has passed");
+    fn a_rate_is_that_of_the_nodes_of_both_samples() {
+        let delivered = |first: &Sample, last: &Sample| per_second(first, last).map(|rates| rates.delivered);
+        let first = sample(10, &[("a", 100), ("b", 7)]);
+        assert_eq!(delivered(&first, &sample(15, &[("a", 150), ("b", 7)])), Some(10.0));
+        assert_eq!(delivered(&first, &sample(15, &[("a", 150), ("c", 900)])), Some(10.0), "one has joined");
+        assert_eq!(delivered(&first, &sample(15, &[("c", 900)])), None, "nobody tells");
+        assert_eq!(delivered(&first, &sample(10, &[("a", 150)])), None, "no time has passed");
+    }
+
+    #[test]
+    fn a_rate_is_told_over_its_span() {
+        let samples: VecDeque<Sample> =
+            (0..20).map(|step| sample(step * 5, &[("a", if step < 18 { 0 } else { 60 })])).collect();
+        assert_eq!(rates(&samples, 19, MINUTE).map(|rates| rates.delivered), Some(1.0));
+        assert_eq!(rates(&samples, 19, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
+        assert_eq!(rates(&samples, 0, SMOOTHED), None);
     }
 
     #[tokio::test]

@@ -6,6 +6,8 @@ use pillarbox_engine::maintain::{DeadEvents, PendingEvents};
 use pillarbox_engine::run::Outbox;
 use pillarbox_routes::Forwarder;
 
+use crate::examine::Examine;
+
 /// An outbox that the console shows. Cheap to clone.
 #[derive(Clone)]
 pub struct Source {
@@ -13,6 +15,7 @@ pub struct Source {
     backend: Backend,
     pub(crate) settings: Arc<[Setting]>,
     pub(crate) routes: Option<Forwarder>,
+    pub(crate) examiner: Option<Arc<dyn Examine>>,
 }
 
 #[derive(Clone)]
@@ -42,7 +45,7 @@ impl Source {
         Self::new(name, Backend::Store(store))
     }
 
-    /// An outbox that runs in this process. It tells what it does itself, and events that are replayed here are delivered at once.
+    /// An outbox that runs in this process. Its problems are shown too, and events that are replayed here are delivered at once.
     #[must_use]
     pub fn of_outbox(name: &str, outbox: Outbox) -> Self {
         Self::new(name, Backend::Outbox(outbox))
@@ -60,7 +63,7 @@ impl Source {
         if name.trim_matches('.').is_empty() {
             name = "outbox".to_owned();
         }
-        Self { name: name.into(), backend, settings: Arc::default(), routes: None }
+        Self { name: name.into(), backend, settings: Arc::default(), routes: None, examiner: None }
     }
 
     /// Shows these settings.
@@ -73,6 +76,12 @@ impl Source {
     #[must_use]
     pub fn routes(self, forwarder: Forwarder) -> Self {
         Self { routes: Some(forwarder), ..self }
+    }
+
+    /// Shows what this finds to be wrong.
+    #[must_use]
+    pub fn examined_by(self, examiner: impl Examine + 'static) -> Self {
+        Self { examiner: Some(Arc::new(examiner)), ..self }
     }
 
     /// The name, as the console writes it in addresses.

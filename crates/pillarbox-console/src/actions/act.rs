@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{DeadFilter, PendingFilter, Record};
+use pillarbox_core::store::{AuditedAction, DeadFilter, PendingFilter, Record};
 use pillarbox_engine::maintain::{Changed, PendingChange};
 use serde::Deserialize;
 
@@ -42,9 +42,9 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
     let record = record.ok_or_else(|| {
         Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
     })?;
-    let audit = Audit::begin(&view, action, format!("row {seq}, event {}", record.event_id)).await?;
+    let audit = Audit::begin(&view, action, &format!("row {seq}, event {}", record.event_id)).await?;
     let outcome = one(&view, action, &record).await;
-    audit.end(&outcome).await;
+    audit.end(&outcome, None).await;
     let rows = outcome.map_err(Problem::unavailable)?;
     // What is discarded has no page any more.
     let page = if action == Action::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
@@ -107,7 +107,7 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     };
     let job = view.app.jobs.add(job).ok_or_else(busy)?;
     let subject = if words.is_empty() { "all".to_owned() } else { words };
-    let audit = match Audit::begin(view, action, subject).await {
+    let audit = match Audit::begin(view, action, &subject).await {
         Ok(audit) => audit,
         Err(problem) => {
             job.end(Err("it could not be recorded in the audit, so nothing was changed".to_owned()));
@@ -117,7 +117,7 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     let (source, running) = (view.source.clone(), Arc::clone(&job));
     view.app.jobs.run(async move {
         let outcome = change(&source, action, &filter, &running).await;
-        audit.end(&outcome).await;
+        audit.end(&outcome, Some(running.changed())).await;
         wake(&source, running.changed()).await;
         running.end(outcome);
     });
@@ -137,47 +137,41 @@ async fn change(source: &Source, action: Action, filter: &Filter, job: &Job) -> 
     rows.map_err(|error| error.to_string())
 }
 
-/// The record of a change: begun before anything changes, and ended with the number of rows.
+/// The entry of a change in the audit table: made before anything changes, and ended with the number of rows.
 struct Audit {
     source: Source,
-    who: String,
-    action: Action,
-    subject: String,
+    entry: i64,
 }
 
 impl Audit {
-    async fn begin(view: &View, action: Action, subject: String) -> Result<Self, Problem> {
-        let audit = Self { source: view.source.clone(), who: view.user.name.clone(), action, subject };
-        let Self { source, who, subject, .. } = &audit;
-        tracing::info!(
-            source = source.name(),
-            who,
-            action = action.name(),
-            subject,
-            "an operator changes events by the console"
-        );
-        Ok(audit)
+    /// Records who is about to do what. Nothing may change if that fails.
+    async fn begin(view: &View, action: Action, subject: &str) -> Result<Self, Problem> {
+        let (who, source) = (&view.user.name, view.source.clone());
+        let entry = answer(view.store()?.record_action(&AuditedAction::new(who, action.name(), subject))).await?;
+        let (source_name, action) = (source.name(), action.name());
+        tracing::info!(source = source_name, who, action, subject, "an operator changes events by the console");
+        Ok(Self { source, entry })
     }
 
-    async fn end(self, outcome: &Result<u64, String>) {
-        let Self { source, who, action, subject } = self;
-        match outcome {
-            Ok(rows) => tracing::info!(
-                source = source.name(),
-                who,
-                action = action.name(),
-                subject,
+    /// Adds the outcome, with the number of rows that were changed before a failure if it is known.
+    async fn end(self, outcome: &Result<u64, String>, before: Option<u64>) {
+        let Self { source, entry } = self;
+        let (rows, outcome) = match outcome {
+            Ok(rows) => (Some(*rows), "done"),
+            Err(problem) => (before, &**problem),
+        };
+        let Ok(store) = source.store() else { return };
+        if let Err(error) = store.end_action(entry, rows, outcome).await {
+            // The entry says that the change has begun, and the log how it ended.
+            let (source, problem) = (source.name(), error.to_string());
+            tracing::warn!(
+                source,
+                entry,
                 rows,
-                "an operator has changed events"
-            ),
-            Err(problem) => tracing::warn!(
-                source = source.name(),
-                who,
-                action = action.name(),
-                subject,
+                outcome,
                 problem,
-                "a change of events has failed"
-            ),
+                "the end of a change could not be recorded in the audit"
+            );
         }
     }
 }

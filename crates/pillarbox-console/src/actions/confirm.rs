@@ -69,7 +69,7 @@ async fn one(view: &View, action: Action, seq: i64) -> Result<(u64, Markup), Pro
     let record = record.ok_or_else(|| {
         Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
     })?;
-    let status = Status::of(&record);
+    let status = Status::of(&record, view.now);
     let preview = html! { p { (badge(status)) " " (record.event_type) " " code.id { (record.event_id) } } };
     Ok((u64::from(action.is_about(status)), preview))
 }

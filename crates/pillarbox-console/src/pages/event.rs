@@ -23,7 +23,7 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     let gone = || Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"));
     let record = record.ok_or_else(gone)?;
     let siblings = answer(store.records(&record.event_id)).await?;
-    let status = Status::of(&record);
+    let status = Status::of(&record, view.now);
     let live = html! {
         p.lead { (badge(status)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
         (actions(&view, &record, status))
@@ -179,7 +179,7 @@ fn rows(view: &View, records: &[Record], current: i64) -> Markup {
                 th scope="row" data-label="Row" {
                     @if record.seq == current { (record.seq) " (this one)" } @else { a href=(view.href(&format!("event/{}", record.seq))) { (record.seq) } }
                 }
-                td data-label="State" { (badge(Status::of(record))) }
+                td data-label="State" { (badge(Status::of(record, view.now))) }
                 td data-label="Handler" { (or_dash(record.handler.as_deref())) }
                 td.num data-label="Attempts" { (record.attempts) }
             } } }

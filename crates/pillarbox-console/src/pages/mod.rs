@@ -1,6 +1,8 @@
 //! The pages, a file for each.
 
+pub(crate) mod audit;
 pub(crate) mod dead;
+pub(crate) mod doctor;
 pub(crate) mod event;
 pub(crate) mod events;
 pub(crate) mod job;

@@ -28,6 +28,7 @@ pub(crate) async fn page(view: View) -> Response {
         section.plots aria-label="Figures of the last hour" data-series=(view.href("series")) {
             (plot("rate", "Delivered and failed", "events a second"))
             (plot("lag", "Lag", "seconds that the oldest due event waits"))
+            (plot("latency", "Latency", "seconds from commit to delivery"))
             (plot("due", "Due", "events that are due and not delivered"))
             (plot("dead", "DEAD", "events that were given up"))
         }
@@ -64,13 +65,19 @@ fn tiles(view: &View, figures: &Figures) -> Markup {
     let backlog = figures.backlog;
     let alive = figures.nodes.iter().filter(|node| node.lease_left.is_some()).count() as u64;
     let rates = view.app.samples.rates(view.source.name());
-    let rate = |rate: f64| if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
+    let rate = |rate: Option<f64>| match rate {
+        None => "–".to_owned(),
+        Some(rate) if rate < 10.0 => format!("{rate:.1}"),
+        Some(rate) => format!("{rate:.0}"),
+    };
+    let [p50, p99] = figures.latency().map(|time| time.map_or_else(|| "–".to_owned(), within));
     html! {
         div.tiles {
-            (tile("Delivered", &rates.map_or_else(|| "–".to_owned(), |(done, _)| rate(done)), "a second, over a minute", None))
-            (tile("Failed", &rates.map_or_else(|| "–".to_owned(), |(_, failed)| rate(failed)), "attempts a second", None))
+            (tile("Delivered", &rate(rates.map(|rates| rates.delivered)), "events a second", None))
+            (tile("Failed", &rate(rates.map(|rates| rates.failed)), "attempts a second", None))
+            (tile("Latency", &p50, &format!("median; 99 %: {p99}"), None))
             (tile("Lag", &backlog.oldest_due.map_or_else(|| "none".to_owned(), within), "the oldest due event waits", None))
-            (tile("Due", &grouped(backlog.due), "wait for a node", Some(view.href("events"))))
+            (tile("Due", &grouped(backlog.due), "wait for a node", Some(view.href("events?state=pending"))))
             (tile("Delayed", &grouped(backlog.delayed), "wait for their time", Some(view.href("events?state=delayed"))))
             (tile("DEAD", &grouped(backlog.dead), "given up, wait for you", Some(view.href("dead"))))
             (tile("Nodes", &grouped(alive), "with a lease that runs", Some(view.href("nodes"))))

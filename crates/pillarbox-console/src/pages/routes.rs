@@ -17,12 +17,12 @@ pub(crate) async fn page(view: View) -> Response {
         Some(routes) if routes.is_empty() => {
             empty("There is no route", &html! { "The relay's file names none for this source." })
         }
-        Some(routes) => list(routes),
+        Some(routes) => list(&view, routes),
     };
     layout::page(&view, Page::Routes, "Routes", &html! {}, &live)
 }
 
-fn list(routes: &[RouteStatus]) -> Markup {
+fn list(view: &View, routes: &[RouteStatus]) -> Markup {
     html! {
         div.scroll { table.list {
             caption.sr { "Routes, in the order in which they take events" }
@@ -30,7 +30,7 @@ fn list(routes: &[RouteStatus]) -> Markup {
             tbody { @for route in routes { tr {
                 th scope="row" data-label="Route" { (route.route) }
                 td data-label="Broker" { (route.publisher) br; code.id { (route.address) } }
-                td data-label="State" { (state(&route.state)) }
+                td data-label="State" { (state(&route.state)) (probe(view, route)) }
                 td.error data-label="Problem" { (problem(&route.state)) }
                 td.num data-label="Paused targets" { (route.paused_targets) }
             }
@@ -42,6 +42,20 @@ fn list(routes: &[RouteStatus]) -> Markup {
                 td {}
             } } } }
         } }
+    }
+}
+
+/// The button that ends a pause for one try.
+fn probe(view: &View, route: &RouteStatus) -> Markup {
+    let waits = matches!(route.state, RouteState::Paused { next_probe: Some(_), .. });
+    html! {
+        @if waits && view.may_operate() {
+            form.inline method="post" action=(view.href("probe")) {
+                input type="hidden" name="token" value=(view.token());
+                input type="hidden" name="route" value=(route.route);
+                button type="submit" { "Probe now" span.sr { " route " (route.route) } }
+            }
+        }
     }
 }
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::store::{DeadFilter, PendingFilter, PendingState, Store};
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{DeadFilter, EventFilter, PendingFilter, PendingState, Store};
 use serde::Deserialize;
 
 use crate::problem::Problem;
@@ -34,6 +35,9 @@ macro_rules! narrowed {
         filter
     }};
 }
+
+/// The word for pending events in any state.
+pub(crate) const PENDING: &str = "pending";
 
 /// A filter of events, as the query of an address holds it. An empty field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -91,29 +95,48 @@ impl Filters {
 
     /// The filter of DEAD events, its ages counted back from the database's time.
     pub(crate) async fn dead(&self, store: &dyn Store) -> Result<DeadFilter, Problem> {
-        let moments = [moment(&self.since, "since")?, moment(&self.before, "before")?];
-        let ages = moments.iter().any(|moment| matches!(moment, Some(Moment::Ago(_))));
-        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
-        let [since, before] = moments.map(|moment| match moment? {
-            Moment::Ago(age) => Some(now.minus(age)),
-            Moment::At(time) => Some(time),
-        });
+        let [since, before] = self.moments(store).await?;
         let filter = DeadFilter { since, before, error: text(&self.error), ..DeadFilter::new() };
         Ok(narrowed!(self, filter))
     }
 
+    /// True if it is about pending events alone, which are listed in the order of the table.
+    pub(crate) fn is_pending(&self) -> bool {
+        let state = self.state.trim();
+        state == PENDING || PendingState::ALL.into_iter().any(|pending| pending.name() == state)
+    }
+
+    /// The filter of events of any state, its ages counted back from the database's time.
+    pub(crate) async fn any(&self, store: &dyn Store) -> Result<EventFilter, Problem> {
+        let status = match text(&self.state).as_deref() {
+            None => None,
+            Some("done") => Some(Status::Done),
+            Some("dead") => Some(Status::Dead),
+            Some(_) => return Err(Problem::bad("`state` is no state of an event; choose one of the list")),
+        };
+        let [since, before] = self.moments(store).await?;
+        let filter = EventFilter { status, since, before, error: text(&self.error), ..EventFilter::new() };
+        Ok(narrowed!(self, filter))
+    }
+
+    /// The moments between which an event was given up, or written.
+    async fn moments(&self, store: &dyn Store) -> Result<[Option<Timestamp>; 2], Problem> {
+        let moments = [moment(&self.since, "since")?, moment(&self.before, "before")?];
+        let ages = moments.iter().any(|moment| matches!(moment, Some(Moment::Ago(_))));
+        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
+        Ok(moments.map(|moment| match moment? {
+            Moment::Ago(age) => Some(now.minus(age)),
+            Moment::At(time) => Some(time),
+        }))
+    }
+
     /// The filter of pending events.
     pub(crate) fn pending(&self) -> Result<PendingFilter, Problem> {
-        let state =
-            match text(&self.state) {
-                None => None,
-                Some(name) => {
-                    let found = PendingState::ALL.into_iter().find(|state| state.name() == name);
-                    Some(found.ok_or_else(|| {
-                        Problem::bad("`state` is none of new, delayed and retrying; choose one of these")
-                    })?)
-                }
-            };
+        let wrong = || Problem::bad("`state` is none of pending, new, delayed and retrying; choose one of these");
+        let state = match text(&self.state).filter(|state| state != PENDING) {
+            None => None,
+            Some(name) => Some(PendingState::ALL.into_iter().find(|state| state.name() == name).ok_or_else(wrong)?),
+        };
         Ok(narrowed!(self, PendingFilter { state, ..PendingFilter::new() }))
     }
 }

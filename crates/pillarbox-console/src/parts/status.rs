@@ -1,6 +1,7 @@
 use maud::{Markup, html};
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::row;
-use pillarbox_core::store::{PendingState, Record};
+use pillarbox_core::store::{CANCELLED, ListedEvent, PendingState, Record};
 
 /// The state of an event as the console names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,19 +16,24 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    pub(crate) fn of(record: &Record) -> Self {
+    pub(crate) fn of(record: &Record, now: Timestamp) -> Self {
+        Self::stored(record.status, record.is_cancelled(), record.available_at, now)
+    }
+
+    pub(crate) fn listed(event: &ListedEvent, now: Timestamp) -> Self {
+        Self::stored(event.status, event.last_error.as_deref() == Some(CANCELLED), event.due_at, now)
+    }
+
+    fn stored(status: i16, is_cancelled: bool, due_at: Option<Timestamp>, now: Timestamp) -> Self {
         use row::Status as Stored;
-        if record.is_cancelled() {
-            return Self::Cancelled;
-        }
-        let stored = [Stored::New, Stored::Retry, Stored::Done, Stored::Dead].into_iter();
-        match stored.into_iter().find(|status| status.code() == record.status) {
-            Some(Stored::New) if record.available_at.is_some() => Self::Delayed,
+        match Stored::ALL.into_iter().find(|stored| stored.code() == status) {
+            Some(Stored::Done) if is_cancelled => Self::Cancelled,
+            Some(Stored::New) if due_at.is_some_and(|due_at| due_at > now) => Self::Delayed,
             Some(Stored::New) => Self::New,
             Some(Stored::Retry) => Self::Retrying,
             Some(Stored::Done) => Self::Done,
             Some(Stored::Dead) => Self::Dead,
-            _ => Self::Unknown,
+            None => Self::Unknown,
         }
     }
 

@@ -8,7 +8,8 @@ use crate::database::Database;
 use crate::screenshots;
 use crate::site::Site;
 
-const PAGES: [&str; 7] = ["overview", "events", "dead", "keys", "nodes", "routes", "settings"];
+const PAGES: [&str; 10] =
+    ["overview", "events", "events?state=pending", "dead", "keys", "nodes", "routes", "settings", "doctor", "audit"];
 
 /// Visits each page and makes each change.
 pub(crate) async fn everything(database: Database) {
@@ -49,7 +50,7 @@ async fn pages(browser: &Browser, site: &Site) {
     }
     browser.look("light", 1280, 900).await;
     browser.goto(&site.page("overview")).await;
-    browser.wait_until("return document.querySelectorAll('.plot canvas').length === 4").await;
+    browser.wait_until("return document.querySelectorAll('.plot canvas').length === 5").await;
     browser.assert_no_complaint("plots").await;
 }
 
@@ -132,7 +133,7 @@ async fn keyboard(browser: &Browser, site: &Site) {
 /// Figures change without a reload, and what has the focus keeps it.
 async fn live(browser: &Browser, site: &Site, database: &Database) {
     browser.goto(&site.page("events?type=order.late")).await;
-    browser.wait_for("No pending event matches").await;
+    browser.wait_for("No event matches").await;
     browser.script("window.here = true; document.querySelector('input[name=key]').focus()").await;
     database.insert("late-1", "order.late", "customer-900").await;
     browser.wait_for("late-1").await;
@@ -175,12 +176,14 @@ async fn changes(browser: &Browser, site: &Site, store: &Arc<dyn Store>) {
     browser.press("main form button[type=submit]").await;
     browser.wait_for("1 row was made due now").await;
 
-    browser.goto(&site.page("events?key=customer-31")).await;
+    browser.goto(&site.page("events?state=pending&key=customer-31")).await;
     browser.press("a[href*='do=cancel']").await;
-    browser.wait_for("Cancel 7 rows with key customer-31?").await;
+    browser.wait_for("Cancel 7 rows with key customer-31, state pending?").await;
     browser.press("main form button[type=submit]").await;
     browser.wait_for("7 rows were cancelled").await;
     browser.goto(&site.page("keys")).await;
     browser.wait_for("No key is blocked").await;
+    browser.goto(&site.page("audit")).await;
+    assert_eq!(browser.count("tbody tr").await, 5, "each change is recorded");
     browser.assert_no_complaint("changes").await;
 }

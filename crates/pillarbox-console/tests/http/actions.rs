@@ -1,8 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use pillarbox_console::{Access, Console, Role, Source};
 use pillarbox_core::row::Status;
+use pillarbox_core::store::Upkeep as _;
 use pillarbox_memory::MemoryStore;
+use pillarbox_testkit::{Fault, FaultyStore, Operation};
 
 use crate::site::{Answer, Site, event, write, write_dead};
 
@@ -126,4 +130,38 @@ async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let long = site.post("/s/shop/act", &format!("do=replay&type={}&token={token}", "x".repeat(70_000)), &[]).await;
     assert_eq!(long.status, StatusCode::BAD_REQUEST, "a form is bounded");
     assert_eq!(statuses(&store), [Status::Dead]);
+}
+
+#[tokio::test]
+async fn each_change_is_recorded_with_who_what_and_how_many() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed"), event("order.placed"), event("order.paid")]).await;
+    let site = Site::open(&store);
+    let first = store.inspect().rows()[0].seq;
+    confirm(&site, &format!("do=replay&seq={first}")).await;
+    let answer = confirm(&site, "do=discard&type=order.placed").await;
+    end_of(&site, &answer).await;
+    let entries = store.actions(None, 10).await.expect("entries");
+    let told: Vec<_> =
+        entries.iter().map(|entry| (&*entry.who, &*entry.action, entry.changed, entry.outcome.as_deref())).collect();
+    assert_eq!(told, [("local", "discard", Some(1), Some("done")), ("local", "replay", Some(1), Some("done"))]);
+    assert_eq!(entries[0].subject, "type order.placed");
+    assert!(entries[1].subject.starts_with(&format!("row {first}, event ")), "{entries:?}");
+    let page = site.get("/s/shop/audit").await.body;
+    assert!(page.contains("type order.placed") && page.matches("id=\"entry-").count() == 2, "{page}");
+}
+
+#[tokio::test]
+async fn nothing_changes_that_cannot_be_recorded() {
+    let memory = MemoryStore::new();
+    write_dead(&memory, [event("order.placed")]).await;
+    let store = FaultyStore::new(memory.clone());
+    let source = Source::of_store("shop", Arc::new(store.clone()));
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    let question = site.get("/s/shop/confirm?do=discard").await;
+    store.set(Operation::Change, Fault::Refused);
+    let form = format!("do=discard&token={}&count=1", question.field("token"));
+    let answer = site.post("/s/shop/act", &form, &[]).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+    assert_eq!(statuses(&memory), [Status::Dead]);
 }

@@ -1,12 +1,18 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::http::StatusCode;
-use pillarbox_console::{Access, Console, Role, Setting, Source};
+use pillarbox_console::{Access, Console, Examination, Examine, Finding, Role, Setting, Source};
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::store::Upkeep as _;
+use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 
 use crate::site::{Site, event, source, write, write_dead};
 
-const PAGES: [&str; 7] = ["overview", "events", "dead", "keys", "nodes", "routes", "settings"];
+const PAGES: [&str; 9] = ["overview", "events", "dead", "keys", "nodes", "routes", "settings", "doctor", "audit"];
 
 /// What no page may hold: the content policy forbids it, so that a browser would leave it out.
 fn assert_nothing_inline(page: &str, html: &str) {
@@ -130,25 +136,45 @@ async fn an_event_is_found_by_its_id_and_by_its_row() {
 }
 
 #[tokio::test]
-async fn pending_events_are_filtered_by_their_state() {
+async fn events_of_any_state_are_listed_and_filtered() {
     let store = MemoryStore::new();
+    write_dead(&store, [event("order.paid")]).await;
     let later = event("order.due").deliver_after(Duration::from_secs(3_600));
     write(&store, [event("order.placed").key("a"), later]).await;
     let site = Site::open(&store);
     for (query, types) in [
-        ("", [true, true]),
-        ("?state=delayed", [false, true]),
-        ("?key=a", [true, false]),
-        ("?state=new&key=", [true, false]),
+        ("", [true, true, true]),
+        ("?state=pending", [true, true, false]),
+        ("?state=delayed", [false, true, false]),
+        ("?key=a", [true, false, false]),
+        ("?state=new&key=", [true, false, false]),
+        ("?state=dead", [false, false, true]),
+        ("?error=declined&since=1h", [false, false, true]),
+        ("?state=done", [false, false, false]),
     ] {
         let page = site.get(&format!("/s/shop/events{query}")).await.body;
+        let found = ["order.placed<br>", "order.due<br>", "order.paid<br>"].map(|part| page.contains(part));
+        assert_eq!(found, types, "{query}");
         assert_eq!(
-            ["order.placed</", "order.placed<br>", "order.due<br>"].map(|part| page.contains(part))[1..],
-            types,
+            page.contains("do=cancel"),
+            query.contains("state=pending") || query.contains("delayed") || query.contains("new"),
             "{query}"
         );
     }
-    assert_eq!(site.get("/s/shop/events?state=dead").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(site.get("/s/shop/events?state=lost").await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_search_that_reads_its_bound_says_how_far_back_and_goes_on() {
+    let store = MemoryStore::new();
+    write(&store, (0..10_050).map(|number| event(if number == 0 { "order.first" } else { "order.placed" }))).await;
+    let site = Site::open(&store);
+    let page = site.get("/s/shop/events?type=order.first").await.body;
+    assert!(page.contains("Searched back to") && !page.contains("order.first<br>"), "{page}");
+    let (before, _) = page.split_once("\" rel=\"next\"").expect("a next page");
+    let next = before.rsplit_once("href=\"../../").expect("a link").1.replace("&amp;", "&");
+    let page = site.get(&format!("/{next}")).await.body;
+    assert!(page.contains("order.first<br>") && !page.contains("Searched back to"), "{page}");
 }
 
 #[tokio::test]
@@ -186,4 +212,64 @@ async fn a_source_that_is_away_says_why_and_the_others_are_shown() {
     let go = site.get("/go?source=billing&page=dead").await;
     assert_eq!((go.status, go.header("location")), (StatusCode::SEE_OTHER, "s/billing/dead"));
     assert_eq!(site.get("/go?source=//evil.example&page=x").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_map_of_partitions_names_each_owner() {
+    let store = MemoryStore::new();
+    let site = Site::open(&store);
+    let started = async || {
+        let handler = async |_: Delivery| {};
+        Outbox::partitioned(store.clone()).handle_all(handler).start().await.expect("starts")
+    };
+    let nodes = [started().await, started().await];
+    let owned = async || store.partition_owners().await.expect("owners");
+    let shared = async {
+        while owned().await.len() < 256 || store.nodes().await.expect("nodes").iter().any(|node| node.partitions != 128)
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), shared).await.expect("they share");
+    let page = site.get("/s/shop/nodes").await.body;
+    assert_eq!([">A</li>", ">B</li>", ">×</li>"].map(|mark| page.matches(mark).count()), [128, 128, 0], "{page}");
+    for node in nodes {
+        node.shutdown().await;
+    }
+}
+
+/// Finds one thing, and counts how often it is asked.
+struct Pinned(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Examine for Pinned {
+    async fn examine(&self) -> Examination {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let finding = Finding {
+            code: "snapshot-pinned".to_owned(),
+            is_severe: true,
+            cause: "an open transaction keeps old rows".to_owned(),
+            evidence: "pid 17 since <1 h>".to_owned(),
+            remedy: "end it".to_owned(),
+        };
+        let not_checked = vec![("replication".to_owned(), "the privilege is missing".to_owned())];
+        Examination { findings: vec![finding], not_checked, healthy: 12 }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn findings_are_shown_and_asked_for_once_a_minute() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let source = source(&MemoryStore::new()).examined_by(Pinned(Arc::clone(&asked)));
+    let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
+    for _ in 0..3 {
+        let page = site.get("/s/shop/doctor").await.body;
+        for part in ["snapshot-pinned", "pid 17 since &lt;1 h&gt;", "end it", "the privilege is missing", "12 checks"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    site.get("/s/shop/doctor").await;
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
